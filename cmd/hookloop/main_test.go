@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndTest(m)) }
+
+func buildAndTest(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "hookloop-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	binary = filepath.Join(folder, "hookloop")
+	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3 -X main.commit=abc", "-o", binary, ".").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	return m.Run()
+}
+
+// execute runs the binary outside of any cluster and returns its exit code and output.
+func execute(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"unknown flag", []string{"serve", "--frobnicate"}, 2, `hookloop: unknown flag: --frobnicate, expected one of those that "hookloop serve --help" lists`},
+		{"unknown command", []string{"server"}, 2, `hookloop: hookloop: got argument "server", expected flags only; see "hookloop --help"`},
+		{"stray argument", []string{"serve", "now"}, 2, `hookloop: hookloop serve: got argument "now", expected flags only; see "hookloop serve --help"`},
+		{"number that is none", []string{"serve", "--workers=many"}, 2, `hookloop: --workers: got "many", expected a whole number`},
+		{"number out of range", []string{"serve", "--workers=0"}, 2, `hookloop: --workers: got "0", expected a number above 0`},
+		{"duration that is none", []string{"serve", "--discovery-interval=30"}, 2, `hookloop: --discovery-interval: got "30", expected a duration such as 30s or 5m`},
+		{"flag without value", []string{"serve", "--metrics-address"}, 2, `hookloop: --metrics-address: got no value, expected a value`},
+		{"address without port", []string{"serve", "--metrics-address=localhost"}, 2, `hookloop: --metrics-address: got "localhost", expected host:port, :port, or 0 for none`},
+		{"word that is not in the list", []string{"serve", "--zap-encoder=xml"}, 2, `hookloop: --zap-encoder: got "xml", expected json, console`},
+		{"log level", []string{"serve", "--zap-log-level=loud"}, 2, `hookloop: --zap-log-level: got "loud", expected debug, info, error, panic or a verbosity above 0`},
+		{"server-side apply", []string{"serve", "--apply-strategy=server-side-apply"}, 2, `hookloop: --apply-strategy: got "server-side-apply", expected dynamic-apply: server-side apply is not supported yet`},
+		{"tracing endpoint without scheme", []string{"serve", "--tracing-endpoint=localhost:4318"}, 2, `hookloop: --tracing-endpoint: got "localhost:4318", expected the URL of an OTLP collector such as http://localhost:4318`},
+		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2, `hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
+		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1, `hookloop: --kubeconfig: stat /none: no such file or directory`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, stdout, stderr := execute(t, test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if diff := cmp.Diff(test.stderr+"\n", stderr); diff != "" {
+				t.Errorf("stderr (-want +got):\n%s", diff)
+			}
+			if stdout != "" {
+				t.Errorf("stdout has %q, want nothing", stdout)
+			}
+		})
+	}
+}
+
+func TestOutsideOfACluster(t *testing.T) {
+	code, _, stderr := execute(t, "serve")
+	if code != 1 || !strings.HasPrefix(stderr, "hookloop: --kubeconfig is empty, which needs the ServiceAccount of a Pod: ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d and %q, want 1 and one line about --kubeconfig", code, stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, stderr := execute(t, "version")
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+	if want := "hookloop v1.2.3\ncommit abc\ngo"; !strings.HasPrefix(stdout, want) {
+		t.Errorf("got %q, want it to start with %q", stdout, want)
+	}
+}
+
+// TestFlags holds the names and defaults that scripts rely on. Where a default is not Metacontroller's, the comment says why.
+func TestFlags(t *testing.T) {
+	want := map[string]string{
+		"discovery-interval": "30s", "cache-flush-interval": "30m0s",
+		"metrics-address": ":9999", "health-probe-bind-address": ":8081", "pprof-address": "0",
+		"kubeconfig":    "",
+		"client-go-qps": "200", "client-go-burst": "400", // 5 and 10 there: about five syncs a second in all
+		"workers": "5", "events-qps": "0.0033333334", "events-burst": "25",
+		"leader-election": "false", "leader-election-resource-lock": "leases",
+		"leader-election-namespace": "", "leader-election-id": "metacontroller",
+		"target-label-selector": "", "apply-strategy": "dynamic-apply", "apply-strategy-ssa-field-manager": "metacontroller",
+		"zap-devel": "false", "zap-encoder": "", "zap-log-level": "", "zap-stacktrace-level": "", "zap-time-encoding": "",
+		// Those that Metacontroller does not have.
+		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1",
+	}
+	got := map[string]string{}
+	newServe().Flags().VisitAll(func(f *pflag.Flag) {
+		got[f.Name] = f.DefValue
+		if f.Usage == "" {
+			t.Errorf("--%s does not say what it means", f.Name)
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/hookloop/hookloop/server"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newServe() *cobra.Command {
+	config := server.DefaultConfig()
+	config.Version = readBuild().version
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run all declared controllers of a cluster",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return server.Run(cmd.Context(), config) },
+	}
+	cmd.Flags().SortFlags = false
+	bind(cmd.Flags(), &config)
+	return cmd
+}
+
+// bind declares the flags. Those of Metacontroller keep their names and meanings; the value in c is the default.
+func bind(f *pflag.FlagSet, c *server.Config) {
+	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig file; empty uses the ServiceAccount of the Pod")
+	f.Float64Var(&c.ClientQPS, "client-go-qps", c.ClientQPS, "requests per second to the API server; -1 for no limit")
+	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "requests at once to the API server, above client-go-qps")
+	f.IntVar(&c.Workers, "workers", c.Workers, "parents that each controller syncs at a time")
+	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector, "run only controllers whose labels match; empty runs all")
+	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy, "how children are updated: "+server.DynamicApply)
+	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")
+	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval, "longest time until a change of aggregated APIs is noticed; CRDs are watched")
+	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval, "no effect, accepted for compatibility: caches follow watches")
+	f.Float32Var(&c.EventsQPS, "events-qps", c.EventsQPS, "Events per second about one object")
+	f.IntVar(&c.EventsBurst, "events-burst", c.EventsBurst, "Events at once about one object")
+	f.DurationVar(&c.GracePeriod, "shutdown-grace-period", c.GracePeriod, "time for syncs under way to finish after SIGTERM; a second signal ends at once")
+	bindAddresses(f, c)
+	bindLeaderElection(f, &c.LeaderElection)
+	bindLog(f, &c.Log)
+	f.StringVar(&c.Tracing.Endpoint, "tracing-endpoint", c.Tracing.Endpoint, "URL of an OTLP collector; empty leaves it to the OTEL_* environment, without which tracing is off")
+	f.Float64Var(&c.Tracing.SampleRatio, "tracing-sample-ratio", c.Tracing.SampleRatio, "share of changes that are traced, 0 to 1; -1 leaves it to OTEL_TRACES_SAMPLER")
+}
+
+func bindAddresses(f *pflag.FlagSet, c *server.Config) {
+	f.StringVar(&c.MetricsAddress, "metrics-address", c.MetricsAddress, "address of /metrics; 0 for none")
+	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress, "address of /healthz and /readyz; 0 for none")
+	f.StringVar(&c.PprofAddress, "pprof-address", c.PprofAddress, "address of /debug/pprof/; 0 for none")
+}
+
+func bindLeaderElection(f *pflag.FlagSet, l *server.LeaderElection) {
+	f.BoolVar(&l.Enabled, "leader-election", l.Enabled, "let one of several replicas work and the others stand by")
+	f.StringVar(&l.ResourceLock, "leader-election-resource-lock", l.ResourceLock, "kind of lock: leases")
+	f.StringVar(&l.Namespace, "leader-election-namespace", l.Namespace, "namespace of the Lease; empty is the Pod's own")
+	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease")
+}
+
+func bindLog(f *pflag.FlagSet, l *server.Log) {
+	f.BoolVar(&l.Devel, "zap-devel", l.Devel, "development defaults: console, debug, stack traces for errors; else json, info, no stack traces")
+	f.StringVar(&l.Encoder, "zap-encoder", l.Encoder, "log lines as json or console")
+	f.StringVar(&l.Level, "zap-log-level", l.Level, "least level that is logged: debug, info, error, panic or a verbosity above 0")
+	f.StringVar(&l.StacktraceLevel, "zap-stacktrace-level", l.StacktraceLevel, "least level with a stack trace: info, error or panic")
+	f.StringVar(&l.TimeEncoding, "zap-time-encoding", l.TimeEncoding, "times as epoch, millis, nano, iso8601, rfc3339 or rfc3339nano")
+}

@@ -1,0 +1,114 @@
+// Package act carries out actions: it is the one place from which children and parents' metadata are written. Every write goes
+// through Writer.Do, which checks scope, sets the precondition and opens a span.
+//
+// It decides nothing: the actions come from package plan, and package report writes parents' status through the same Writer.
+// A Writer is safe for concurrent use. It is tested against the real API server (test/integration), whose audit log says what
+// was written.
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Parallel is the largest number of writes under way for one sync.
+const Parallel = 16
+
+// ErrStale says that a write met a newer object than the one it was decided from. Nothing is wrong: the event of that newer
+// object brings the next sync.
+var ErrStale = errors.New("the object has changed since it was observed")
+
+// Outcome is what became of one action.
+type Outcome struct {
+	Action plan.Action
+	// Object is the server's answer; nil after a delete and where Err is set.
+	Object *object.Object
+	Err    error
+}
+
+// All carries out actions: runs of deletes and runs of other verbs one after the other, within a run in parallel. It goes on
+// after errors, because children are independent, and returns one outcome for each action in the same order.
+func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
+	outcomes := make([]Outcome, len(actions))
+	for start := 0; start < len(actions); {
+		end := start + 1
+		for end < len(actions) && (actions[end].Verb == plan.Delete) == (actions[start].Verb == plan.Delete) {
+			end++
+		}
+		w.run(ctx, actions[start:end], outcomes[start:end])
+		start = end
+	}
+	return outcomes
+}
+
+// run carries out independent actions, at most Parallel at once.
+func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outcome) {
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, Parallel)
+	for i, action := range actions {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			written, err := w.Do(ctx, action)
+			outcomes[i] = Outcome{Action: action, Object: written, Err: err}
+		})
+	}
+	wait.Wait()
+}
+
+// Do carries out one action and returns the server's answer; nil after a delete. ErrStale is returned where the object has
+// changed, vanished or been recreated; any other error names the action.
+func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
+	ctx, span := w.start(ctx, a)
+	defer func() { w.end(span, a, err) }()
+	if err := inScope(a); err != nil {
+		return nil, err
+	}
+	switch a.Verb {
+	case plan.Create:
+		written, err = w.create(ctx, a)
+	case plan.Update:
+		written, err = w.update(ctx, a)
+	case plan.Delete:
+		err = w.delete(ctx, a)
+	case plan.Adopt, plan.Release:
+		written, err = w.own(ctx, a)
+	case plan.AddFinalizer, plan.RemoveFinalizer:
+		written, err = w.finalizer(ctx, a)
+	default:
+		err = fmt.Errorf("unknown verb %q", a.Verb)
+	}
+	if err != nil {
+		return nil, describe(a, err)
+	}
+	return written, nil
+}
+
+// inScope refuses a write whose target does not fit its resource: a namespaced object needs a namespace, a cluster-scoped one
+// must have none.
+func inScope(a plan.Action) error {
+	switch {
+	case a.Ref.Name == "":
+		return fmt.Errorf("%s %s: the name is empty", a.Verb, a.Ref)
+	case a.Resource.Namespaced && a.Ref.Namespace == "":
+		return fmt.Errorf("%s %s: the resource is namespaced, expected a namespace", a.Verb, a.Ref)
+	case !a.Resource.Namespaced && a.Ref.Namespace != "":
+		return fmt.Errorf("%s %s: the resource is cluster-scoped, expected no namespace", a.Verb, a.Ref)
+	}
+	return nil
+}
+
+// describe maps the API server's answer to ErrStale where a newer observation heals it, and names the action.
+func describe(a plan.Action, err error) error {
+	gone := apierrors.IsNotFound(err) && a.Verb != plan.Create
+	if apierrors.IsConflict(err) || gone {
+		return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, ErrStale)
+	}
+	return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, err)
+}

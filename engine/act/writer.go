@@ -1,0 +1,185 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Meter counts writes.
+type Meter interface {
+	// Wrote counts one request by its verb and its result: "ok", "stale", or a reason of the API server such as "Forbidden".
+	Wrote(verb, result string)
+}
+
+// Writer writes to the API server as JSON, without typed clients.
+type Writer struct {
+	client rest.Interface
+	tracer trace.Tracer
+	meter  Meter
+}
+
+// NewWriter makes a Writer from a client configuration. The tracer and the meter must not be nil.
+func NewWriter(config *rest.Config, tracer trace.Tracer, meter Meter) (*Writer, error) {
+	config = dynamic.ConfigFor(config)
+	config.GroupVersion = nil
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for writes: %w", err)
+	}
+	return &Writer{client: client, tracer: tracer, meter: meter}, nil
+}
+
+// Get reads one object live. A missing object is an API error (IsNotFound).
+func (w *Writer) Get(ctx context.Context, r object.Resource, ref object.Ref) (*object.Object, error) {
+	return w.send(ctx, w.client.Get().AbsPath(path(r, ref.Namespace, ref.Name)...))
+}
+
+// Patch sends a patch of the given type to an object or, where subresource is not empty, to its subresource.
+func (w *Writer) Patch(ctx context.Context, r object.Resource, ref object.Ref, kind types.PatchType, body any, subresource string) (*object.Object, error) {
+	segments := path(r, ref.Namespace, ref.Name)
+	if subresource != "" {
+		segments = append(segments, subresource)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return w.send(ctx, w.client.Patch(kind).AbsPath(segments...).Body(data))
+}
+
+// create posts the object. An object that is there already and is this owner's is no error: the view was stale.
+func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, error) {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		return nil, err
+	}
+	created, err := w.send(ctx, w.client.Post().AbsPath(path(a.Resource, a.Ref.Namespace, "")...).
+		SetHeader("Content-Type", "application/json").Body(data))
+	if apierrors.IsAlreadyExists(err) {
+		return nil, w.explainExisting(ctx, a)
+	}
+	return created, err
+}
+
+// explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
+func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
+	present, err := w.Get(ctx, a.Resource, a.Ref)
+	if err != nil {
+		return err
+	}
+	owner := present.ControllerRef()
+	switch {
+	case present.Deleting(), owner != nil && owner.UID == a.Owner.UID:
+		return ErrStale
+	case owner != nil:
+		return &TakenError{By: fmt.Sprintf("is controlled by %s %q", owner.Kind, owner.Name)}
+	default:
+		return &TakenError{By: "has no controller and is not selected by the parent"}
+	}
+}
+
+// TakenError says that a child's name belongs to an object of somebody else.
+type TakenError struct{ By string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("the object exists already and %s; expected an object of this parent, or none", e.By)
+}
+
+func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, error) {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		return nil, err
+	}
+	return w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+		SetHeader("Content-Type", "application/json").Body(data))
+}
+
+// delete deletes in the background, with the observed UID as precondition.
+func (w *Writer) delete(ctx context.Context, a plan.Action) error {
+	background := metav1.DeletePropagationBackground
+	data, err := json.Marshal(&metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &a.UID},
+		PropagationPolicy: &background,
+	})
+	if err != nil {
+		return err
+	}
+	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
+	inject(ctx, request)
+	return request.SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+}
+
+// send performs a request that answers with an object.
+func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Object, error) {
+	inject(ctx, request)
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	data, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	return object.Decode(data)
+}
+
+// inject passes the trace context on, so that the API server's own spans can be found from ours.
+func inject(ctx context.Context, request *rest.Request) {
+	header := http.Header{}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	for name, values := range header {
+		request.SetHeader(name, values...)
+	}
+}
+
+// path is the URL path of a resource's collection (name empty) or of one object.
+func path(r object.Resource, namespace, name string) []string {
+	segments := []string{"/apis", r.GVK.Group, r.GVK.Version}
+	if r.GVK.Group == "" {
+		segments = []string{"/api", r.GVK.Version}
+	}
+	if r.Namespaced {
+		segments = append(segments, "namespaces", namespace)
+	}
+	segments = append(segments, r.Plural)
+	if name != "" {
+		segments = append(segments, name)
+	}
+	return segments
+}
+
+func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
+	return w.tracer.Start(ctx, "write", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("hookloop.write.verb", string(a.Verb)),
+		attribute.String("hookloop.write.resource", a.Resource.String()),
+		attribute.String("k8s.namespace.name", a.Ref.Namespace),
+		attribute.String("hookloop.write.name", a.Ref.Name),
+		attribute.String("hookloop.write.why", a.Why),
+	))
+}
+
+func (w *Writer) end(span trace.Span, a plan.Action, err error) {
+	result := resultOf(err)
+	w.meter.Wrote(string(a.Verb), result)
+	span.SetAttributes(attribute.String("hookloop.write.result", result))
+	if err != nil {
+		span.SetAttributes(attribute.String("error.type", result))
+		span.SetStatus(codes.Error, result)
+	}
+	span.End()
+}

@@ -1,0 +1,40 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ControllerStatus is what the engine reports about a declared controller.
+type ControllerStatus struct {
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions has the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionReady says whether the controller runs and its hooks answer.
+const ConditionReady = "Ready"
+
+// The reasons of condition Ready. Kinds of hook errors (package hook) are reasons too.
+const (
+	// ReasonRunning: it runs (True).
+	ReasonRunning = "Running"
+	// ReasonStarting: its caches are being filled (False).
+	ReasonStarting = "Starting"
+	// ReasonStopped: it was stopped on purpose (False).
+	ReasonStopped = "Stopped"
+	// ReasonInvalidSpec: the spec cannot be used; the message names the field (False).
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonParentNotFound: the API server does not serve the parent's resource; it starts by itself when it does (False).
+	ReasonParentNotFound = "ParentNotFound"
+	// ReasonChildNotFound: the API server does not serve a child's resource; it starts by itself when it does (False).
+	ReasonChildNotFound = "ChildNotFound"
+	// ReasonForbidden: the engine may not list or watch one of the resources (False).
+	ReasonForbidden = "Forbidden"
+	// ReasonHookUnreachable: the hook was not reached at the last sync (False).
+	ReasonHookUnreachable = "HookUnreachable"
+	// ReasonUnsupported: the spec asks for something that this version does not do; the message names it (False).
+	ReasonUnsupported = "Unsupported"
+)

@@ -1,0 +1,167 @@
+package v1alpha1
+
+import "time"
+
+// HookVersion is the shape of a hook's requests and answers.
+// +kubebuilder:validation:Enum=v1;v2
+type HookVersion string
+
+// The versions: v1 keys objects by name and shows a namespaced parent its own namespace only; v2 keys them by
+// namespace/name and shows everything that was asked for.
+const (
+	HookV1 HookVersion = "v1"
+	HookV2 HookVersion = "v2"
+)
+
+// Hook says how to reach the user's code: by exactly one transport.
+// +kubebuilder:validation:XValidation:rule="has(self.webhook) != has(self.grpc)",message="exactly one of webhook and grpc must be set"
+type Hook struct {
+	// +optional
+	// +kubebuilder:default=v1
+	Version HookVersion `json:"version,omitempty"`
+	// +optional
+	Webhook *Webhook `json:"webhook,omitempty"`
+	// +optional
+	GRPC *GRPC `json:"grpc,omitempty"`
+}
+
+// UnmarshalMode says how strictly a webhook's JSON is read.
+// +kubebuilder:validation:Enum=loose;strict
+type UnmarshalMode string
+
+// The modes: strict refuses unknown and duplicate fields.
+const (
+	UnmarshalLoose  UnmarshalMode = "loose"
+	UnmarshalStrict UnmarshalMode = "strict"
+)
+
+// Webhook is a hook that is asked by an HTTP POST of JSON.
+// +kubebuilder:validation:XValidation:rule="has(self.url) || has(self.service)",message="one of url and service must be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.authorization) && has(self.basicAuth))",message="at most one of authorization and basicAuth may be set"
+type Webhook struct {
+	// URL is the hook's address. It wins over service and path.
+	// +optional
+	URL *string `json:"url,omitempty"`
+	// Service is the Service that serves the hook.
+	// +optional
+	Service *ServiceReference `json:"service,omitempty"`
+	// Path is the path of the hook at the service: /sync.
+	// +optional
+	Path *string `json:"path,omitempty"`
+	// Timeout is how long one call may take.
+	// +optional
+	Timeout Timeout `json:"timeout,omitempty"`
+	// Etag lets the hook answer "unchanged".
+	// +optional
+	Etag *WebhookEtag `json:"etag,omitempty"`
+	// ResponseUnmarshalMode defaults to loose for v1 and strict for v2.
+	// +optional
+	ResponseUnmarshalMode UnmarshalMode `json:"responseUnMarshallMode,omitempty"`
+	// +optional
+	CABundle *CABundle `json:"caBundle,omitempty"`
+	// +optional
+	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
+	// +optional
+	Authorization *Authorization `json:"authorization,omitempty"`
+	// +optional
+	BasicAuth *BasicAuth `json:"basicAuth,omitempty"`
+}
+
+// Timeout is how long one call may take, as a Go duration: 1m30s. Unset, zero and negative values count as 10s.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^$|^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+type Timeout string
+
+// DefaultTimeout is the timeout of a hook that declares none.
+const DefaultTimeout = 10 * time.Second
+
+// Duration is the timeout, always above 0. Text that is no duration, which Validate refuses, counts as none.
+func (t Timeout) Duration() time.Duration {
+	d, err := time.ParseDuration(string(t))
+	if err != nil || d <= 0 {
+		return DefaultTimeout
+	}
+	return d
+}
+
+// ServiceReference names a Service that serves webhooks.
+type ServiceReference struct {
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
+	// Port defaults to 80.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+	// Protocol is http or https; default http.
+	// +optional
+	Protocol *string `json:"protocol,omitempty"`
+}
+
+// WebhookEtag configures the cache of answers that the hook marks with an ETag header.
+// +kubebuilder:validation:XValidation:rule="!(has(self.enabled) && self.enabled && has(self.cacheTimeoutSeconds)) || has(self.cacheCleanupSeconds)",message="cacheTimeoutSeconds needs cacheCleanupSeconds"
+type WebhookEtag struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// CacheTimeoutSeconds is how long an answer is kept; unset or below 1, it is kept until its parent is gone.
+	// +optional
+	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
+	// CacheCleanupSeconds is how often answers past their time are dropped.
+	// +optional
+	CacheCleanupSeconds *int32 `json:"cacheCleanupSeconds,omitempty"`
+}
+
+// GRPCMode is how a gRPC hook is spoken to.
+// +kubebuilder:validation:Enum=Stream;Unary
+type GRPCMode string
+
+// The modes: one long-lived stream that carries only changes, or one call for each question.
+const (
+	GRPCStream GRPCMode = "Stream"
+	GRPCUnary  GRPCMode = "Unary"
+)
+
+// GRPC is a hook that is asked by gRPC (package hookloop.hook.v1).
+// +kubebuilder:validation:XValidation:rule="has(self.target) != has(self.service)",message="exactly one of target and service must be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.insecure) && self.insecure) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName))",message="insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"
+type GRPC struct {
+	// Target is the hook's address in gRPC's syntax: dns:///hello.default:9443.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	Target string `json:"target,omitempty"`
+	// Service is the Service that serves the hook; calls are balanced over its endpoints.
+	// +optional
+	Service *GRPCServiceReference `json:"service,omitempty"`
+	// Mode is Stream or Unary. Unset, the engine uses the best that both sides speak.
+	// +optional
+	Mode GRPCMode `json:"mode,omitempty"`
+	// Timeout is how long one call may take.
+	// +optional
+	Timeout Timeout `json:"timeout,omitempty"`
+	// CABundle verifies the hook's certificate; unset, the system's roots do.
+	// +optional
+	CABundle *CABundle `json:"caBundle,omitempty"`
+	// +optional
+	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
+	// +optional
+	Authorization *Authorization `json:"authorization,omitempty"`
+	// Insecure asks for plain text instead of TLS.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// ServerName is the name that the hook's certificate must carry, where it is not the target's.
+	// +optional
+	ServerName string `json:"serverName,omitempty"`
+}
+
+// GRPCServiceReference names a Service that serves gRPC hooks.
+type GRPCServiceReference struct {
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}

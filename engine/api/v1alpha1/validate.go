@@ -1,0 +1,139 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var specPath = field.NewPath("spec")
+
+// Validate says what is wrong with a defaulted spec; each error names the field and what was expected. It is empty for every
+// spec that the engine can run, and does not ask whether resources, Secrets or hooks exist.
+func (c *CompositeController) Validate() field.ErrorList {
+	s := &c.Spec
+	parent := specPath.Child("parentResource")
+	errs := s.ParentResource.validate(parent)
+	errs = append(errs, validateSelector(s.ParentResource.LabelSelector, parent.Child("labelSelector"))...)
+	children := specPath.Child("childResources")
+	seen := seenResources{}
+	for i, child := range s.ChildResources {
+		at := children.Index(i)
+		errs = append(errs, child.validate(at)...)
+		errs = append(errs, seen.add(child.ResourceRule, at)...)
+		errs = append(errs, child.UpdateStrategy.validate(at.Child("updateStrategy"))...)
+	}
+	if rolling := c.rollingWithoutSync(); rolling >= 0 {
+		errs = append(errs, field.Invalid(children.Index(rolling).Child("updateStrategy", "method"),
+			s.ChildResources[rolling].UpdateStrategy.Method, "a rolling update method needs hooks.sync"))
+	}
+	errs = append(errs, validateHooks(c.hooks())...)
+	return append(errs, validateEndpoints(s.EndpointConfigs)...)
+}
+
+// Validate says what is wrong with a defaulted spec; each error names the field and what was expected. It is empty for every
+// spec that the engine can run, and does not ask whether resources, Secrets or hooks exist.
+func (d *DecoratorController) Validate() field.ErrorList {
+	s := &d.Spec
+	var errs field.ErrorList
+	seen := seenResources{}
+	for i, r := range s.Resources {
+		at := specPath.Child("resources").Index(i)
+		errs = append(errs, r.validate(at)...)
+		errs = append(errs, seen.add(r.ResourceRule, at)...)
+		errs = append(errs, validateSelector(r.LabelSelector, at.Child("labelSelector"))...)
+		errs = append(errs, r.AnnotationSelector.validate(at.Child("annotationSelector"))...)
+	}
+	seen = seenResources{}
+	for i, a := range s.Attachments {
+		at := specPath.Child("attachments").Index(i)
+		errs = append(errs, a.validate(at)...)
+		errs = append(errs, seen.add(a.ResourceRule, at)...)
+		if a.UpdateStrategy != nil {
+			errs = append(errs, a.UpdateStrategy.Method.validate(at.Child("updateStrategy", "method"))...)
+		}
+	}
+	errs = append(errs, validateHooks(d.hooks())...)
+	return append(errs, validateEndpoints(s.EndpointConfigs)...)
+}
+
+// rollingWithoutSync is the index of the first child with a rolling method, where no sync hook is declared; else -1.
+func (c *CompositeController) rollingWithoutSync() int {
+	if c.Spec.Hooks != nil && c.Spec.Hooks.Sync != nil {
+		return -1
+	}
+	for i, child := range c.Spec.ChildResources {
+		if child.UpdateStrategy != nil && child.UpdateStrategy.Method.Rolling() {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r ResourceRule) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if gv, err := schema.ParseGroupVersion(r.APIVersion); err != nil || gv.Version == "" {
+		errs = append(errs, field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be group/version, or a version alone for the core group"))
+	}
+	if r.Resource == "" {
+		errs = append(errs, field.Required(at.Child("resource"), "the plural name of a resource, such as deployments"))
+	}
+	return errs
+}
+
+// seenResources finds a resource that is named twice; in two versions, too, because the objects are the same ones.
+type seenResources map[schema.GroupResource]struct{}
+
+func (s seenResources) add(r ResourceRule, at *field.Path) field.ErrorList {
+	key := r.GVR().GroupResource()
+	if _, ok := s[key]; ok {
+		return field.ErrorList{field.Duplicate(at, key.String())}
+	}
+	s[key] = struct{}{}
+	return nil
+}
+
+func (s *ChildUpdateStrategy) validate(at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	errs := s.Method.validate(at.Child("method"))
+	for i, check := range s.StatusChecks.Conditions {
+		if check.Type == "" {
+			errs = append(errs, field.Required(at.Child("statusChecks", "conditions").Index(i).Child("type"), "the type of a condition"))
+		}
+	}
+	return errs
+}
+
+func (m UpdateMethod) validate(at *field.Path) field.ErrorList {
+	switch m {
+	case "", UpdateOnDelete, UpdateRecreate, UpdateInPlace, UpdateRollingRecreate, UpdateRollingInPlace:
+		return nil
+	default:
+		return field.ErrorList{field.NotSupported(at, m, []UpdateMethod{
+			UpdateOnDelete, UpdateRecreate, UpdateInPlace, UpdateRollingRecreate, UpdateRollingInPlace,
+		})}
+	}
+}
+
+func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
+}
+
+// validate checks the keys and operators; values of annotations, unlike those of labels, are free text.
+func (s *AnnotationSelector) validate(at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for key := range s.MatchAnnotations {
+		errs = append(errs, metavalidation.ValidateLabelName(key, at.Child("matchAnnotations"))...)
+	}
+	free := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: true}
+	for i, requirement := range s.MatchExpressions {
+		errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(requirement, free, at.Child("matchExpressions").Index(i))...)
+	}
+	return errs
+}

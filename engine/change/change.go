@@ -1,0 +1,85 @@
+// Package change gives every change of a parent one trace: the trace id derives from the cluster, the parent's UID and its
+// generation, so that all syncs which one change needs are found together, whatever replica runs them.
+//
+// It holds no exporter and no tracer; package server sets those up, with IDGenerator in the provider, and package pipeline
+// starts the spans. Its values are immutable. Table tests pin the derivation, because two replicas of different versions must
+// agree on it.
+package change
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ID identifies the trace of one change: its trace id and the span id of its root span.
+type ID struct {
+	Trace trace.TraceID
+	Root  trace.SpanID
+}
+
+// Of derives the ID of one generation of one object of one cluster. clusterUID is the UID of the namespace kube-system.
+func Of(clusterUID, parent types.UID, generation int64) ID {
+	h := sha256.New()
+	for _, part := range []string{string(clusterUID), string(parent)} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(generation)))
+	sum := h.Sum(nil)
+	var id ID
+	copy(id.Trace[:], sum[:16])
+	copy(id.Root[:], sum[16:24])
+	return id
+}
+
+// Context makes ID the remote parent of the spans that are started under the returned context. Sampled is decided from the trace
+// id by the caller, because a sampler never asks for the ratio below a remote parent.
+func (id ID) Context(ctx context.Context, sampled bool) context.Context {
+	return trace.ContextWithRemoteSpanContext(ctx, id.SpanContext(sampled))
+}
+
+// SpanContext is the root span's context.
+func (id ID) SpanContext(sampled bool) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: id.Trace, SpanID: id.Root, TraceFlags: trace.TraceFlags(0).WithSampled(sampled), Remote: true,
+	})
+}
+
+type forcedKey struct{}
+
+// AsRoot makes the next root span that is started under the returned context the change's own: it gets the ID's trace id and span id.
+// This works with a provider that uses IDGenerator.
+func (id ID) AsRoot(ctx context.Context) context.Context {
+	return context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), forcedKey{}, id)
+}
+
+// IDGenerator makes random ids, except for root spans under AsRoot.
+// It implements the OpenTelemetry SDK's IDGenerator.
+type IDGenerator struct{}
+
+// NewIDs returns the ids of a root span.
+func (IDGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if id, ok := ctx.Value(forcedKey{}).(ID); ok {
+		return id.Trace, id.Root
+	}
+	var t trace.TraceID
+	var s trace.SpanID
+	fill(t[:])
+	fill(s[:])
+	return t, s
+}
+
+// NewSpanID returns the id of a child span.
+func (IDGenerator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+	var s trace.SpanID
+	fill(s[:])
+	return s
+}
+
+// fill writes random bytes; crypto/rand never fails (it ends the program instead).
+func fill(b []byte) { _, _ = rand.Read(b) }

@@ -1,0 +1,111 @@
+// Package composite is the shape of composite controllers: children are found by owner reference and selector, adopted and
+// released; the hook's status becomes the parent's.
+//
+// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the cache and from the declared
+// CompositeController. A Shape is immutable and safe for concurrent use, except for its selector index, which locks. Its rules are
+// tested purely (observe_test.go) and against the real API server (test/integration).
+package composite
+
+import (
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/claim"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// UIDLabel is the label by which children are selected when a controller generates selectors.
+const UIDLabel = "controller-uid"
+
+// FinalizerPrefix comes before the controller's name in the finalizer of its parents.
+const FinalizerPrefix = "metacontroller.io/compositecontroller-"
+
+// Shape is one declared composite controller.
+type Shape struct {
+	// object is the declaring object, as hooks see it.
+	object    *object.Object
+	parent    object.Resource
+	declared  []plan.Declared
+	generate  bool
+	finalizes bool
+	finalizer string
+	// selected says which objects of the parent resource count.
+	selected     labels.Selector
+	ignoreStatus bool
+	selectors    *mapper.Selectors
+}
+
+var _ pipeline.Shape = (*Shape)(nil)
+
+// New makes the shape of a declared controller, whose resources the caller has resolved.
+// The error names a field of the spec.
+func New(o *object.Object, c *v1alpha1.CompositeController, parent object.Resource, children []object.Resource) (*Shape, error) {
+	s := &Shape{
+		object:       o,
+		parent:       parent,
+		generate:     c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
+		finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
+		finalizer:    FinalizerPrefix + c.Name,
+		selected:     labels.Everything(),
+		ignoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,
+		selectors:    mapper.NewSelectors(),
+	}
+	if c.Spec.ParentResource.LabelSelector != nil {
+		selected, err := metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector)
+		if err != nil {
+			return nil, &pipeline.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
+		}
+		s.selected = selected
+	}
+	for i, rule := range c.Spec.ChildResources {
+		method := plan.OnDelete
+		if rule.UpdateStrategy != nil && rule.UpdateStrategy.Method != "" {
+			method = plan.Method(rule.UpdateStrategy.Method)
+		}
+		s.declared = append(s.declared, plan.Declared{Resource: children[i], Method: method})
+	}
+	return s, nil
+}
+
+// Wire tells a controller what to watch: the parents, their children by owner, and orphans that a parent's selector takes in.
+func (s *Shape) Wire(c *controller.Controller) {
+	c.For(s.parent, s.concerns)
+	c.Watch(s.parent, s.track)
+	owner, orphans := mapper.Owner(s.parent), mapper.Orphans(s.selectors)
+	for _, d := range s.declared {
+		c.Watch(d.Resource, owner, orphans)
+	}
+}
+
+// concerns drops events of parents that need no sync: objects that are not selected and never were, and, where the controller
+// asks for it, changes of status alone (compatibility: ignoreStatusChanges, with finalizers and owners counted as changes).
+func (s *Shape) concerns(e cache.Event) bool {
+	if e.New == nil {
+		return true
+	}
+	if !s.selected.Matches(labels.Set(e.New.Labels())) && !e.New.HasFinalizer(s.finalizer) {
+		return e.Old != nil && s.selected.Matches(labels.Set(e.Old.Labels()))
+	}
+	return !s.ignoreStatus || e.Old == nil || e.New.Deleting() || !sameButStatus(e.Old, e.New)
+}
+
+// track keeps the index of the parents' selectors; it maps to no keys.
+func (s *Shape) track(old, current *object.Object) []object.Key {
+	if current == nil {
+		s.selectors.Delete(object.Key{Parent: old.Ref()})
+		return nil
+	}
+	key := object.Key{Parent: current.Ref()}
+	selector, err := claim.Selector(current, s.generate)
+	if err != nil || current.Deleting() { // the parent's own sync reports the error
+		s.selectors.Delete(key)
+		return nil
+	}
+	s.selectors.Set(key, current.Namespace(), selector)
+	return nil
+}

@@ -1,0 +1,60 @@
+package composite
+
+import (
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+)
+
+// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook. None where nothing is to be
+// reconciled.
+func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
+	if o.Settled {
+		return nil
+	}
+	q := &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
+	if o.Finalizing {
+		q.Op = hook.Finalize
+	}
+	for _, d := range s.declared {
+		q.Children = append(q.Children, hook.Group{Resource: d.Resource, Objects: o.Children.Of(d.Resource.GVK)})
+	}
+	return []*hook.Question{q}
+}
+
+// Desired validates the answer and stamps its children. The hook's status replaces the parent's, with observedGeneration put in
+// (compatibility: composite status).
+func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
+	answer := answers[0]
+	children, err := plan.Children(o.Scope, answer.Children)
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.status(o.Parent, answer)
+	if err != nil {
+		return nil, err
+	}
+	desired := &plan.Desired{Children: children, Status: status, ResyncAfter: answer.ResyncAfter}
+	if o.Finalizing && answer.Finalized {
+		desired.RemoveFinalizer = s.finalizer
+	}
+	return desired, nil
+}
+
+// status is the parent's whole new status. Where the resource has no status subresource, a status is part of what counts as a new
+// generation, so that no observedGeneration can be kept in it.
+func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]any, error) {
+	status := map[string]any{}
+	if answer.Status != nil {
+		var err error
+		if status, err = object.DecodeMap(answer.Status); err != nil {
+			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
+		}
+	} else if !s.parent.HasStatus {
+		return nil, nil
+	}
+	if s.parent.HasStatus {
+		status["observedGeneration"] = parent.Generation()
+	}
+	return status, nil
+}

@@ -1,0 +1,53 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind classifies what went wrong with a question. The pipeline's one error table turns it into backoff, Event and condition.
+type Kind string
+
+// The kinds. Their values serve as reasons of conditions.
+const (
+	// Unreachable: no connection, no name, TLS failed, connection lost before an answer.
+	Unreachable Kind = "HookUnreachable"
+	// TimedOut: no answer within the deadline.
+	TimedOut Kind = "HookTimeout"
+	// Failed: the hook was reached and said that it failed (status 500, codes.Internal).
+	Failed Kind = "HookFailed"
+	// Invalid: the hook answered with something that is no valid answer.
+	Invalid Kind = "InvalidHookAnswer"
+	// Throttled: the hook asks to come back later (429, RESOURCE_EXHAUSTED).
+	Throttled Kind = "HookThrottled"
+	// Rejected: the hook refuses this parent as it is (INVALID_ARGUMENT, FAILED_PRECONDITION); nothing is retried until a change.
+	Rejected Kind = "HookRejected"
+)
+
+// Error is the one error type of the port.
+type Error struct {
+	Kind Kind
+	// Hook names the hook: its operation and address.
+	Hook string
+	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the condition's reason.
+	Reason string
+	// RetryAfter is the hook's wish, above 0 only where it said one.
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error is "hook <name>: <what happened>".
+func (e *Error) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err) }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf is the kind of the first *Error in err's chain, or "" where there is none.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+// Package hook is the port between the engine and the user's code: one question, one answer, and the kinds of error that tell
+// "the hook said" from "the hook could not be reached".
+//
+// It holds no transport: packages under transports implement Hook, the pipeline asks it, and decorators (package
+// transports/stack) add behaviour by wrapping it. Questions are built by the shapes from the cache; answers come from outside
+// and are not trusted: package plan validates them.
+//
+// A Hook is safe for concurrent use. Package transports/transporttest holds the suite that every transport passes.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// Op is what a hook is asked to do.
+type Op string
+
+// The operations of composite and decorator hooks.
+const (
+	Sync      Op = "sync"
+	Finalize  Op = "finalize"
+	Customize Op = "customize"
+)
+
+// Contract is the family of controller that a hook serves; it decides the names of fields on the wire.
+type Contract string
+
+// The contracts.
+const (
+	Composite Contract = "composite"
+	Decorator Contract = "decorator"
+)
+
+// Question is one observed state. It is immutable, and its objects are the cache's own.
+type Question struct {
+	Contract   Contract
+	Op         Op
+	Controller *object.Object
+	Parent     *object.Object
+	// Children has one group for each declared kind, in the declared order, empty groups included.
+	Children []Group
+	// Related has one group for each kind that the customize answer names; empty without a customize hook.
+	Related []RelatedGroup
+}
+
+// Group is the observed objects of one kind.
+type Group struct {
+	Resource object.Resource
+	Objects  []*object.Object
+}
+
+// RelatedGroup is a group that may be unknown: Err says why its objects could not be read, so that data which is missing
+// never looks like data which is empty.
+type RelatedGroup struct {
+	Group
+	NotFound bool
+	Err      error
+}
+
+// Answer is one desired state, as the hook gave it.
+type Answer struct {
+	// Status is a JSON object, or nil where the hook gave none (or null).
+	Status json.RawMessage
+	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" where the hook said null.
+	Children []json.RawMessage
+	// Labels and Annotations are a decorator's patch for its target: a nil value deletes the key.
+	Labels, Annotations map[string]*string
+	// Related is the answer to Customize.
+	Related []RelatedRule
+	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	ResyncAfter time.Duration
+	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize only.
+	Finalized bool
+}
+
+// RelatedRule selects related objects (Metacontroller's customize hook, "related resource rule").
+type RelatedRule struct {
+	APIVersion        string          `json:"apiVersion"`
+	Resource          string          `json:"resource"`
+	LabelSelector     json.RawMessage `json:"labelSelector,omitempty"`
+	NamespaceSelector json.RawMessage `json:"namespaceSelector,omitempty"`
+	Namespace         string          `json:"namespace,omitempty"`
+	Names             []string        `json:"names,omitempty"`
+}
+
+// Hook answers questions. Exactly one of the results is non-nil. The error is an *Error, or the context's error.
+type Hook interface {
+	Ask(ctx context.Context, q *Question) (*Answer, error)
+}
+
+// Func makes a function a Hook.
+type Func func(ctx context.Context, q *Question) (*Answer, error)
+
+// Ask calls the function.
+func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
+
+// Settings say which hook to open. Field is the JSON of the transport's field in the controller's spec (spec.hooks.sync.webhook
+// for the transport "webhook").
+type Settings struct {
+	// Controller is the declaring object's kind and name, as messages name it: CompositeController "web".
+	ControllerKind, ControllerName string
+	Op                             Op
+	// Version is the hook's version, "v1" or "v2".
+	Version string
+	Field   json.RawMessage
+}
+
+// Opened is a hook with the resources that it holds.
+type Opened struct {
+	Hook
+	// Address names where the hook is, for messages, spans and metric labels. It carries no credentials.
+	Address string
+	// Close frees connections; calls under way may fail. It may be nil.
+	Close func() error
+}
+
+// Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names the field; a hook that
+// cannot be reached is no error here but one of Ask.
+type Opener func(Settings) (*Opened, error)
+
+// Openers maps a field of a hook's spec ("webhook", "grpc") to the transport that opens it.
+type Openers map[string]Opener

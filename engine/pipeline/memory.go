@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// echoTimeout bounds the wait for the echo of an own write. The echo's event brings the next sync; this is for the case that
+// the watch is down.
+const echoTimeout = 30 * time.Second
+
+// memory holds what the pipeline remembers of each parent between syncs. All of it is a hint: without it the next sync does more
+// work and comes to the same end.
+type memory struct {
+	mu      sync.Mutex // guards parents; the values belong to the one sync of their key that is under way
+	parents map[object.Key]*remembered
+}
+
+func newMemory() *memory { return &memory{parents: map[object.Key]*remembered{}} }
+
+// of returns what is remembered of a key, new where nothing is.
+func (m *memory) of(key object.Key) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.parents[key]
+	if !ok {
+		r = &remembered{settled: plan.Memory{}}
+		m.parents[key] = r
+	}
+	return r
+}
+
+// forget drops a key.
+func (m *memory) forget(key object.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.parents, key)
+}
+
+// remembered is what is remembered of one parent. The queue never hands a key to two workers at once, so it needs no lock.
+type remembered struct {
+	settled plan.Memory
+	// echoes are own writes that the cache has not shown yet.
+	echoes []echo
+	// behindSince is when the wait for echoes began; zero while there is none.
+	behindSince time.Time
+	// status is the hash of the desired status that was last found or made equal; statusAnswer is the parent's status as JSON
+	// at that time, which differs where the server drops or changes values.
+	status       uint64
+	statusAnswer string
+	statusKnown  bool
+	// said is the fault that was last reported on the parent; empty when the last sync was good.
+	said string
+	// traced is the generation whose change has been closed; since is when the open one began.
+	traced  int64
+	tracing int64
+	since   time.Time
+}
+
+// echo is what the cache must show before the parent is synced again (the rule of KEP-5647: read your own writes).
+type echo struct {
+	resource object.Resource
+	// resourceVersion is the written one; empty after a delete, which is seen when the object uid is gone or deleting.
+	resourceVersion string
+	ref             object.Ref
+	uid             types.UID
+}
+
+func (e echo) seen(reader cache.Reader) bool {
+	if e.resourceVersion != "" {
+		return reader.Passed(e.resource, e.resourceVersion)
+	}
+	present := reader.Get(e.resource, e.ref.Namespace, e.ref.Name)
+	return present == nil || present.UID() != e.uid || present.Deleting()
+}
+
+// expect notes a write whose echo is to be awaited.
+func (m *remembered) expect(o act.Outcome) {
+	if o.Object != nil {
+		m.expectObject(o.Action.Resource, o.Object)
+		return
+	}
+	m.echoes = append(m.echoes, echo{resource: o.Action.Resource, ref: o.Action.Ref, uid: o.Action.UID})
+}
+
+func (m *remembered) expectObject(r object.Resource, written *object.Object) {
+	m.echoes = append(m.echoes, echo{resource: r, resourceVersion: written.ResourceVersion(), ref: written.Ref(), uid: written.UID()})
+}
+
+func (m *remembered) settle(ref object.Ref, s plan.Settled) {
+	if m.settled == nil {
+		m.settled = plan.Memory{}
+	}
+	m.settled[ref] = s
+}
+
+// statusTried says whether status has been found equal or written, and the parent's own has not changed since.
+func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
+	present, _ := parent.Field("status")
+	return m.statusKnown && m.status == status && m.statusAnswer == string(present)
+}
+
+// triedStatus notes that status is reached in parent, as far as the server takes it.
+func (m *remembered) triedStatus(parent *object.Object, status uint64) {
+	present, _ := parent.Field("status")
+	m.status, m.statusAnswer, m.statusKnown = status, string(present), true
+}
+
+// behind says whether the cache still has to show an own write of this parent.
+func (r *run) behind() bool {
+	m := r.remembered
+	m.echoes = slices.DeleteFunc(m.echoes, func(e echo) bool { return e.seen(r.Reader) })
+	switch {
+	case len(m.echoes) == 0:
+		m.behindSince = time.Time{}
+		return false
+	case m.behindSince.IsZero():
+		m.behindSince = r.Clock.Now()
+		return true
+	case r.Clock.Since(m.behindSince) < echoTimeout:
+		return true
+	}
+	// The watch is stalled: preconditions guard what is decided from here on.
+	m.echoes, m.behindSince = nil, time.Time{}
+	return false
+}

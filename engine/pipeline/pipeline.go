@@ -1,0 +1,129 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/report"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Settings are what a Pipeline is made of. All fields are needed.
+type Settings struct {
+	// Name names the controller in logs, spans and metrics: "composite/hello".
+	Name string
+	// Controller is the declaring object; Parent is the resource that it declares.
+	Controller *object.Object
+	Parent     object.Resource
+	Shape      Shape
+	// Hooks has one hook for each declared operation.
+	Hooks    map[hook.Op]hook.Hook
+	Reader   cache.Reader
+	Writer   *act.Writer
+	Status   *report.Status
+	Events   *report.Events
+	Recorder Recorder
+	Tracer   trace.Tracer
+	Clock    clock.PassiveClock
+	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between clusters.
+	ClusterUID types.UID
+	// Sampled decides from a trace id whether a change is traced.
+	Sampled func(trace.TraceID) bool
+}
+
+// Recorder hears of every sync, for metrics and for the controller's own health. It must not block.
+type Recorder interface {
+	// Synced is called once for each sync, on every path.
+	Synced(controller string, o Outcome)
+}
+
+// Outcome is what became of one sync.
+type Outcome struct {
+	Key object.Key
+	// Result is "converged", "changed", "waiting", "gone", "retry" or, after a fault, the reason of its condition.
+	Result string
+	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
+	Err      error
+	Asked    bool
+	Duration time.Duration
+	Waited   time.Duration
+}
+
+// Pipeline syncs the parents of one controller.
+type Pipeline struct {
+	Settings
+	memory *memory
+}
+
+var _ controller.Reconciler = (*Pipeline)(nil)
+
+// New makes a Pipeline.
+func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory()} }
+
+// Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The returned error asks for a
+// retry with backoff; faults that are on record and wait for a change return none.
+func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+	started := p.Clock.Now()
+	run := &run{Pipeline: p, item: item, remembered: p.memory.of(item.Key)}
+	if run.behind() {
+		p.Recorder.Synced(p.Name, Outcome{Key: item.Key, Result: "waiting", Waited: item.Waited})
+		return controller.Result{RequeueAfter: echoTimeout}, nil
+	}
+	ctx = run.begin(ctx)
+	err := run.recovered(ctx)
+	verdict := run.judge(ctx, err)
+	run.end(verdict)
+	p.Recorder.Synced(p.Name, Outcome{
+		Key: item.Key, Result: verdict.result, Err: err, Asked: run.asked,
+		Duration: p.Clock.Since(started), Waited: item.Waited,
+	})
+	return verdict.next, verdict.retry
+}
+
+// run is one sync under way.
+type run struct {
+	*Pipeline
+	item       queue.Item
+	remembered *remembered
+	span       trace.Span
+	change     change.ID
+	// parent is the observed parent; nil until observe has found it.
+	parent *object.Object
+	asked  bool
+	tally  tally
+	resync time.Duration
+}
+
+// tally counts what a sync did, for its span and its result.
+type tally struct {
+	children, writes, unchanged, pending, held int
+	gone, converged                            bool
+}
+
+// recovered runs the sync and turns a panic into an error, with the stack in the log.
+func (r *run) recovered(ctx context.Context) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			klog.FromContext(ctx).Error(nil, "panic in sync", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = &PanicError{Cause: fmt.Sprint(cause)}
+		}
+	}()
+	return r.sync(ctx)
+}
+
+// PanicError says that a sync panicked.
+type PanicError struct{ Cause string }
+
+func (e *PanicError) Error() string { return "internal error: panic: " + e.Cause }

@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// sync is the pipeline's table of contents. What makes kinds of controller different is in the Shape.
+func (r *run) sync(ctx context.Context) error {
+	observed, err := r.observe(ctx)
+	if err != nil || observed == nil {
+		return err
+	}
+	if observed, err = r.prepare(ctx, observed); err != nil {
+		return err
+	}
+	questions := r.Shape.Questions(observed)
+	if len(questions) == 0 {
+		return nil
+	}
+	answers, err := r.ask(ctx, questions)
+	if err != nil {
+		return err
+	}
+	desired, result, err := r.plan(ctx, observed, answers)
+	if err != nil {
+		return err
+	}
+	if err := r.act(ctx, result); err != nil {
+		return err
+	}
+	return r.report(ctx, observed, desired, result)
+}
+
+// observe takes the snapshot; nil where the parent is gone.
+func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
+	_, span := r.Tracer.Start(ctx, "observe")
+	defer span.End()
+	observed, err := r.Shape.Observe(r.Reader, r.item.Key)
+	if err != nil {
+		r.parent = r.Reader.Get(r.Parent, r.item.Key.Parent.Namespace, r.item.Key.Parent.Name)
+		return nil, err
+	}
+	if observed == nil {
+		r.tally.gone = true
+		return nil, nil
+	}
+	r.parent = observed.Parent
+	r.tally.children = observed.Children.Len()
+	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
+	return observed, nil
+}
+
+// prepare carries out what must hold before the hook is asked (claims, the finalizer) and returns the snapshot with the
+// server's answers in it.
+func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Observed, error) {
+	if len(observed.Prepare) == 0 {
+		return observed, nil
+	}
+	ctx, span := r.Tracer.Start(ctx, "act")
+	defer span.End()
+	prepared := *observed
+	var faults []error
+	for _, outcome := range r.Writer.All(ctx, observed.Prepare) {
+		r.wrote(outcome)
+		switch {
+		case outcome.Err != nil:
+			faults = append(faults, outcome.Err)
+		case outcome.Action.Ref == observed.Parent.Ref():
+			prepared.Parent, r.parent = outcome.Object, outcome.Object
+		case outcome.Action.Verb == plan.Adopt:
+			prepared.Children = prepared.Children.With(outcome.Object)
+		}
+	}
+	return &prepared, errors.Join(faults...)
+}
+
+// ask puts the questions to their hooks, one after the other; their order is the shape's.
+func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answer, error) {
+	answers := make([]*hook.Answer, 0, len(questions))
+	for _, q := range questions {
+		h, ok := r.Hooks[q.Op]
+		if !ok {
+			return nil, fmt.Errorf("no %s hook is declared", q.Op)
+		}
+		r.asked = true
+		answer, err := h.Ask(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// plan validates and merges the answers, and decides what to write.
+func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook.Answer) (*plan.Desired, plan.Result, error) {
+	_, span := r.Tracer.Start(ctx, "plan")
+	defer span.End()
+	desired, err := r.Shape.Desired(observed, answers)
+	if err != nil {
+		return nil, plan.Result{}, err
+	}
+	result, err := plan.Make(observed, desired, observed.Scope, r.remembered.settled)
+	if err != nil {
+		return nil, plan.Result{}, err
+	}
+	r.tally.unchanged, r.tally.pending, r.tally.held = result.Unchanged, result.Pending, result.Held
+	span.SetAttributes(
+		attribute.Int("hookloop.children.desired", len(desired.Children)),
+		attribute.Int("hookloop.actions", len(result.Actions)),
+	)
+	return desired, result, nil
+}
+
+// act writes the children. What was found or made converged is remembered.
+func (r *run) act(ctx context.Context, result plan.Result) error {
+	r.remembered.settled = result.Settled
+	if len(result.Actions) == 0 {
+		return nil
+	}
+	ctx, span := r.Tracer.Start(ctx, "act")
+	defer span.End()
+	var faults []error
+	for _, outcome := range r.Writer.All(ctx, result.Actions) {
+		if outcome.Err != nil {
+			faults = append(faults, outcome.Err)
+		}
+		r.wrote(outcome)
+	}
+	return errors.Join(faults...)
+}
+
+// wrote takes one write into account: the tally, the wait for its echo, and what its answer settles.
+func (r *run) wrote(o act.Outcome) {
+	r.tally.writes++
+	if o.Err != nil {
+		return
+	}
+	r.remembered.expect(o)
+	if o.Object == nil || o.Action.Desired == 0 {
+		return
+	}
+	if settled, err := plan.Settle(o.Action.Desired, o.Object); err == nil {
+		r.remembered.settle(o.Action.Ref, settled)
+	}
+}
+
+// report writes the parent: its status, or the removal of the finalizer.
+func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
+	ctx, span := r.Tracer.Start(ctx, "report")
+	defer span.End()
+	r.resync = desired.ResyncAfter
+	r.tally.converged = len(result.Actions) == 0 && len(observed.Prepare) == 0
+	if desired.RemoveFinalizer != "" {
+		return r.removeFinalizer(ctx, observed.Parent, desired.RemoveFinalizer)
+	}
+	if desired.Status == nil {
+		return nil
+	}
+	return r.writeStatus(ctx, observed.Parent, desired.Status)
+}
+
+func (r *run) removeFinalizer(ctx context.Context, parent *object.Object, name string) error {
+	outcome := r.Writer.All(ctx, []plan.Action{{
+		Verb: plan.RemoveFinalizer, Resource: r.Parent, Ref: parent.Ref(), UID: parent.UID(), Finalizer: name,
+		Why: "the finalize hook has finished",
+	}})[0]
+	r.wrote(outcome)
+	return outcome.Err
+}
+
+// writeStatus makes status the parent's, unless that has been tried and nothing has changed since.
+func (r *run) writeStatus(ctx context.Context, parent *object.Object, status map[string]any) error {
+	hash := plan.StableHash(map[string]any{"value": status})
+	if r.remembered.statusTried(parent, hash) {
+		return nil
+	}
+	written, err := r.Status.Replace(ctx, r.Parent, parent, status)
+	if err != nil {
+		return err
+	}
+	if written != nil {
+		r.tally.writes++
+		r.remembered.expectObject(r.Parent, written)
+		parent = written
+	}
+	r.remembered.triedStatus(parent, hash)
+	return nil
+}

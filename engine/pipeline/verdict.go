@@ -1,0 +1,210 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/report"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+)
+
+// Synced is the condition that a parent gets while it cannot be synced. A good sync replaces the parent's status by the hook's, and
+// the condition with it.
+const Synced = "Synced"
+
+// ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
+type ParentError struct {
+	// Field is the path of the field: spec.selector.
+	Field   string
+	Problem string
+}
+
+func (e *ParentError) Error() string { return e.Field + ": " + e.Problem }
+
+// retry says when a faulty sync is run again.
+type retry int
+
+const (
+	// backoff: again after the item's exponential backoff.
+	backoff retry = iota
+	// quiet: as backoff, but nothing is said, because a newer observation heals it.
+	quiet
+	// later: after the time that the hook named, and nothing is said.
+	later
+	// onChange: not before something changes.
+	onChange
+)
+
+// fault is one row of the error table, applied to an error.
+type fault struct {
+	reason string
+	retry  retry
+	after  time.Duration
+}
+
+// rules is the one table from error to reason and retry; the first rule that knows the error wins.
+var rules = []func(error) (fault, bool){
+	shuttingDown,   // the process stops: the next leader goes on
+	panicked,       // a fault of ours: on record, with backoff
+	badAnswer,      // the hook's answer was refused whole
+	badParent,      // the parent waits for its owner to mend it
+	hookFault,      // the hook failed or could not be reached
+	nameTaken,      // a child's name belongs to somebody else
+	staleView,      // a newer event heals it
+	namespaceGoing, // creates are refused while the namespace terminates
+	refusedByServer,
+}
+
+// classify applies the table.
+func classify(err error) fault {
+	for _, rule := range rules {
+		if f, ok := rule(err); ok {
+			return f
+		}
+	}
+	return fault{reason: "SyncFailed"}
+}
+
+func shuttingDown(err error) (fault, bool) {
+	return fault{reason: "ShuttingDown", retry: quiet}, errors.Is(err, context.Canceled) && hook.KindOf(err) == ""
+}
+
+func panicked(err error) (fault, bool) {
+	var e *PanicError
+	return fault{reason: "InternalError"}, errors.As(err, &e)
+}
+
+func badAnswer(err error) (fault, bool) {
+	var e *plan.AnswerError
+	return fault{reason: string(hook.Invalid)}, errors.As(err, &e)
+}
+
+func badParent(err error) (fault, bool) {
+	var e *ParentError
+	return fault{reason: "InvalidParent", retry: onChange}, errors.As(err, &e)
+}
+
+func hookFault(err error) (fault, bool) {
+	var e *hook.Error
+	if !errors.As(err, &e) {
+		return fault{}, false
+	}
+	f := fault{reason: string(e.Kind)}
+	if e.Reason != "" {
+		f.reason = e.Reason
+	}
+	switch {
+	case e.Kind == hook.Throttled && e.RetryAfter > 0:
+		f.retry, f.after = later, e.RetryAfter
+	case e.Kind == hook.Rejected:
+		f.retry = onChange
+	}
+	return f, true
+}
+
+func nameTaken(err error) (fault, bool) {
+	var e *act.TakenError
+	return fault{reason: "ChildNameTaken"}, errors.As(err, &e)
+}
+
+// staleView holds only where every joined error is stale: a real fault beside it must be heard.
+func staleView(err error) (fault, bool) {
+	return fault{reason: "Stale", retry: quiet}, allStale(err)
+}
+
+func allStale(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined errors are looked at one by one
+		for _, e := range joined.Unwrap() {
+			if !allStale(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, act.ErrStale)
+}
+
+func namespaceGoing(err error) (fault, bool) {
+	return fault{reason: "NamespaceTerminating"}, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func refusedByServer(err error) (fault, bool) {
+	reason := apierrors.ReasonForError(err)
+	return fault{reason: "Write" + string(reason)}, reason != ""
+}
+
+// verdict is what a sync ends with.
+type verdict struct {
+	result string
+	next   controller.Result
+	retry  error
+}
+
+// judge turns the sync's error into Event, condition and retry, or notes the good end.
+func (r *run) judge(ctx context.Context, err error) verdict {
+	if err == nil {
+		return r.good()
+	}
+	f := classify(err)
+	log := klog.FromContext(ctx)
+	if f.retry == quiet || f.retry == later {
+		log.V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
+	} else {
+		r.say(ctx, f.reason, err)
+	}
+	switch f.retry {
+	case later:
+		return verdict{result: f.reason, next: controller.Result{RequeueAfter: f.after, Priority: queue.Child}}
+	case onChange:
+		return verdict{result: f.reason}
+	default:
+		return verdict{result: f.reason, retry: err}
+	}
+}
+
+// good ends a sync without a fault.
+func (r *run) good() verdict {
+	r.remembered.said = ""
+	if r.tally.gone {
+		r.memory.forget(r.item.Key)
+		return verdict{result: "gone"}
+	}
+	result := "changed"
+	if r.tally.writes == 0 {
+		result = "converged"
+	}
+	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
+}
+
+// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The same fault is said once.
+func (r *run) say(ctx context.Context, reason string, err error) {
+	message := report.Shorten("Sync error: "+err.Error(), report.MaxMessage)
+	klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
+	if r.parent == nil {
+		return
+	}
+	r.Events.Warning(ctx, r.parent, "SyncError", message)
+	if r.remembered.said == reason+message {
+		return
+	}
+	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.Parent, r.parent,
+		report.Condition{Type: Synced, Status: false, Reason: reason, Message: message})
+	switch {
+	case errors.Is(condErr, act.ErrStale): // said by the retry
+	case condErr != nil:
+		klog.FromContext(ctx).Error(condErr, "condition not written")
+	default:
+		r.remembered.said = reason + message
+	}
+	if written != nil {
+		r.remembered.expectObject(r.Parent, written)
+	}
+}

@@ -1,0 +1,161 @@
+// Package plan decides what to write: observed state, desired state and strategy in, a list of actions out. It also validates
+// what a hook answered, because an answer that is refused must not be half applied.
+//
+// It is pure: no clock, no client, no context. What it reads comes from the shapes (Observed), the hook (Desired) and the
+// engine's own memory of converged children (Memory); what it returns goes to package act. Everything is a value; nothing
+// is shared. Golden files under testdata hold the rules, one story each.
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Observed is what one sync sees: an immutable snapshot of references into the cache.
+type Observed struct {
+	Key    object.Key
+	Parent *object.Object
+	// Children are the objects that belong to the parent, those that Prepare adopts included, those that it releases left out.
+	Children object.Set
+	// Finalizing says that the finalize hook is to be asked instead of the sync hook.
+	Finalizing bool
+	// Settled says that children are not to be reconciled at all: the parent goes and its finalizer is not ours to wait for.
+	Settled bool
+	// Scope is what the children of this parent may be and are stamped with.
+	Scope Scope
+	// Prepare are writes that must succeed before the hook is asked: adopt, release, the parent's finalizer.
+	Prepare []Action
+}
+
+// Method is an update strategy's method (compatibility: childResources[].updateStrategy.method).
+type Method string
+
+// The methods. Rolling methods are the concern of package rollout; here they act as their non-rolling kind.
+const (
+	OnDelete        Method = "OnDelete"
+	Recreate        Method = "Recreate"
+	InPlace         Method = "InPlace"
+	RollingRecreate Method = "RollingRecreate"
+	RollingInPlace  Method = "RollingInPlace"
+)
+
+// Declared is one kind of child that a controller declares.
+type Declared struct {
+	Resource object.Resource
+	Method   Method
+}
+
+// Scope is what answers are validated and children are stamped with.
+type Scope struct {
+	// Declared are the kinds that may be children, in the declared order.
+	Declared []Declared
+	// Owner is the reference that every created child gets (controller=true, blockOwnerDeletion=true).
+	Owner Owner
+	// ParentNamespace is empty for a cluster-scoped parent.
+	ParentNamespace string
+}
+
+// Owner is the parent as its children name it.
+type Owner struct {
+	GVK  schema.GroupVersionKind
+	Name string
+	UID  types.UID
+	// Resource is where the parent can be read live; the zero value where nothing is adopted.
+	Resource object.Resource
+}
+
+// Child is one desired child: validated, stamped, identity known.
+type Child struct {
+	// Object is the desired state as it is written to the last-applied annotation: namespace and stamps in, owner reference out.
+	Object *object.Object
+	// Hash stands for the desired state in Memory.
+	Hash     uint64
+	Declared Declared
+}
+
+// Desired is what one sync wants, after the shape has merged the answers.
+type Desired struct {
+	Children []Child
+	// Status is the parent's whole new status; nil leaves the status alone.
+	Status map[string]any
+	// Labels and Annotations patch the parent; a nil value deletes the key.
+	Labels, Annotations map[string]*string
+	// RemoveFinalizer names a finalizer of the parent that is to go after the children are written; empty for none.
+	RemoveFinalizer string
+	ResyncAfter     time.Duration
+}
+
+// Verb says what an action does.
+type Verb string
+
+// The verbs, in the order of their names in golden files.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+	// Adopt adds the owner reference to an orphan, after a live read of the parent.
+	Adopt Verb = "adopt"
+	// Release removes the owner reference.
+	Release Verb = "release"
+	// AddFinalizer and RemoveFinalizer change the parent's metadata.finalizers.
+	AddFinalizer    Verb = "add-finalizer"
+	RemoveFinalizer Verb = "remove-finalizer"
+)
+
+// Action is one write. UID and ResourceVersion are preconditions: leader election does not fence, and a view may be stale.
+type Action struct {
+	Verb     Verb
+	Resource object.Resource
+	Ref      object.Ref
+	// UID is the observed object's; empty for Create.
+	UID types.UID
+	// ResourceVersion is the observed object's; empty for Create and Delete.
+	ResourceVersion string
+	// Body is the whole object to POST or PUT (Create, Update); nil otherwise.
+	Body map[string]any
+	// Owner is the reference that Adopt adds and Release removes.
+	Owner Owner
+	// Finalizer is the name for AddFinalizer and RemoveFinalizer.
+	Finalizer string
+	// Why says in a few words what brought the action about, for spans, logs and golden files: "spec.replicas: 1 → 3".
+	Why string
+	// Desired is the hash of the desired state that this action brings about; 0 where there is none.
+	Desired uint64
+}
+
+// String is the action on one line.
+func (a Action) String() string {
+	s := fmt.Sprintf("%s %s", a.Verb, a.Ref)
+	if a.Why != "" {
+		s += ": " + a.Why
+	}
+	return s
+}
+
+// Settled is what the engine remembers of one child: desired state Desired was seen to be reached.
+// The zero value remembers nothing.
+type Settled struct {
+	// Desired is the hash of the desired state (Child.Hash).
+	Desired uint64
+	// ResourceVersion is the observed object's at which there was nothing to do.
+	ResourceVersion string
+	// Body is the hash of the observed object without status and without volatile metadata (StableHash), as the server answered
+	// to our write of Desired: values that the server drops, defaults or changes are no difference then.
+	Body uint64
+}
+
+// Memory is what is remembered of a parent's children. It is a hint: without it the plan is right, with it cheaper.
+type Memory map[object.Ref]Settled
+
+// Result is the plan of one sync.
+type Result struct {
+	Actions []Action
+	// Settled are the children that were found converged, to be remembered.
+	Settled Memory
+	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone by OnDelete.
+	Unchanged, Pending, Held int
+}

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/utils/clock"
+)
+
+// Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
+type Condition struct {
+	Type    string
+	Status  bool
+	Reason  string
+	Message string
+}
+
+// SetCondition puts a condition into an object's status and keeps all else. Nothing is written where type, status, reason and
+// message are there already; lastTransitionTime changes with the status only. It returns the server's answer, or nil where nothing was
+// written.
+func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) (*object.Object, error) {
+	status, err := statusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := upsert(status, c, o.Generation(), now.Now().UTC().Format("2006-01-02T15:04:05Z"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Ref(), err)
+	}
+	if !changed {
+		return nil, nil
+	}
+	return s.Replace(ctx, r, o, status)
+}
+
+// upsert changes status in place and says whether it did.
+func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
+	list, ok := status["conditions"].([]any)
+	if status["conditions"] != nil && !ok {
+		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
+	}
+	value := "False"
+	if c.Status {
+		value = "True"
+	}
+	next := map[string]any{
+		"type": c.Type, "status": value, "reason": c.Reason, "message": Shorten(c.Message, MaxMessage),
+		"observedGeneration": generation, "lastTransitionTime": now,
+	}
+	for i, item := range list {
+		present, ok := item.(map[string]any)
+		if !ok || present["type"] != c.Type {
+			continue
+		}
+		if present["status"] == value {
+			next["lastTransitionTime"] = present["lastTransitionTime"]
+		}
+		if sameCondition(present, next) {
+			return false, nil
+		}
+		list[i] = next
+		return true, nil
+	}
+	status["conditions"] = append(list, next)
+	return true, nil
+}
+
+func sameCondition(a, b map[string]any) bool {
+	for _, field := range []string{"status", "reason", "message", "observedGeneration"} {
+		if a[field] != b[field] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,90 @@
+// Package report writes what a sync has to say about itself: the parent's status, conditions and Events. Nothing is written
+// where nothing changed.
+//
+// It holds no rules about when something is worth saying; the pipeline's error table and the supervisor decide. All writes go
+// through package act's Writer, Events through client-go's recorder, which merges and rate-limits them. Its values are safe for
+// concurrent use. It is tested against the real API server (test/integration); the pure parts have table tests.
+package report
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hookloop/hookloop/engine/object"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+)
+
+// MaxMessage bounds the text of Events and conditions, in bytes; the API server's own limit for Events is 1024.
+const MaxMessage = 1000
+
+// EventSettings configure Events.
+type EventSettings struct {
+	Client typedcorev1.EventsGetter
+	// Component is the Events' source.
+	Component string
+	// QPS and Burst limit the Events about one object (flags events-qps, events-burst).
+	QPS   float32
+	Burst int
+}
+
+// Events records Events on objects.
+type Events struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+// NewEvents starts a recorder. Stop ends it.
+func NewEvents(ctx context.Context, s EventSettings) *Events {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
+		record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: s.QPS, BurstSize: s.Burst}))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.Client.Events("")})
+	return &Events{
+		broadcaster: broadcaster,
+		recorder:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: s.Component}),
+	}
+}
+
+// Stop waits for nothing: Events that are not sent yet are dropped.
+func (e *Events) Stop() { e.broadcaster.Shutdown() }
+
+// Normal records an Event of type Normal about o and writes it to the log.
+func (e *Events) Normal(ctx context.Context, o *object.Object, reason, message string) {
+	e.record(ctx, o, corev1.EventTypeNormal, reason, message)
+}
+
+// Warning records an Event of type Warning about o and writes it to the log.
+func (e *Events) Warning(ctx context.Context, o *object.Object, reason, message string) {
+	e.record(ctx, o, corev1.EventTypeWarning, reason, message)
+}
+
+func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, message string) {
+	message = Shorten(message, MaxMessage)
+	klog.FromContext(ctx).Info("event", "type", kind, "reason", reason, "object", o.Ref().String(), "message", message)
+	e.recorder.Event(reference(o), kind, reason, message)
+}
+
+func reference(o *object.Object) runtime.Object {
+	return &corev1.ObjectReference{
+		APIVersion: o.GVK().GroupVersion().String(), Kind: o.GVK().Kind, Namespace: o.Namespace(), Name: o.Name(),
+		UID: o.UID(), ResourceVersion: o.ResourceVersion(),
+	}
+}
+
+// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable text.
+func Shorten(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r < ' ' }), " ")
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

@@ -1,0 +1,145 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/report"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+)
+
+// Reconcile makes one controller run as it is declared.
+func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+	key := item.Key
+	defer s.looked(key)
+	o := s.Cache.Reader().Get(resourceOf(key), "", key.Parent.Name)
+	if o == nil || o.Deleting() || !s.TargetSelector.Matches(labels.Set(o.Labels())) {
+		s.stop(ctx, key, o)
+		return controller.Result{}, nil
+	}
+	config, err := s.resolve(o)
+	if err != nil {
+		s.stop(ctx, key, o)
+		return s.refused(ctx, o, err)
+	}
+	if err := s.ensure(ctx, key, config); err != nil {
+		return s.refused(ctx, o, err)
+	}
+	return controller.Result{}, s.say(ctx, o, s.health(key))
+}
+
+func resourceOf(key object.Key) object.Resource {
+	for _, r := range kinds {
+		if r.GVK == key.Parent.GVK {
+			return r
+		}
+	}
+	return object.Resource{GVK: key.Parent.GVK}
+}
+
+// looked notes that a declaring object has been looked at, for Ready.
+func (s *Supervisor) looked(key object.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, key)
+}
+
+// ensure starts the controller, or restarts it where what it is made of has changed.
+func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) error {
+	s.mu.Lock()
+	present := s.running[key]
+	s.mu.Unlock()
+	if present != nil && present.config.same(c) && !present.ended() {
+		return nil
+	}
+	s.stop(ctx, key, c.object)
+	s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
+	started, err := s.start(ctx, key, c)
+	if err != nil {
+		s.Events.Warning(ctx, c.object, "CreateError", "Cannot start controller: "+err.Error())
+		return err
+	}
+	s.mu.Lock()
+	s.running[key] = started
+	s.mu.Unlock()
+	s.Events.Normal(ctx, c.object, "Started", "Started controller: "+c.object.Name())
+	return nil
+}
+
+// stop stops a controller and waits for its syncs under way. o is the declaring object, nil where it is gone.
+func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object) {
+	s.mu.Lock()
+	present := s.running[key]
+	delete(s.running, key)
+	s.mu.Unlock()
+	if present == nil {
+		return
+	}
+	if o == nil {
+		o = present.config.object
+	}
+	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Parent.Name)
+	present.stop(ctx)
+	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
+}
+
+// stopAll stops all controllers, at once.
+func (s *Supervisor) stopAll() {
+	s.mu.Lock()
+	instances := s.running
+	s.running = map[object.Key]*instance{}
+	s.mu.Unlock()
+	for _, i := range instances {
+		i.cancel()
+	}
+	for _, i := range instances {
+		i.stop(context.Background())
+	}
+}
+
+// refused puts on record why a controller does not run. Faults that only a new spec or a new resource can heal wait for that; all
+// others are retried.
+func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (controller.Result, error) {
+	var fault *Fault
+	if !errors.As(err, &fault) {
+		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
+	}
+	if sayErr := s.say(ctx, o, report.Condition{
+		Type: v1alpha1.ConditionReady, Status: false, Reason: fault.Reason, Message: fault.Problem,
+	}); sayErr != nil {
+		return controller.Result{}, sayErr
+	}
+	if fault.Retry {
+		return controller.Result{}, err
+	}
+	return controller.Result{}, nil
+}
+
+// say writes the condition Ready of a declaring object, where it is not there already.
+func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) error {
+	_, err := s.Status.SetCondition(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, c)
+	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
+		return nil
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "condition not written", "object", o.Ref().String())
+	}
+	return err
+}
+
+// Fault says why a declared controller does not run.
+type Fault struct {
+	// Reason is the reason of the condition Ready.
+	Reason  string
+	Problem string
+	// Retry says that trying again may help although nothing has been seen to change.
+	Retry bool
+}
+
+func (f *Fault) Error() string { return f.Problem }

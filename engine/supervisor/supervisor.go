@@ -1,0 +1,172 @@
+// Package supervisor keeps one running controller for each declared object: it starts what is declared, restarts what changed,
+// stops what is gone, and says on the declaring object how that went.
+//
+// It is itself a controller of package engine/controller. It knows the kinds of controller, and nothing of transports beyond the
+// map of openers. Its data comes from the cache (the declaring objects), from discovery (which resources exist) and from the
+// pipelines (whether hooks answer). A Supervisor is safe for concurrent use. It is tested against the real API server
+// (test/integration).
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/discovery"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/report"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Settings are what a Supervisor is made of. All fields are needed unless they say otherwise.
+type Settings struct {
+	Cache     *cache.Cache
+	Discovery *discovery.Discovery
+	Openers   hook.Openers
+	Writer    *act.Writer
+	Status    *report.Status
+	Events    *report.Events
+	Recorder  pipeline.Recorder
+	Tracer    trace.Tracer
+	Clock     clock.WithTicker
+	// Workers is the number of syncs under way at once for each controller.
+	Workers int
+	// TargetSelector narrows the declaring objects by their own labels; nil takes all.
+	TargetSelector labels.Selector
+	// GracePeriod is how long syncs under way may take to finish when a controller stops.
+	GracePeriod time.Duration
+	// QueueMetrics may be nil.
+	QueueMetrics queue.MetricsProvider
+	ClusterUID   types.UID
+	Sampled      func(trace.TraceID) bool
+}
+
+// Supervisor runs the declared controllers.
+type Supervisor struct {
+	Settings
+	// nudges are declaring objects that are to be looked at again for a reason that is no event: their hooks' health.
+	nudges chan object.Key
+
+	mu      sync.Mutex // guards running and pending
+	running map[object.Key]*instance
+	// pending are the declaring objects of the first list that have not been looked at; nil before that list is known.
+	pending map[object.Key]bool
+}
+
+// New makes a Supervisor; Run starts it.
+func New(s Settings) *Supervisor {
+	if s.TargetSelector == nil {
+		s.TargetSelector = labels.Everything()
+	}
+	return &Supervisor{Settings: s, nudges: make(chan object.Key, 64), running: map[object.Key]*instance{}}
+}
+
+// Ready says whether every declaring object of the first list has been looked at: its controller runs with its caches filled, or it
+// has a condition that says why not.
+func (s *Supervisor) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending != nil && len(s.pending) == 0
+}
+
+// Run keeps controllers running until ctx is done, then stops them and waits for syncs under way. It waits for its own CRDs where
+// they are not installed yet. The error is nil after an ordered stop.
+func (s *Supervisor) Run(ctx context.Context) error {
+	resources, err := s.awaitCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.stopAll()
+	c := controller.New("supervisor", controller.Settings{
+		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
+	})
+	c.For(resources[0])
+	for _, r := range resources[1:] {
+		c.Watch(r, mapper.Self())
+	}
+	c.Source(s.nudged)
+	c.Source(s.rediscovered)
+	c.Initialize(func(context.Context, controller.Runtime) error { s.first(resources); return nil })
+	c.Reconcile(s)
+	return c.Run(ctx)
+}
+
+// kinds are the declaring resources.
+var kinds = []object.Resource{
+	{GVK: v1alpha1.GroupVersion.WithKind("CompositeController"), Plural: "compositecontrollers", HasStatus: true},
+	{GVK: v1alpha1.GroupVersion.WithKind("DecoratorController"), Plural: "decoratorcontrollers", HasStatus: true},
+}
+
+// awaitCRDs waits until the API server serves the declaring resources.
+func (s *Supervisor) awaitCRDs(ctx context.Context) ([]object.Resource, error) {
+	for {
+		changed := s.Discovery.Changed()
+		missing := slices.IndexFunc(kinds, func(r object.Resource) bool {
+			_, err := s.Discovery.Resource(r.GVK.GroupVersion().String(), r.Plural)
+			return err != nil
+		})
+		if missing < 0 {
+			return kinds, nil
+		}
+		klog.FromContext(ctx).Info("waiting for a CustomResourceDefinition to be installed", "resource", kinds[missing].String())
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-changed:
+		}
+	}
+}
+
+// first notes which declaring objects there are when the supervisor starts.
+func (s *Supervisor) first(resources []object.Resource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = map[object.Key]bool{}
+	for _, r := range resources {
+		for _, o := range s.Cache.Reader().List(r, "") {
+			s.pending[object.Key{Parent: o.Ref()}] = true
+		}
+	}
+}
+
+// nudged is a source: declaring objects whose hooks' health has changed.
+func (s *Supervisor) nudged(ctx context.Context, enqueue controller.Enqueue) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case key := <-s.nudges:
+			enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
+		}
+	}
+}
+
+// rediscovered is a source: all declaring objects, whenever the API server serves other resources than before.
+func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue) error {
+	for {
+		changed := s.Discovery.Changed()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		for _, r := range kinds {
+			for _, o := range s.Cache.Reader().List(r, "") {
+				enqueue(object.Key{Parent: o.Ref()}, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
+			}
+		}
+	}
+}

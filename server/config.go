@@ -1,0 +1,185 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Config is what the flags of "hookloop serve" say. DefaultConfig gives their defaults; Validate must pass before Run.
+type Config struct {
+	// Version is the program's version, for logs, metrics, traces and the user agent.
+	Version string
+
+	// Kubeconfig is a file; empty means the Pod's own ServiceAccount.
+	Kubeconfig string
+	// ClientQPS and ClientBurst limit requests to the API server; a negative ClientQPS means no limit.
+	ClientQPS   float64
+	ClientBurst int
+
+	// Workers is the number of parents that one controller syncs at a time.
+	Workers int
+	// TargetSelector selects the declared controllers that this process runs; empty selects all.
+	TargetSelector string
+	// ApplyStrategy is DynamicApply. FieldManager is for server-side apply.
+	ApplyStrategy string
+	FieldManager  string
+	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
+	DiscoveryInterval time.Duration
+	// CacheFlushInterval has no effect: caches follow watches.
+	CacheFlushInterval time.Duration
+	// EventsQPS and EventsBurst limit the Events about one object.
+	EventsQPS   float32
+	EventsBurst int
+	// GracePeriod is how long syncs under way may take after a request to stop.
+	GracePeriod time.Duration
+
+	// The addresses to listen on; "0" or empty switches one off.
+	MetricsAddress, HealthAddress, PprofAddress string
+
+	LeaderElection LeaderElection
+	Log            Log
+	Tracing        Tracing
+}
+
+// LeaderElection says whether several replicas choose one that works.
+type LeaderElection struct {
+	Enabled bool
+	// ResourceLock is the kind of lock; "leases" is the only one that Kubernetes has left.
+	ResourceLock string
+	// Namespace and ID name the Lease. An empty Namespace is the Pod's own.
+	Namespace, ID string
+}
+
+// Log says what is logged and how. The names are those of controller-runtime's zap flags.
+type Log struct {
+	// Devel changes the defaults of the others: console, debug, stack traces for errors.
+	Devel bool
+	// Encoder is "json" or "console".
+	Encoder string
+	// Level is "debug", "info", "error", "panic" or a verbosity above 0.
+	Level string
+	// StacktraceLevel is "info", "error" or "panic".
+	StacktraceLevel string
+	// TimeEncoding is one of TimeEncodings.
+	TimeEncoding string
+}
+
+// Tracing says where spans go. Without an Endpoint the standard OTEL_* environment decides; without either, tracing is off.
+type Tracing struct {
+	// Endpoint is the URL of an OTLP collector.
+	Endpoint string
+	// SampleRatio is the share of changes that are traced, 0 to 1; negative leaves it to OTEL_TRACES_SAMPLER.
+	SampleRatio float64
+}
+
+// The apply strategies.
+const (
+	DynamicApply    = "dynamic-apply"
+	ServerSideApply = "server-side-apply"
+)
+
+// TimeEncodings are the values of Log.TimeEncoding.
+var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
+
+// DefaultConfig is the configuration without any flag.
+//
+// Metacontroller allows itself 5 requests a second, which holds a whole installation to about five syncs a second. API
+// servers protect themselves by priority and fairness since Kubernetes 1.20, so the client's limit is only a belt against a
+// runaway loop here: far above a healthy load, far below what would hurt one API server.
+func DefaultConfig() Config {
+	return Config{
+		ClientQPS: 200, ClientBurst: 400, Workers: 5,
+		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
+		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
+		EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
+		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
+		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
+		Tracing:        Tracing{SampleRatio: -1},
+	}
+}
+
+// FlagError says which flag has a value that cannot be used, and what was expected.
+type FlagError struct{ Flag, Value, Expected string }
+
+// Error is one line.
+func (e *FlagError) Error() string {
+	return fmt.Sprintf("--%s: got %q, expected %s", e.Flag, e.Value, e.Expected)
+}
+
+// rule is one check of a value: ok or the flag, its value and what was expected.
+type rule struct {
+	ok              bool
+	flag            string
+	value, expected any
+}
+
+// Validate returns a *FlagError for the first value that cannot be used.
+func (c *Config) Validate() error {
+	rules := []rule{
+		{c.ClientQPS != 0, "client-go-qps", c.ClientQPS, "a number above 0, or -1 for no limit"},
+		{c.ClientBurst > 0 || c.ClientQPS < 0, "client-go-burst", c.ClientBurst, "a number above 0"},
+		{c.Workers > 0, "workers", c.Workers, "a number above 0"},
+		{c.DiscoveryInterval > 0, "discovery-interval", c.DiscoveryInterval, "a duration above 0"},
+		{c.EventsQPS > 0, "events-qps", c.EventsQPS, "a number above 0"},
+		{c.EventsBurst > 0, "events-burst", c.EventsBurst, "a number above 0"},
+		{c.GracePeriod >= 0, "shutdown-grace-period", c.GracePeriod, "a duration of 0 or more"},
+		{c.Tracing.SampleRatio <= 1, "tracing-sample-ratio", c.Tracing.SampleRatio, "a number from 0 to 1"},
+		{c.LeaderElection.ID != "" || !c.LeaderElection.Enabled, "leader-election-id", "", "the name of a Lease"},
+		oneOf("leader-election-resource-lock", c.LeaderElection.ResourceLock, "leases"),
+		oneOf("zap-encoder", c.Log.Encoder, "", "json", "console"),
+		oneOf("zap-stacktrace-level", c.Log.StacktraceLevel, "", "info", "error", "panic"),
+		oneOf("zap-time-encoding", c.Log.TimeEncoding, append([]string{""}, TimeEncodings...)...),
+		{c.ApplyStrategy != ServerSideApply, "apply-strategy", c.ApplyStrategy, DynamicApply + ": server-side apply is not supported yet"},
+		oneOf("apply-strategy", c.ApplyStrategy, DynamicApply),
+		{c.FieldManager != "", "apply-strategy-ssa-field-manager", c.FieldManager, "the name of a field manager"},
+		listens("metrics-address", c.MetricsAddress),
+		listens("health-probe-bind-address", c.HealthAddress),
+		listens("pprof-address", c.PprofAddress),
+	}
+	for _, r := range rules {
+		if !r.ok {
+			return &FlagError{r.flag, fmt.Sprint(r.value), fmt.Sprint(r.expected)}
+		}
+	}
+	return c.validateText()
+}
+
+// validateText checks the values that have a syntax.
+func (c *Config) validateText() error {
+	if _, err := labels.Parse(c.TargetSelector); err != nil {
+		return &FlagError{"target-label-selector", c.TargetSelector, "a label selector such as team=shop,tier!=test: " + err.Error()}
+	}
+	if _, err := parseLevel(c.Log.Level); err != nil {
+		return &FlagError{"zap-log-level", c.Log.Level, err.Error()}
+	}
+	if c.Tracing.Endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Tracing.Endpoint)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return &FlagError{"tracing-endpoint", c.Tracing.Endpoint, "the URL of an OTLP collector such as http://localhost:4318"}
+	}
+	return nil
+}
+
+func oneOf(flag, value string, allowed ...string) rule {
+	expected := strings.Join(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }), ", ")
+	return rule{slices.Contains(allowed, value), flag, value, expected}
+}
+
+func listens(flag, address string) rule {
+	if off(address) {
+		return rule{ok: true}
+	}
+	_, port, err := net.SplitHostPort(address)
+	return rule{err == nil && port != "", flag, address, "host:port, :port, or 0 for none"}
+}
+
+// off says whether an address switches its server off.
+func off(address string) bool { return address == "" || address == "0" }

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// health answers probes: /healthz while the process lives, /readyz while it can do its work, or stands by for it. The zero
+// value is not ready. It is safe for concurrent use.
+type health struct {
+	check atomic.Pointer[func() (ready bool, why string)]
+}
+
+// set says what /readyz asks from now on.
+func (h *health) set(check func() (ready bool, why string)) { h.check.Store(&check) }
+
+// standby makes a replica ready that waits to lead, so that a rollout of several replicas goes on.
+func (h *health) standby() {
+	h.set(func() (bool, string) { return true, "standing by for leadership" })
+}
+
+// stopping takes the process out of service.
+func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopping" }) }
+
+// working asks the engine.
+func (h *health) working(ready func() bool) {
+	h.set(func() (bool, string) {
+		if ready() {
+			return true, "ok"
+		}
+		return false, "caches are being filled"
+	})
+}
+
+func (h *health) ready() (ready bool, why string) {
+	if check := h.check.Load(); check != nil {
+		return (*check)()
+	}
+	return false, "starting"
+}
+
+func (h *health) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		ready, why := h.ready()
+		answer(w, ready, why)
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, ok bool, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = io.WriteString(w, text+"\n") // the prober has gone; there is nobody to tell
+}

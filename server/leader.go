@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// ErrLeaseLost says that another replica may be leading: the process stops and must be started again.
+var ErrLeaseLost = errors.New("the leader lease was lost")
+
+// The lease's times, client-go's recommendation. They fence nothing: every write carries its own precondition.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// lead waits for the lease, runs work under it and gives it back after work has returned, so that the next leader never
+// works beside this one. Work's context ends with ctx or with the lease; in the second case the error is ErrLeaseLost.
+func (l LeaderElection) lead(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
+	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	worked := make(chan error, 1)
+	var begun turn
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: l.ID, ReleaseOnCancel: true,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				if begun.take(toWork) {
+					worked <- l.work(ctx, leading, work)
+					release()
+				}
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	// Once work has begun it sees ctx itself, and the lease is kept until it has returned.
+	defer context.AfterFunc(ctx, func() {
+		if begun.take(toLeave) {
+			release()
+		}
+	})()
+	elector.Run(held)
+	if begun.take(toLeave) || begun.is(toLeave) {
+		return nil
+	}
+	return <-worked
+}
+
+// turn is taken once: to work, or to leave without having worked.
+type turn struct{ taken atomic.Int32 }
+
+const (
+	toWork int32 = iota + 1
+	toLeave
+)
+
+func (t *turn) take(what int32) bool { return t.taken.CompareAndSwap(0, what) }
+
+func (t *turn) is(what int32) bool { return t.taken.Load() == what }
+
+// work runs work until ctx or leading ends.
+func (l LeaderElection) work(ctx, leading context.Context, work func(context.Context) error) error {
+	klog.FromContext(ctx).Info("leading", "lease", l.ID)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(leading, func() { cancel(ErrLeaseLost) })()
+	err := work(ctx)
+	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		return errors.Join(ErrLeaseLost, err)
+	}
+	return err
+}
+
+func (l LeaderElection) lock(config *rest.Config) (resourcelock.Interface, error) {
+	namespace, err := l.namespace()
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("leader election: name of this host: %w", err)
+	}
+	identity := host + "_" + uuid.NewString()
+	lock, err := resourcelock.NewFromKubeconfig(l.ResourceLock, namespace, l.ID,
+		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: lock %s/%s: %w", namespace, l.ID, err)
+	}
+	return lock, nil
+}
+
+// namespace is the one that was asked for, else the Pod's.
+func (l LeaderElection) namespace() (string, error) {
+	if l.Namespace != "" {
+		return l.Namespace, nil
+	}
+	data, err := os.ReadFile(podNamespaceFile)
+	if err != nil {
+		return "", fmt.Errorf("--leader-election-namespace is empty, expected a namespace outside of a Pod: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// syncBuckets are the limits of durations in seconds: a sync without writes takes a millisecond, a slow hook its timeout.
+var syncBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
+// newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's version.
+func newRegistry(version string) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hookloop_build_info", Help: "1, labelled with the version.",
+	}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(clientMetrics().collectors()...)
+	return registry
+}
+
+func metricsHandler(registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
+	return mux
+}
+
+// syncMetrics count syncs. It is the pipeline's Recorder.
+type syncMetrics struct {
+	duration, wait *prometheus.HistogramVec
+}
+
+var _ pipeline.Recorder = (*syncMetrics)(nil)
+
+func newSyncMetrics(metrics prometheus.Registerer) *syncMetrics {
+	m := &syncMetrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "hookloop_sync_duration_seconds", Help: "How long syncs took, by controller and result.", Buckets: syncBuckets,
+		}, []string{"controller", "result"}),
+		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "hookloop_queue_wait_seconds", Help: "How long parents waited for a sync, by controller.", Buckets: syncBuckets,
+		}, []string{"controller"}),
+	}
+	metrics.MustRegister(m.duration, m.wait)
+	return m
+}
+
+// Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which must be few.
+func (m *syncMetrics) Synced(controller string, o pipeline.Outcome) {
+	result := cmp.Or(string(hook.KindOf(o.Err)), o.Result)
+	m.duration.WithLabelValues(controller, result).Observe(o.Duration.Seconds())
+	m.wait.WithLabelValues(controller).Observe(max(o.Waited, time.Duration(0)).Seconds())
+}
+
+// writeMetrics count writes. It is the Meter of packages act and report.
+type writeMetrics struct{ *prometheus.CounterVec }
+
+var _ act.Meter = writeMetrics{}
+
+func newWriteMetrics(metrics prometheus.Registerer) writeMetrics {
+	m := writeMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookloop_writes_total", Help: "Writes to the API server, by verb and result.",
+	}, []string{"verb", "result"})}
+	metrics.MustRegister(m)
+	return m
+}
+
+// Wrote counts one write.
+func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"k8s.io/client-go/tools/metrics"
+)
+
+// TestMetrics scrapes what the parts record, under the names that dashboards use.
+func TestMetrics(t *testing.T) {
+	registry := newRegistry("v1.2.3")
+	queues := newQueueMetrics(registry)
+	queues.NewDepthMetric("CompositeController-hello").Inc()
+	queues.NewAddsMetric("CompositeController-hello").Inc()
+	queues.NewRetriesMetric("CompositeController-hello").Inc()
+	queues.NewLatencyMetric("CompositeController-hello").Observe(1)
+	queues.NewWorkDurationMetric("CompositeController-hello").Observe(1)
+	queues.NewUnfinishedWorkSecondsMetric("CompositeController-hello").Set(1)
+	queues.NewLongestRunningProcessorSecondsMetric("CompositeController-hello").Set(1)
+	syncs := newSyncMetrics(registry)
+	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
+	syncs.Synced("composite/hello", pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
+	newWriteMetrics(registry).Wrote("create", "ok")
+	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
+	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)
+
+	_, text := get(t, serve(t, metricsHandler(registry))+"/metrics")
+	for _, want := range []string{
+		`hookloop_build_info{version="v1.2.3"} 1`,
+		`hookloop_sync_duration_seconds_count{controller="composite/hello",result="converged"} 1`,
+		`hookloop_sync_duration_seconds_count{controller="composite/hello",result="HookFailed"} 1`,
+		`hookloop_queue_wait_seconds_count{controller="composite/hello"} 2`,
+		`hookloop_writes_total{result="ok",verb="create"} 1`,
+		`workqueue_depth{name="CompositeController-hello"} 1`,
+		`workqueue_adds_total{name="CompositeController-hello"} 1`,
+		`workqueue_retries_total{name="CompositeController-hello"} 1`,
+		`workqueue_queue_duration_seconds_count{name="CompositeController-hello"} 1`,
+		`workqueue_work_duration_seconds_count{name="CompositeController-hello"} 1`,
+		`workqueue_unfinished_work_seconds{name="CompositeController-hello"} 1`,
+		`workqueue_longest_running_processor_seconds{name="CompositeController-hello"} 1`,
+		`rest_client_requests_total{code="200",host="api:443",method="GET"} 1`,
+		`rest_client_request_duration_seconds_count{host="api:443",verb="GET"} 1`,
+		"go_goroutines ", "process_open_fds ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}

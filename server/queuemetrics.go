@@ -1,0 +1,75 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// queueMetrics are the metrics of all work queues, with the names and labels that client-go's queues have everywhere.
+type queueMetrics struct {
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	wait, work                 *prometheus.HistogramVec
+}
+
+var _ workqueue.MetricsProvider = (*queueMetrics)(nil)
+
+func newQueueMetrics(metrics prometheus.Registerer) *queueMetrics {
+	labels := []string{"name"}
+	buckets := prometheus.ExponentialBuckets(10e-9, 10, 12)
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	q := &queueMetrics{
+		depth:      gauge("workqueue_depth", "Items that wait."),
+		unfinished: gauge("workqueue_unfinished_work_seconds", "Sum of the ages of items that are worked on."),
+		longest:    gauge("workqueue_longest_running_processor_seconds", "Age of the oldest item that is worked on."),
+		adds:       counter("workqueue_adds_total", "Items that were added."),
+		retries:    counter("workqueue_retries_total", "Items that were added again after a failure."),
+		wait:       histogram("workqueue_queue_duration_seconds", "How long items waited."),
+		work:       histogram("workqueue_work_duration_seconds", "How long items were worked on."),
+	}
+	metrics.MustRegister(q.depth, q.unfinished, q.longest, q.adds, q.retries, q.wait, q.work)
+	return q
+}
+
+// NewDepthMetric is workqueue_depth of one queue.
+func (q *queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return q.depth.WithLabelValues(name)
+}
+
+// NewAddsMetric is workqueue_adds_total of one queue.
+func (q *queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	return q.adds.WithLabelValues(name)
+}
+
+// NewLatencyMetric is workqueue_queue_duration_seconds of one queue.
+func (q *queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return q.wait.WithLabelValues(name)
+}
+
+// NewWorkDurationMetric is workqueue_work_duration_seconds of one queue.
+func (q *queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return q.work.WithLabelValues(name)
+}
+
+// NewUnfinishedWorkSecondsMetric is workqueue_unfinished_work_seconds of one queue.
+func (q *queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.unfinished.WithLabelValues(name)
+}
+
+// NewLongestRunningProcessorSecondsMetric is workqueue_longest_running_processor_seconds of one queue.
+func (q *queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.longest.WithLabelValues(name)
+}
+
+// NewRetriesMetric is workqueue_retries_total of one queue.
+func (q *queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return q.retries.WithLabelValues(name)
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// flushTime is how long the last spans may take to reach the collector.
+const flushTime = 5 * time.Second
+
+// engine is what the process runs: package supervisor's Supervisor.
+type engine interface {
+	// Run works until ctx ends and everything under way is finished.
+	Run(ctx context.Context) error
+	// Ready says whether the caches are filled.
+	Ready() bool
+}
+
+// process is one run of the server: what its parts share.
+type process struct {
+	Config
+	rest    *rest.Config
+	log     logr.Logger
+	metrics *prometheus.Registry
+	tracing tracing
+	health  health
+}
+
+// Run serves until ctx ends, then stops in order: no new syncs, syncs under way finish within the grace period, the lease is
+// given back, the last spans are sent. It returns nil after such a stop. A value of c that cannot be used is a *FlagError;
+// a lost lease is ErrLeaseLost. Logs go to stderr.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	p, err := newProcess(ctx, c, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return p.run(klog.NewContext(ctx, p.log))
+}
+
+// newProcess sets up what the parts of the process share. Nothing has been asked of the API server yet.
+func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error) {
+	log, err := c.Log.logger(logs)
+	if err != nil {
+		return nil, err
+	}
+	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	p := &process{Config: c, log: log, metrics: newRegistry(c.Version)}
+	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
+		return nil, err
+	}
+	if p.rest, err = restConfig(c); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// restConfig says how to reach the API server.
+func restConfig(c Config) (*rest.Config, error) {
+	config, err := loadConfig(c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = float32(c.ClientQPS), c.ClientBurst
+	config.UserAgent = "hookloop/" + c.Version
+	return config, nil
+}
+
+func loadConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig is empty, which needs the ServiceAccount of a Pod: %w", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// run starts the servers, works, and stops all. The servers outlive the work, so that probes and scrapes see it end.
+func (p *process) run(ctx context.Context) (err error) {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group, serving := errgroup.WithContext(serving)
+	defer func() {
+		stop()
+		if waited := group.Wait(); err == nil {
+			err = waited
+		}
+		p.flush(serving)
+	}()
+	for _, l := range p.listeners() {
+		address, err := l.start(serving, group)
+		if err != nil {
+			return err
+		}
+		if address != nil {
+			p.log.Info("listening", "flag", l.flag, "address", address.String())
+		}
+	}
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(serving, cancel)() // a server that fails ends the process
+	defer context.AfterFunc(ctx, p.health.stopping)()
+	p.log.Info("starting", "version", p.Version)
+	defer p.log.Info("stopped")
+	return p.lead(working)
+}
+
+func (p *process) listeners() []listener {
+	return []listener{
+		{"health-probe-bind-address", p.HealthAddress, p.health.handler()},
+		{"metrics-address", p.MetricsAddress, metricsHandler(p.metrics)},
+		{"pprof-address", p.PprofAddress, pprofHandler()},
+	}
+}
+
+// lead works, after it was elected where that is asked for.
+func (p *process) lead(ctx context.Context) error {
+	if !p.LeaderElection.Enabled {
+		return p.work(ctx)
+	}
+	lock, err := p.LeaderElection.lock(p.rest)
+	if err != nil {
+		return err
+	}
+	p.health.standby()
+	return p.LeaderElection.lead(ctx, lock, p.work)
+}
+
+// work runs the engine.
+func (p *process) work(ctx context.Context) error {
+	engine, err := p.wire(ctx)
+	if err != nil {
+		return err
+	}
+	p.health.working(engine.Ready)
+	return engine.Run(ctx)
+}
+
+// flush sends the spans that wait.
+func (p *process) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := p.tracing.stop(ctx); err != nil {
+		p.log.Info("the last traces were not exported", "error", err.Error())
+	}
+}
+
+// Signals returns a context that ends with the first SIGTERM or SIGINT. The second ends the process at once, with exit code 1.
+func Signals(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, syscall.SIGTERM, os.Interrupt)
+	go func() { // ends with the process, or at its second signal
+		<-received
+		cancel()
+		<-received
+		os.Exit(1)
+	}()
+	return ctx, func() { signal.Stop(received); cancel() }
+}

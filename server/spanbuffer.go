@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// spanBuffer is the SDK's batch processor with a count of every span: exported, failed or dropped. The SDK drops silently;
+// so the spans under way are counted here, and those past the SDK's queue are dropped before it sees them.
+// Invariant: pending <= size, so the SDK's own queue of that size never overflows.
+type spanBuffer struct {
+	sdktrace.SpanProcessor
+	size    int64
+	pending atomic.Int64
+	spans   *prometheus.CounterVec
+}
+
+func newSpanBuffer(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) *spanBuffer {
+	b := &spanBuffer{size: queueSize(), spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookloop_tracing_spans_total",
+		Help: "Spans that ended, by result: exported, failed (the collector did not take them) or dropped (too many waited for it).",
+	}, []string{"result"})}
+	metrics.MustRegister(b.spans)
+	b.SpanProcessor = sdktrace.NewBatchSpanProcessor(countingExporter{exporter, b}, sdktrace.WithMaxQueueSize(int(b.size)))
+	return b
+}
+
+// queueSize follows the SDK's own variable.
+func queueSize() int64 {
+	if size, err := strconv.ParseInt(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE"), 10, 32); err == nil && size > 0 {
+		return size
+	}
+	return sdktrace.DefaultMaxQueueSize
+}
+
+// OnEnd takes a span or drops it; it never waits.
+func (b *spanBuffer) OnEnd(s sdktrace.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	if b.pending.Add(1) > b.size {
+		b.pending.Add(-1)
+		b.spans.WithLabelValues("dropped").Inc()
+		return
+	}
+	b.SpanProcessor.OnEnd(s)
+}
+
+// countingExporter counts what becomes of each span.
+type countingExporter struct {
+	sdktrace.SpanExporter
+	buffer *spanBuffer
+}
+
+// ExportSpans exports a batch.
+func (e countingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	result := "exported"
+	if err != nil {
+		result = "failed"
+	}
+	e.buffer.pending.Add(-int64(len(spans)))
+	e.buffer.spans.WithLabelValues(result).Add(float64(len(spans)))
+	return err
+}

@@ -1,0 +1,162 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/time/rate"
+)
+
+// tracing is the process's tracer and what decides which changes are traced.
+type tracing struct {
+	provider trace.TracerProvider
+	// sampled decides by the trace id alone, so that all syncs of a change, on all replicas, agree.
+	sampled func(trace.TraceID) bool
+	// stop sends what is left; it does nothing while tracing is off.
+	stop func(context.Context) error
+}
+
+// tracingOff costs nothing per span.
+var tracingOff = tracing{
+	provider: noop.NewTracerProvider(),
+	sampled:  func(trace.TraceID) bool { return false },
+	stop:     func(context.Context) error { return nil },
+}
+
+// propagators carry the context of a trace to hooks and to the API server (W3C).
+var propagators = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+
+// newTracing sets tracing up, process-wide. It is off unless c or the OTEL_* environment asks for it. Spans go through a
+// bounded buffer: a collector that is slow or dead loses spans, counted in metrics, and never holds up a sync.
+func newTracing(ctx context.Context, c Tracing, version string, log logr.Logger, metrics prometheus.Registerer) (tracing, error) {
+	otel.SetTextMapPropagator(propagators)
+	otel.SetLogger(log.WithName("otel"))
+	otel.SetErrorHandler(rateLimited(log))
+	if !c.enabled() {
+		return tracingOff, nil
+	}
+	exporter, err := c.exporter(ctx)
+	if err != nil {
+		return tracing{}, fmt.Errorf("set up tracing: %w", err)
+	}
+	described, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "hookloop"), attribute.String("service.version", version)),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv())
+	if err != nil {
+		return tracing{}, fmt.Errorf("set up tracing: describe this process: %w", err)
+	}
+	ratio, err := c.ratio()
+	if err != nil {
+		return tracing{}, fmt.Errorf("set up tracing: %w", err)
+	}
+	sampler := sdktrace.TraceIDRatioBased(ratio)
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(described),
+		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
+		sdktrace.WithRawSpanLimits(spanLimits()),
+		sdktrace.WithSpanProcessor(newSpanBuffer(exporter, metrics)))
+	otel.SetTracerProvider(provider)
+	return tracing{provider: provider, stop: provider.Shutdown, sampled: func(id trace.TraceID) bool {
+		return sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: id}).Decision == sdktrace.RecordAndSample
+	}}, nil
+}
+
+// maxAttribute bounds the text of one attribute, in bytes.
+const maxAttribute = 4 << 10
+
+func spanLimits() sdktrace.SpanLimits {
+	limits := sdktrace.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > maxAttribute {
+		limits.AttributeValueLengthLimit = maxAttribute
+	}
+	return limits
+}
+
+// enabled follows the OpenTelemetry environment, except that nothing at all means off and not a collector on localhost.
+func (c Tracing) enabled() bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	if c.Endpoint != "" {
+		return true
+	}
+	if exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter != "" {
+		return exporter != "none"
+	}
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
+}
+
+func (c Tracing) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if c.Endpoint == "" {
+		return autoexport.NewSpanExporter(ctx)
+	}
+	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
+	if protocol == "grpc" {
+		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint))
+	}
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--tracing-endpoint: %w", err)
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1/traces"
+	}
+	return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
+}
+
+// ratio is the share of changes to trace: the flag's, else that of the standard sampler variables, else all.
+func (c Tracing) ratio() (float64, error) {
+	if c.SampleRatio >= 0 {
+		return c.SampleRatio, nil
+	}
+	switch sampler := os.Getenv("OTEL_TRACES_SAMPLER"); strings.TrimPrefix(sampler, "parentbased_") {
+	case "", "always_on":
+		return 1, nil
+	case "always_off":
+		return 0, nil
+	case "traceidratio":
+		ratio, err := strconv.ParseFloat(cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1"), 64)
+		if err != nil || ratio < 0 || ratio > 1 {
+			return 0, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: got %q, expected a number from 0 to 1", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+		}
+		return ratio, nil
+	default:
+		return 0, fmt.Errorf("OTEL_TRACES_SAMPLER: got %q, expected always_on, always_off or traceidratio, or one of them after parentbased_", sampler)
+	}
+}
+
+// rateLimited logs one failure of the tracing pipeline per minute, with the number of those that were not logged.
+func rateLimited(log logr.Logger) otel.ErrorHandler {
+	var mu sync.Mutex // guards skipped
+	skipped := 0
+	limit := rate.NewLimiter(rate.Every(time.Minute), 1)
+	return otel.ErrorHandlerFunc(func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !limit.Allow() {
+			skipped++
+			return
+		}
+		log.Info("traces are not exported", "error", err.Error(), "skipped", skipped)
+		skipped = 0
+	})
+}

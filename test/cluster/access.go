@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Admin is a client configuration of group system:masters.
+func (c *Cluster) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// Kubeconfig is the path of the admin's kubeconfig file.
+func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
+
+// User is a client configuration of a user with the given name and groups, by client certificate.
+func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
+	config := c.config()
+	var err error
+	config.CertData, config.KeyData, err = c.ca.issue(name, groups...)
+	return config, err
+}
+
+// ServiceAccount is a client configuration of a ServiceAccount, which is made where it is missing. It has the rights that RBAC gives
+// it: none, to begin with.
+func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return nil, err
+	}
+	accounts := client.CoreV1().ServiceAccounts(namespace)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	token, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	config := c.config()
+	config.BearerToken = token.Status.Token
+	return config, nil
+}
+
+// Kubectl runs kubectl as the admin and returns what it prints.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // the cluster's own program
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %v: %w: %s", args, err, out)
+	}
+	return string(out), nil
+}

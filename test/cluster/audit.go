@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Write is one mutating request that the API server answered, as its audit log has it.
+type Write struct {
+	// Verb is create, update, patch, delete or deletecollection.
+	Verb                         string
+	Group, Resource, Subresource string
+	Namespace, Name              string
+	User, UserAgent              string
+	Code                         int32
+	Time                         time.Time
+	AuditID                      string
+}
+
+// String is one line: patch helloworlds.example.com/status hello/your-name 200 by system:serviceaccount:… .
+func (w Write) String() string {
+	resource := w.Resource
+	if w.Group != "" {
+		resource += "." + w.Group
+	}
+	if w.Subresource != "" {
+		resource += "/" + w.Subresource
+	}
+	return fmt.Sprintf("%s %s %s/%s %d by %s (%s)", w.Verb, resource, w.Namespace, w.Name, w.Code, w.User, w.UserAgent)
+}
+
+// auditEvent is the part of audit.k8s.io/v1 Event that is read here.
+type auditEvent struct {
+	AuditID   string `json:"auditID"`
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	User      struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef *struct {
+		Resource, Subresource, Namespace, Name string
+		APIGroup                               string `json:"apiGroup"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int32 `json:"code"`
+	} `json:"responseStatus"`
+	StageTimestamp time.Time `json:"stageTimestamp"`
+}
+
+// Mark is a place in the audit log.
+type Mark int64
+
+// Mark is the present end of the audit log.
+func (c *Cluster) Mark() (Mark, error) {
+	info, err := os.Stat(c.path("audit.log"))
+	if os.IsNotExist(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return Mark(info.Size()), nil
+}
+
+// Writes reads all writes since a mark. The API server logs a request before it answers it, so that whatever a client has seen
+// answered is here.
+func (c *Cluster) Writes(since Mark) ([]Write, error) {
+	file, err := os.Open(c.path("audit.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // opened for reading
+	if _, err := file.Seek(int64(since), io.SeekStart); err != nil {
+		return nil, err
+	}
+	var writes []Write
+	reader := bufio.NewReader(file)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if err == io.EOF { // a line without its end is still being written
+			return writes, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var e auditEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+		if e.ObjectRef != nil {
+			writes = append(writes, e.write())
+		}
+	}
+}
+
+func (e auditEvent) write() Write {
+	return Write{
+		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
+		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, User: e.User.Username, UserAgent: e.UserAgent,
+		Code: e.ResponseStatus.Code, Time: e.StageTimestamp, AuditID: e.AuditID,
+	}
+}

@@ -1,0 +1,208 @@
+// Package cluster runs a real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager as three
+// processes, with TLS, client certificates, RBAC and an audit log of all writes. There is no kubelet: Pods stay Pending.
+//
+// It is for tests and demonstrations. The data is thrown away. The program that it runs is built by `make controlplane`. A Cluster is
+// safe for concurrent use; the tests beside it run on it.
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/hookloop/hookloop/test/proc"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options configure a Cluster. The zero value is good.
+type Options struct {
+	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed by Stop only in the latter case.
+	Dir string
+	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else .cache/bin/controlplane of the repository.
+	Program string
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	Etcd, APIServer, ControllerManager *proc.Process
+
+	program string
+	dir     string
+	remove  bool
+	ports   ports
+	ca      *authority
+	admin   *rest.Config
+}
+
+type ports struct{ etcd, peer, api, manager int }
+
+// startTimeout bounds a start; a warm one takes a few seconds.
+const startTimeout = 60 * time.Second
+
+// New starts a control plane and returns when it is ready.
+func New(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{program: o.Program, dir: o.Dir}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	steps := []func(context.Context) error{
+		c.findProgram, c.makeDir, c.choosePorts, c.makeCredentials, c.startEtcd, c.startAPIServer, c.startManager, c.awaitDefaults,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("control plane: %w", err), c.Stop())
+		}
+	}
+	return c, nil
+}
+
+// Stop ends the processes and removes the data.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for _, p := range []*proc.Process{c.ControllerManager, c.APIServer, c.Etcd} {
+		if p == nil {
+			continue
+		}
+		if err := p.Kill(); err != nil { // the data is thrown away: there is nothing to save
+			errs = append(errs, err)
+		}
+	}
+	if c.remove {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) findProgram(context.Context) error {
+	if c.program == "" {
+		c.program = os.Getenv("HOOKLOOP_CONTROLPLANE")
+	}
+	if c.program == "" {
+		c.program = filepath.Join(Root(), ".cache", "bin", "controlplane")
+	}
+	if _, err := os.Stat(c.program); err != nil {
+		return fmt.Errorf("the program is missing (%w); build it with: make controlplane", err)
+	}
+	return nil
+}
+
+// Root is the repository's folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+func (c *Cluster) makeDir(context.Context) error {
+	if c.dir != "" {
+		return os.MkdirAll(c.dir, 0o700)
+	}
+	dir, err := os.MkdirTemp("", "hookloop-cluster-")
+	c.dir, c.remove = dir, true
+	return err
+}
+
+func (c *Cluster) choosePorts(context.Context) error {
+	free, err := FreePorts(4)
+	if err != nil {
+		return err
+	}
+	c.ports = ports{etcd: free[0], peer: free[1], api: free[2], manager: free[3]}
+	return nil
+}
+
+// FreePorts finds n free TCP ports on loopback.
+func FreePorts(n int) ([]int, error) {
+	var found []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() //nolint:errcheck // a listener that never accepted has nothing to lose
+		found = append(found, l.Addr().(*net.TCPAddr).Port)
+	}
+	return found, nil
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *Cluster) run(name string, args []string) (*proc.Process, error) {
+	log, err := os.OpenFile(c.path(name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return proc.Start(proc.Spec{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
+}
+
+func (c *Cluster) startEtcd(context.Context) (err error) {
+	c.Etcd, err = c.run("etcd", c.etcdArgs())
+	return err
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
+	if c.APIServer, err = c.run("kube-apiserver", c.apiServerArgs()); err != nil {
+		return err
+	}
+	return c.AwaitAPIServer(ctx)
+}
+
+// AwaitAPIServer waits until the API server is ready, after a restart for instance.
+func (c *Cluster) AwaitAPIServer(ctx context.Context) error {
+	return c.APIServer.Await(ctx, func(ctx context.Context) error {
+		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/readyz", c.ports.api))
+	})
+}
+
+func (c *Cluster) startManager(ctx context.Context) (err error) {
+	if c.ControllerManager, err = c.run("kube-controller-manager", c.managerArgs()); err != nil {
+		return err
+	}
+	return c.ControllerManager.Await(ctx, func(ctx context.Context) error {
+		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/healthz", c.ports.manager))
+	})
+}
+
+// ready asks a health endpoint.
+func (c *Cluster) ready(ctx context.Context, url string) error {
+	pair, err := tls.LoadX509KeyPair(c.path("admin.crt"), c.path("admin.key"))
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: c.ca.pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: time.Second}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is read from it
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+// awaitDefaults waits for what a controller manager makes in every cluster: the namespace default and its ServiceAccount.
+func (c *Cluster) awaitDefaults(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return err
+	}
+	return c.ControllerManager.Await(ctx, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}

@@ -1,0 +1,207 @@
+// Package proc runs child processes for tests and demonstrations: their output is kept, and they die with the process that
+// started them, even if that one is killed.
+//
+// It is not a supervisor: a process that ends is not restarted by itself. A Process is safe for concurrent use. It is tested through
+// packages cluster and jaeger, which run on it.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Spec says what to run.
+type Spec struct {
+	// Name is the process's name in messages.
+	Name string
+	Path string
+	Args []string
+	// Env are additions to this process's environment, as NAME=value.
+	Env []string
+	// Log gets standard output and standard error as they come, beside what Output keeps; it may be nil.
+	Log io.Writer
+}
+
+// Process is a child process.
+type Process struct {
+	spec   Spec
+	output *Output
+
+	mu      sync.Mutex // guards what follows
+	command *exec.Cmd
+	done    chan struct{}
+	err     error
+}
+
+// Start starts a process.
+func Start(spec Spec) (*Process, error) {
+	p := &Process{spec: spec, output: &Output{}}
+	return p, p.start()
+}
+
+// start runs the command from a thread of its own, because the kernel's parent-death signal follows the thread and not the process.
+func (p *Process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	command := exec.Command(p.spec.Path, p.spec.Args...) //nolint:gosec // running the given program is this package's purpose
+	command.Env = append(os.Environ(), p.spec.Env...)
+	command.Stdout = io.Writer(p.output)
+	if p.spec.Log != nil {
+		command.Stdout = io.MultiWriter(p.output, p.spec.Log)
+	}
+	command.Stderr = command.Stdout
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = command.Wait()
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("%s: %w", p.spec.Name, err)
+	}
+	p.command, p.done = command, done
+	return nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Err is how the process ended; nil while it runs and after exit status 0.
+func (p *Process) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// PID is the process's id.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.command.Process.Pid
+}
+
+// Output is what the process has written so far, the last part of it where it is much.
+func (p *Process) Output() string { return p.output.String() }
+
+// Signal sends a signal. A process that has ended is no error.
+func (p *Process) Signal(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.command.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%s: %w", p.spec.Name, err)
+	}
+	return nil
+}
+
+// Pause stops the process in its tracks (SIGSTOP); Resume lets it go on.
+func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+
+// Resume undoes Pause.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
+// Kill kills the process (SIGKILL) and waits until it is gone.
+func (p *Process) Kill() error {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.Done()
+	return nil
+}
+
+// Stop asks the process to end (SIGTERM), waits for it, and kills it after the grace period.
+func (p *Process) Stop(grace time.Duration) error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+		return nil
+	case <-timer.C:
+		return p.Kill()
+	}
+}
+
+// Restart kills the process and starts it again with the same arguments.
+func (p *Process) Restart() error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	return p.start()
+}
+
+// Await polls until ready returns nil. It ends early when the process ends or ctx is done; the error then carries the last answer of
+// ready and the process's last words.
+func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w; its output ends: %s", p.spec.Name, err, p.output.Tail(2000))
+		case <-p.Done():
+			return fmt.Errorf("%s has ended: %w; its output ends: %s", p.spec.Name, errors.Join(p.Err(), err), p.output.Tail(2000))
+		}
+	}
+}
+
+// Output keeps the last MiB that is written to it. The zero value is ready.
+type Output struct {
+	mu   sync.Mutex // guards data
+	data bytes.Buffer
+}
+
+const keep = 1 << 20
+
+// Write appends.
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.data.Len() > 2*keep {
+		o.data.Next(o.data.Len() - keep)
+	}
+	return o.data.Write(b)
+}
+
+// String is all that is kept.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.data.String()
+}
+
+// Tail is at most the last n bytes.
+func (o *Output) Tail(n int) string {
+	text := o.String()
+	return text[max(0, len(text)-n):]
+}
