@@ -36,6 +36,8 @@ type process struct {
 	metrics *prometheus.Registry
 	tracing tracing
 	health  health
+	// build wires the engine once the process leads.
+	build func(context.Context) (engine, error)
 }
 
 // Run serves until ctx ends, then stops in order: no new syncs, syncs under way finish within the grace period, the lease is
@@ -66,6 +68,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.rest, err = restConfig(c); err != nil {
 		return nil, err
 	}
+	p.build = p.wire
 	return p, nil
 }
 
@@ -147,7 +150,7 @@ func (p *process) lead(ctx context.Context) error {
 
 // work runs the engine.
 func (p *process) work(ctx context.Context) error {
-	engine, err := p.wire(ctx)
+	engine, err := p.build(ctx)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,13 @@ import (
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/stack"
 	"github.com/hookloop/hookloop/transports/webhook"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
+
+// scope names the tracer in spans.
+const scope = "github.com/hookloop/hookloop"

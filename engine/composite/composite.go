@@ -19,9 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// UIDLabel is the label by which children are selected when a controller generates selectors.
-const UIDLabel = "controller-uid"
-
 // FinalizerPrefix comes before the controller's name in the finalizer of its parents.
 const FinalizerPrefix = "metacontroller.io/compositecontroller-"
 

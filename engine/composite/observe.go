@@ -68,7 +68,7 @@ func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scop
 		Selector:        selector,
 	}
 	if s.generate {
-		scope.Labels = map[string]string{UIDLabel: string(parent.UID())}
+		scope.Labels = map[string]string{claim.UIDLabel: string(parent.UID())}
 	}
 	return scope
 }

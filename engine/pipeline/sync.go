@@ -108,7 +108,7 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	if err != nil {
 		return nil, plan.Result{}, err
 	}
-	result, err := plan.Make(observed, desired, observed.Scope, r.remembered.settled)
+	result, err := plan.Make(observed, desired, r.remembered.settled)
 	if err != nil {
 		return nil, plan.Result{}, err
 	}

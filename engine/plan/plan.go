@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -57,6 +58,10 @@ type Scope struct {
 	Owner Owner
 	// ParentNamespace is empty for a cluster-scoped parent.
 	ParentNamespace string
+	// Labels and Annotations are put on every child; a label that the hook set to another value is kept.
+	Labels, Annotations map[string]string
+	// Selector must match every desired child; nil asks for nothing.
+	Selector labels.Selector
 }
 
 // Owner is the parent as its children name it.
@@ -66,15 +71,6 @@ type Owner struct {
 	UID  types.UID
 	// Resource is where the parent can be read live; the zero value where nothing is adopted.
 	Resource object.Resource
-}
-
-// Child is one desired child: validated, stamped, identity known.
-type Child struct {
-	// Object is the desired state as it is written to the last-applied annotation: namespace and stamps in, owner reference out.
-	Object *object.Object
-	// Hash stands for the desired state in Memory.
-	Hash     uint64
-	Declared Declared
 }
 
 // Desired is what one sync wants, after the shape has merged the answers.

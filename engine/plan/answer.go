@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// AnswerError says what is wrong with one item of a hook's answer. The whole answer is refused.
+type AnswerError struct {
+	// Index is the item's place in the answer's list; -1 where Item names a field of the answer.
+	Index int
+	// Item names the object, as far as it can be told: Deployment.apps/v1 "shop/api".
+	Item    string
+	Problem string
+}
+
+// Error names the item and what was expected: children[1]: got null, expected an object.
+func (e *AnswerError) Error() string {
+	where := e.Item
+	if e.Index >= 0 {
+		where = strings.TrimSpace(fmt.Sprintf("children[%d] %s", e.Index, e.Item))
+	}
+	return where + ": " + e.Problem
+}
+
+const (
+	// maxFaults is how many faults of one answer are named.
+	maxFaults = 3
+	// maxDepth is how deep the JSON of an item may be nested.
+	maxDepth = 100
+	// MaxItemBytes is how large one desired child may be: what the API server accepts in one request.
+	MaxItemBytes = 3 << 20
+)
+
+// Children validates the desired children of an answer. The error joins the first faults, each an *AnswerError; nothing of such
+// an answer may be applied.
+func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
+	children := make([]Child, 0, len(items))
+	seen := make(map[object.Ref]int, len(items))
+	var faults []error
+	for i, raw := range items {
+		c, fault := validate(&scope, raw)
+		if fault == nil {
+			if first, twice := seen[c.Ref]; twice {
+				fault = fmt.Errorf("is desired twice, first as children[%d]; expected each object once", first)
+			}
+		}
+		if fault != nil {
+			faults = append(faults, &AnswerError{Index: i, Item: name(c.Ref), Problem: fault.Error()})
+			if len(faults) == maxFaults {
+				break
+			}
+			continue
+		}
+		seen[c.Ref] = i
+		children = append(children, c)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return children, nil
+}
+
+func name(ref object.Ref) string {
+	if ref.GVK.Empty() {
+		return ""
+	}
+	return ref.String()
+}
+
+// validate reads one item as far as its identity needs. With an error it returns the reference as far as it is known.
+func validate(scope *Scope, raw json.RawMessage) (Child, error) {
+	if len(raw) > MaxItemBytes {
+		return Child{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
+	}
+	if deeper(raw, maxDepth) {
+		return Child{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	o, err := object.Decode(raw)
+	if err != nil {
+		return Child{}, err
+	}
+	ref := o.Ref()
+	declared, err := scope.declared(ref.GVK)
+	if err == nil {
+		err = scope.place(&ref, declared.Resource)
+	}
+	if err == nil && scope.Selector != nil && !scope.Selector.Matches(stamped(o.Labels(), scope.Labels)) {
+		err = fmt.Errorf("its labels do not match the parent's selector %q", scope.Selector)
+	}
+	if err != nil {
+		return Child{Ref: ref}, err
+	}
+	return newChild(ref, raw, declared, scope), nil
+}
+
+// declared finds the declaration of a kind.
+func (s *Scope) declared(gvk schema.GroupVersionKind) (Declared, error) {
+	kinds := make([]string, 0, len(s.Declared))
+	for _, d := range s.Declared {
+		if d.Resource.GVK == gvk {
+			return d, nil
+		}
+		kinds = append(kinds, object.KindString(d.Resource.GVK))
+	}
+	return Declared{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]", strings.Join(kinds, ", "))
+}
+
+// place checks name and namespace, and puts in the parent's namespace where the hook left it out.
+func (s *Scope) place(ref *object.Ref, r object.Resource) error {
+	switch {
+	case ref.Name == "":
+		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
+	case !r.Namespaced && s.ParentNamespace != "":
+		return errors.New("is cluster-scoped; expected a namespaced object, because the parent is in a namespace")
+	case !r.Namespaced && ref.Namespace != "":
+		return fmt.Errorf("metadata.namespace is %q; expected none, because the kind is cluster-scoped", ref.Namespace)
+	case !r.Namespaced:
+		return nil
+	case ref.Namespace == "" && s.ParentNamespace == "":
+		return errors.New("metadata.namespace is missing; expected one, because the parent is cluster-scoped")
+	case ref.Namespace == "":
+		ref.Namespace = s.ParentNamespace
+	case s.ParentNamespace != "" && ref.Namespace != s.ParentNamespace:
+		return fmt.Errorf("metadata.namespace is %q; expected %q, the parent's", ref.Namespace, s.ParentNamespace)
+	}
+	return nil
+}
+
+// stamped are the labels that a child will have.
+func stamped(own, stamps map[string]string) labels.Set {
+	if len(stamps) == 0 {
+		return own
+	}
+	all := make(labels.Set, len(own)+len(stamps))
+	for _, set := range []map[string]string{stamps, own} {
+		for key, value := range set {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// deeper says whether JSON is nested deeper than limit. It looks at brackets outside of strings only, and so never recurses.
+func deeper(raw []byte, limit int) bool {
+	depth, quoted, escaped := 0, false, false
+	for _, b := range raw {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = b == '\\', b != '"'
+		case b == '"':
+			quoted = true
+		case b == '{' || b == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// Child is one desired child: validated, its identity known, its body not decoded before somebody needs it.
+type Child struct {
+	Ref object.Ref
+	// Hash stands for the desired state in Memory.
+	Hash     uint64
+	Declared Declared
+
+	raw   json.RawMessage
+	scope *Scope
+}
+
+var seed = maphash.MakeSeed()
+
+func newChild(ref object.Ref, raw json.RawMessage, declared Declared, scope *Scope) Child {
+	return Child{Ref: ref, Hash: maphash.Bytes(seed, raw), Declared: declared, raw: raw, scope: scope}
+}
+
+// Map is the desired state as it is written to the last-applied annotation: namespace and stamps put in, no owner reference. The caller
+// owns the map.
+func (c Child) Map() (map[string]any, error) {
+	m, err := object.DecodeMap(c.raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Ref, err)
+	}
+	metadata := child(m, "metadata")
+	if c.Ref.Namespace != "" {
+		metadata["namespace"] = c.Ref.Namespace
+	}
+	stamp(metadata, "labels", c.scope.Labels)
+	stamp(metadata, "annotations", c.scope.Annotations)
+	return m, nil
+}
+
+// stamp puts values in where the key is absent.
+func stamp(metadata map[string]any, field string, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	target := child(metadata, field)
+	for key, value := range values {
+		if _, present := target[key]; !present {
+			target[key] = value
+		}
+	}
+}
+
+// child returns a field that is an object; an absent, null or other one is replaced by an empty object.
+func child(m map[string]any, field string) map[string]any {
+	present, ok := m[field].(map[string]any)
+	if !ok {
+		present = map[string]any{}
+		m[field] = present
+	}
+	return present
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/go-logr/logr/testr"
+	"k8s.io/client-go/rest"
+)
+
+// fakeEngine works until it is told to stop and let go.
+type fakeEngine struct {
+	running chan struct{}
+	finish  chan struct{}
+	err     error
+}
+
+func (e *fakeEngine) Run(ctx context.Context) error {
+	close(e.running)
+	<-ctx.Done()
+	<-e.finish
+	return e.err
+}
+
+func (e *fakeEngine) Ready() bool { return true }
+
+// freeAddress is an address that nobody listened on a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	return socket.Addr().String()
+}
+
+func newTestProcess(t *testing.T, e *fakeEngine) *process {
+	t.Helper()
+	c := DefaultConfig()
+	c.MetricsAddress, c.HealthAddress = "0", freeAddress(t)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return &process{
+		Config: c, rest: &rest.Config{}, log: testr.New(t), metrics: newRegistry("v1"), tracing: tracingOff,
+		build: func(context.Context) (engine, error) { return e, nil },
+	}
+}
+
+// TestRunStopsInOrder asks a process to stop while work is under way: it is alive and not ready until the work has finished.
+func TestRunStopsInOrder(t *testing.T) {
+	e := &fakeEngine{running: make(chan struct{}), finish: make(chan struct{})}
+	p := newTestProcess(t, e)
+	ctx, stop := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- p.run(ctx) }()
+	<-e.running
+	url := "http://" + p.HealthAddress
+	if code, text := get(t, url+"/readyz"); code != 200 {
+		t.Errorf("at work /readyz says %d %q, want 200", code, text)
+	}
+	stop()
+	for ready := 200; ready == 200; {
+		ready, _ = get(t, url+"/readyz")
+	}
+	if code, _ := get(t, url+"/healthz"); code != 200 {
+		t.Errorf("while work finishes /healthz says %d, want 200", code)
+	}
+	close(e.finish)
+	if err := <-result; err != nil {
+		t.Errorf("an ordered stop gives %v, want no error", err)
+	}
+}
+
+func TestRunReturnsTheEnginesError(t *testing.T) {
+	e := &fakeEngine{running: make(chan struct{}), finish: make(chan struct{}), err: errors.New("broken")}
+	close(e.finish)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := newTestProcess(t, e).run(ctx); !errors.Is(err, e.err) {
+		t.Errorf("got %v, want %v", err, e.err)
+	}
+}
+
+func TestRunNeedsItsAddresses(t *testing.T) {
+	p := newTestProcess(t, nil)
+	p.PprofAddress = "256.0.0.1:1"
+	if err := p.run(t.Context()); err == nil {
+		t.Error("no error, want one that names --pprof-address")
+	}
+}
