@@ -79,7 +79,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if len(raw) > MaxItemBytes {
 		return Child{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
 	}
-	if deeper(raw, maxDepth) {
+	if object.Deeper(raw, maxDepth) {
 		return Child{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
 	}
 	o, err := object.Decode(raw)
@@ -145,26 +145,4 @@ func stamped(own, stamps map[string]string) labels.Set {
 		}
 	}
 	return all
-}
-
-// deeper says whether JSON is nested deeper than limit. It looks at brackets outside of strings only, and so never recurses.
-func deeper(raw []byte, limit int) bool {
-	depth, quoted, escaped := 0, false, false
-	for _, b := range raw {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped, quoted = b == '\\', b != '"'
-		case b == '"':
-			quoted = true
-		case b == '{' || b == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return false
 }

@@ -1,0 +1,136 @@
+package grpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func fromCompositeSync(r *hookv1.CompositeHookServiceSyncResponse) (*hook.Answer, error) {
+	return answer(r.Status, r.GetChildren(), r.GetResyncAfter())
+}
+
+func fromCompositeFinalize(r *hookv1.CompositeHookServiceFinalizeResponse) (*hook.Answer, error) {
+	a, err := answer(r.Status, r.GetChildren(), r.GetResyncAfter())
+	if err == nil {
+		a.Finalized = r.GetFinalized()
+	}
+	return a, err
+}
+
+func fromDecoratorSync(r *hookv1.DecoratorHookServiceSyncResponse) (*hook.Answer, error) {
+	a, err := answer(r.Status, r.GetAttachments(), r.GetResyncAfter())
+	if err == nil {
+		a.Labels = patch(r.GetSetLabels(), r.GetRemoveLabels())
+		a.Annotations = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations())
+	}
+	return a, err
+}
+
+func fromDecoratorFinalize(r *hookv1.DecoratorHookServiceFinalizeResponse) (*hook.Answer, error) {
+	a, err := answer(r.Status, r.GetAttachments(), r.GetResyncAfter())
+	if err == nil {
+		a.Labels = patch(r.GetSetLabels(), r.GetRemoveLabels())
+		a.Annotations = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations())
+		a.Finalized = r.GetFinalized()
+	}
+	return a, err
+}
+
+// answer reads what all answers have in common.
+func answer(status []byte, children []*hookv1.DesiredObject, resync *durationpb.Duration) (*hook.Answer, error) {
+	a := &hook.Answer{Children: make([]json.RawMessage, 0, len(children))}
+	if len(status) > 0 && string(status) != "null" {
+		a.Status = status
+	}
+	for i, c := range children {
+		body, err := body(c)
+		if err != nil {
+			return nil, fmt.Errorf("children[%d]: %w", i, err)
+		}
+		a.Children = append(a.Children, body)
+	}
+	if resync != nil {
+		a.ResyncAfter = resync.AsDuration()
+		if a.ResyncAfter < 0 {
+			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
+		}
+	}
+	return a, nil
+}
+
+// body is a desired object's JSON; "null" where the message carries none, which package plan refuses by name.
+func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
+	switch e := d.GetEncoding(); {
+	case e != hookv1.Encoding_ENCODING_UNSPECIFIED && e != hookv1.Encoding_ENCODING_JSON:
+		return nil, fmt.Errorf("encoding is %s, expected ENCODING_JSON", e)
+	case len(d.GetBody()) == 0:
+		return json.RawMessage("null"), nil
+	}
+	return d.GetBody(), nil
+}
+
+func patch(set map[string]string, remove []string) map[string]*string {
+	if len(set) == 0 && len(remove) == 0 {
+		return nil
+	}
+	out := make(map[string]*string, len(set)+len(remove))
+	for key, value := range set {
+		out[key] = &value
+	}
+	for _, key := range remove {
+		out[key] = nil
+	}
+	return out
+}
+
+// customized is the answer of both kinds of customize call.
+type customized interface {
+	GetRelatedResources() []*hookv1.RelatedResourceRule
+}
+
+func fromCustomize[R customized](r R) (*hook.Answer, error) {
+	a := &hook.Answer{}
+	for i, rule := range r.GetRelatedResources() {
+		labels, err := selector(rule.GetLabelSelector())
+		if err != nil {
+			return nil, fmt.Errorf("related_resources[%d].label_selector: %w", i, err)
+		}
+		namespaces, err := selector(rule.GetNamespaceSelector())
+		if err != nil {
+			return nil, fmt.Errorf("related_resources[%d].namespace_selector: %w", i, err)
+		}
+		a.Related = append(a.Related, hook.RelatedRule{
+			APIVersion: rule.GetApiVersion(), Resource: rule.GetResource(), LabelSelector: labels, NamespaceSelector: namespaces,
+			Namespace: rule.GetNamespace(), Names: rule.GetNames(),
+		})
+	}
+	return a, nil
+}
+
+var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelectorOperator{
+	hookv1.LabelSelectorRequirement_OPERATOR_IN:             metav1.LabelSelectorOpIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN:         metav1.LabelSelectorOpNotIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_EXISTS:         metav1.LabelSelectorOpExists,
+	hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST: metav1.LabelSelectorOpDoesNotExist,
+}
+
+func selector(s *hookv1.LabelSelector) (json.RawMessage, error) {
+	if s == nil {
+		return nil, nil
+	}
+	out := metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for i, e := range s.GetMatchExpressions() {
+		operator, ok := operators[e.GetOperator()]
+		if !ok {
+			return nil, fmt.Errorf("match_expressions[%d].operator: is %s, expected one of IN, NOT_IN, EXISTS and DOES_NOT_EXIST", i, e.GetOperator())
+		}
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.GetKey(), Operator: operator, Values: e.GetValues()})
+	}
+	return json.Marshal(out)
+}

@@ -1,0 +1,138 @@
+// Package grpc reaches hooks by unary gRPC calls (package hookloop.hook.v1): one call for each question.
+//
+// It holds no state of parents. Questions come from the pipeline, configuration from the controller's spec. A hook is safe for concurrent
+// use; its calls share connections that are balanced over all addresses of the target. It passes package transporttest's suite against a
+// real server.
+package grpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/proto"
+)
+
+// MaxMessageBytes bounds a question and an answer.
+const MaxMessageBytes = 16 << 20
+
+// serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
+const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
+
+// client asks one hook.
+type client struct {
+	name       string // of the hook, in messages
+	timeout    time.Duration
+	connection *grpc.ClientConn
+	composite  hookv1.CompositeHookServiceClient
+	decorator  hookv1.DecoratorHookServiceClient
+}
+
+// Open makes a hook from the field grpc of its spec. It does not connect: a hook that is down is an error of Ask. The error names the
+// field.
+func Open(s hook.Settings) (*hook.Opened, error) {
+	c, err := parse(s.Field)
+	if err != nil {
+		return nil, err
+	}
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := c.timeout()
+	if err != nil {
+		return nil, err
+	}
+	security, err := c.credentials()
+	if err != nil {
+		return nil, err
+	}
+	connection, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(security),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Minute, Timeout: 10 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
+	)
+	if err != nil {
+		return nil, errors.New("target: " + err.Error())
+	}
+	return &hook.Opened{
+		Hook: &client{
+			name: string(s.Op) + " " + address, timeout: timeout, connection: connection,
+			composite: hookv1.NewCompositeHookServiceClient(connection), decorator: hookv1.NewDecoratorHookServiceClient(connection),
+		},
+		Address: address,
+		Close:   connection.Close,
+	}, nil
+}
+
+// Ask makes the one call that the question stands for.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.call(ctx, q)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, ctx.Err()
+	default:
+		return nil, c.explain(ctx, err)
+	}
+}
+
+// call encodes, calls and decodes.
+func (c *client) call(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	switch {
+	case q.Contract == hook.Decorator && q.Op == hook.Sync:
+		return exchange(ctx, decoratorSync(q), c.decorator.Sync, fromDecoratorSync)
+	case q.Contract == hook.Decorator && q.Op == hook.Finalize:
+		return exchange(ctx, decoratorFinalize(q), c.decorator.Finalize, fromDecoratorFinalize)
+	case q.Contract == hook.Decorator:
+		return exchange(ctx, decoratorCustomize(q), c.decorator.Customize, fromCustomize[*hookv1.DecoratorHookServiceCustomizeResponse])
+	case q.Op == hook.Sync:
+		return exchange(ctx, compositeSync(q), c.composite.Sync, fromCompositeSync)
+	case q.Op == hook.Finalize:
+		return exchange(ctx, compositeFinalize(q), c.composite.Finalize, fromCompositeFinalize)
+	default:
+		return exchange(ctx, compositeCustomize(q), c.composite.Customize, fromCustomize[*hookv1.CompositeHookServiceCustomizeResponse])
+	}
+}
+
+// exchange makes one typed call and notes its size on the span.
+func exchange[Request, Response proto.Message](
+	ctx context.Context, request Request,
+	call func(context.Context, Request, ...grpc.CallOption) (Response, error),
+	decode func(Response) (*hook.Answer, error),
+) (*hook.Answer, error) {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(request)))
+	}
+	response, err := call(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", proto.Size(response)))
+	}
+	answer, err := decode(response)
+	if err != nil {
+		return nil, &invalid{err}
+	}
+	return answer, nil
+}
+
+// invalid marks an error of the answer's content, as opposed to one of the call.
+type invalid struct{ error }
+
+func (i *invalid) Unwrap() error { return i.error }

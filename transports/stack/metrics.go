@@ -1,0 +1,75 @@
+package stack
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync, finalize and customize
+// metacontroller_<hook>_requests_total, metacontroller_<hook>_request_duration_histogram_seconds and
+// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code is the error's kind.
+type Metrics struct {
+	requests map[hook.Op]*prometheus.CounterVec
+	duration map[hook.Op]*prometheus.HistogramVec
+	inFlight map[hook.Op]*prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics. It panics where they are registered already, as prometheus does.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: map[hook.Op]*prometheus.CounterVec{},
+		duration: map[hook.Op]*prometheus.HistogramVec{},
+		inFlight: map[hook.Op]*prometheus.GaugeVec{},
+	}
+	hookLabels := []string{"url", "controller_name", "controller_type"}
+	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
+		prefix := "metacontroller_" + string(op)
+		m.requests[op] = prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "_requests_total", Help: "Calls of " + string(op) + " hooks by their result.",
+		}, append([]string{"code", "method"}, hookLabels...))
+		m.duration[op] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: prefix + "_request_duration_histogram_seconds", Help: "How long calls of " + string(op) + " hooks took.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, append([]string{"method"}, hookLabels...))
+		m.inFlight[op] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "_in_flight_requests", Help: "Calls of " + string(op) + " hooks under way.",
+		}, hookLabels)
+		registry.MustRegister(m.requests[op], m.duration[op], m.inFlight[op])
+	}
+	return m
+}
+
+// method is the label that Metacontroller's dashboards expect; every transport asks in the way of a POST.
+const method = "post"
+
+// measure wraps a hook.
+func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.Hook {
+	of := []string{address, s.ControllerName, s.ControllerKind}
+	inFlight := m.inFlight[s.Op].WithLabelValues(of...)
+	duration := m.duration[s.Op].WithLabelValues(append([]string{method}, of...)...)
+	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		inFlight.Inc()
+		started := time.Now()
+		answer, err := next.Ask(ctx, q)
+		duration.Observe(time.Since(started).Seconds())
+		inFlight.Dec()
+		m.requests[s.Op].WithLabelValues(append([]string{code(err), method}, of...)...).Inc()
+		return answer, err
+	})
+}
+
+// code is "200" for an answer, else the kind of the error.
+func code(err error) string {
+	switch kind := hook.KindOf(err); {
+	case err == nil:
+		return "200"
+	case kind == "":
+		return "canceled"
+	default:
+		return strings.TrimPrefix(string(kind), "Hook")
+	}
+}

@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// encode writes a question as JSON. Objects are copied as the bytes that they are.
+func encode(q *hook.Question, version string) []byte {
+	w := &writer{version: version, parent: q.Parent}
+	w.Grow(size(q))
+	parent, children := "parent", "children"
+	if q.Contract == hook.Decorator && q.Op != hook.Customize {
+		parent, children = "object", "attachments"
+	}
+	w.WriteString(`{"controller":`)
+	w.Write(q.Controller.Raw())
+	w.WriteString(`,"` + parent + `":`)
+	w.Write(q.Parent.Raw())
+	if q.Op != hook.Customize {
+		w.WriteString(`,"` + children + `":{`)
+		for i, group := range q.Children {
+			w.group(i, group)
+		}
+		w.WriteString(`},"related":{`)
+		for i, related := range q.Related {
+			w.group(i, related.Group)
+		}
+		w.WriteString(`},"finalizing":` + strconv.FormatBool(q.Op == hook.Finalize))
+	}
+	w.WriteByte('}')
+	return w.Bytes()
+}
+
+// size estimates the request's size from above, so that it is allocated once.
+func size(q *hook.Question) int {
+	n := 256 + q.Controller.Size() + q.Parent.Size()
+	add := func(g hook.Group) {
+		n += 64 + len(g.Resource.GVK.Group)
+		for _, o := range g.Objects {
+			n += o.Size() + len(o.Namespace()) + len(o.Name()) + 8
+		}
+	}
+	for _, g := range q.Children {
+		add(g)
+	}
+	for _, g := range q.Related {
+		add(g.Group)
+	}
+	return n
+}
+
+type writer struct {
+	bytes.Buffer
+	version string
+	parent  *object.Object
+}
+
+// group writes "Kind.version": {"key": object, …}.
+func (w *writer) group(index int, g hook.Group) {
+	if index > 0 {
+		w.WriteByte(',')
+	}
+	w.WriteString(`"` + object.KindString(g.Resource.GVK) + `":{`)
+	first := true
+	for _, o := range g.Objects {
+		if !w.shown(o) {
+			continue
+		}
+		if !first {
+			w.WriteByte(',')
+		}
+		first = false
+		w.WriteString(`"` + w.key(o) + `":`)
+		w.Write(o.Raw())
+	}
+	w.WriteByte('}')
+}
+
+// key is how an object is found in its group (compatibility: inner key). Names of Kubernetes objects need no escaping in JSON.
+func (w *writer) key(o *object.Object) string {
+	if w.version == "v2" || w.parent.Namespace() == "" {
+		return o.Ref().NamespacedName()
+	}
+	return o.Name()
+}
+
+// shown is v1's filter: a namespaced parent sees its own namespace only.
+func (w *writer) shown(o *object.Object) bool {
+	return w.version == "v2" || w.parent.Namespace() == "" || o.Namespace() == w.parent.Namespace()
+}

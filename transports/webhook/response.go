@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// maxDepth is how deep an answer may be nested.
+const maxDepth = 100
+
+// maxResync bounds resyncAfterSeconds: 10 years, in seconds.
+const maxResync = 10 * 365 * 24 * 3600
+
+// answers, as JSON has them. Each has exactly the fields that its question allows, for the strict mode.
+type (
+	compositeAnswer struct {
+		Status      json.RawMessage   `json:"status"`
+		Children    []json.RawMessage `json:"children"`
+		ResyncAfter float64           `json:"resyncAfterSeconds"`
+		Finalized   bool              `json:"finalized"`
+	}
+	decoratorAnswer struct {
+		Labels      map[string]*string `json:"labels"`
+		Annotations map[string]*string `json:"annotations"`
+		Status      json.RawMessage    `json:"status"`
+		Attachments []json.RawMessage  `json:"attachments"`
+		ResyncAfter float64            `json:"resyncAfterSeconds"`
+		Finalized   bool               `json:"finalized"`
+	}
+	customizeAnswer struct {
+		Related []*hook.RelatedRule `json:"relatedResources"`
+	}
+)
+
+// decode reads an answer. The error says what is wrong with it.
+func decode(q *hook.Question, data []byte, strict bool) (*hook.Answer, error) {
+	switch {
+	case q.Op == hook.Customize:
+		return decodeCustomize(data, strict)
+	case q.Contract == hook.Decorator:
+		var a decoratorAnswer
+		if err := unmarshal(data, strict, &a); err != nil {
+			return nil, err
+		}
+		return finish(&hook.Answer{
+			Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
+		}, a.ResyncAfter)
+	default:
+		var a compositeAnswer
+		if err := unmarshal(data, strict, &a); err != nil {
+			return nil, err
+		}
+		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter)
+	}
+}
+
+func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
+	var a customizeAnswer
+	if err := unmarshal(data, strict, &a); err != nil {
+		return nil, err
+	}
+	answer := &hook.Answer{}
+	for i, rule := range a.Related {
+		if rule == nil {
+			return nil, fmt.Errorf("relatedResources[%d]: got null, expected an object", i)
+		}
+		answer.Related = append(answer.Related, *rule)
+	}
+	return answer, nil
+}
+
+// finish checks what all answers have in common.
+func finish(a *hook.Answer, resyncAfter float64) (*hook.Answer, error) {
+	if string(a.Status) == "null" {
+		a.Status = nil
+	}
+	if math.IsNaN(resyncAfter) || resyncAfter < 0 || resyncAfter > maxResync {
+		return nil, fmt.Errorf("resyncAfterSeconds is %v, expected a number of seconds from 0 to %d", resyncAfter, maxResync)
+	}
+	a.ResyncAfter = time.Duration(resyncAfter * float64(time.Second))
+	return a, nil
+}
+
+// unmarshal reads one JSON object and nothing behind it.
+func unmarshal(data []byte, strict bool, into any) error {
+	if object.Deeper(data, maxDepth) {
+		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
+	}
+	trimmed := bytes.TrimLeft(data, " \t\r\n")
+	if len(trimmed) == 0 {
+		return errors.New("the answer is empty, expected a JSON object")
+	}
+	if trimmed[0] != '{' {
+		return fmt.Errorf("the answer begins with %q, expected a JSON object", excerpt(trimmed[:min(len(trimmed), 20)]))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("the answer is no valid JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the answer goes on after its JSON object, expected its end")
+	}
+	return nil
+}
