@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Builds the programs that a module's "tool" lines name into .cache/bin, at the versions that its go.mod pins:
-#   tools/build.sh FOLDER
-# The Makefile calls it only when the folder's go.mod or go.sum has changed.
+#   tools/build.sh FOLDER [NAME]
+# NAME is for the program of a module with only one, where it should not be called like its package. The Makefile calls this only
+# when the folder's go.mod or go.sum has changed. Every hundredth compiled package is told, so that a long build shows its progress.
 set -euo pipefail
+folder=$1
+name=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root/$1"
-mkdir -p "$root/.cache/bin"
-for package in $(go list -f '{{.ImportPath}}' tool); do
-  echo "building $(basename "$package") (pinned by $1/go.mod)"
-  go build -buildvcs=false -ldflags "-s -w" -o "$root/.cache/bin/" "$package"
+bin=$root/.cache/bin
+mkdir -p "$bin"
+cd "$root/$folder"
+for program in $(go list -f '{{.ImportPath}}' tool); do
+  out=$bin/${name:-$(basename "$program")}
+  echo "building $(basename "$out") from $program, pinned by $folder/go.mod"
+  go build -v -buildvcs=false -ldflags "-s -w" -o "$out" "$program" 2>&1 |
+    awk '/[ :#]/ { print; next } ++n % 100 == 0 { print "  " n " packages compiled"; fflush() }'
+  touch "$out"
 done

@@ -1,15 +1,32 @@
 #!/usr/bin/env bash
 # Generates what is generated: Go code of the hook contract, deep copies of the API types, and their CRDs.
-#   tools/gen.sh [FOLDER]
-# Everything is written below FOLDER under the names that it has in the repository; without FOLDER, into the repository itself.
+#   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
+#   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:-.}
 api=engine/api/v1alpha1
-# Old files go first, so that nothing outlives its source.
-rm -rf "$out/gen/hookloop" "$out/manifests/crds"
-.cache/bin/buf generate --output "$out"
+generated=(gen manifests/crds "$api/zz_generated.deepcopy.go")
+
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+.cache/bin/buf generate --output "$fresh"
 .cache/bin/controller-gen \
-  object "output:object:dir=$out/$api" \
-  crd "output:crd:dir=$out/manifests/crds" \
+  object "output:object:dir=$fresh/$api" \
+  crd "output:crd:dir=$fresh/manifests/crds" \
   "paths=./$api"
+
+stale=0
+for path in "${generated[@]}"; do
+  if [ "${1:-}" = --check ]; then
+    diff -ru "$path" "$fresh/$path" || stale=1
+  elif ! diff -rq "$path" "$fresh/$path" >/dev/null 2>&1; then
+    rm -rf "$path"
+    mkdir -p "$(dirname "$path")"
+    cp -r "$fresh/$path" "$path"
+    echo "generated $path"
+  fi
+done
+if [ "$stale" -ne 0 ]; then
+  echo "generated files are stale (shown above with - as they are, + as they should be); run: make gen" >&2
+  exit 1
+fi

@@ -17,8 +17,16 @@ import (
 // Decode reads one API object from JSON. It keeps no reference to data. The error says what is wrong with the JSON or which of
 // apiVersion and kind is missing; a missing name is no error here, because lists and bookmarks have none.
 func Decode(data []byte) (*Object, error) {
+	return DecodeAs(schema.GroupVersionKind{}, data)
+}
+
+// DecodeAs is Decode for an item of a list, which may leave out the apiVersion and kind that the list says for all: gvk stands in.
+func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	parts, err := split(data)
 	if err != nil {
+		return nil, err
+	}
+	if err := parts.complete(gvk); err != nil {
 		return nil, err
 	}
 	o := &Object{gvk: schema.FromAPIVersionAndKind(parts.apiVersion, parts.kind)}
@@ -182,16 +190,27 @@ func split(data []byte) (*parts, error) {
 		p.size += len(key) + len(kept) + 4
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	return p, err
+}
+
+// complete puts in apiVersion and kind where they are absent and known.
+func (p *parts) complete(gvk schema.GroupVersionKind) error {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	if p.kind == "" && kind != "" {
+		p.kind = kind
+		p.members = append([]part{{"kind", []byte(`"` + kind + `"`)}}, p.members...)
 	}
-	if p.apiVersion == "" {
-		return nil, errors.New("apiVersion is missing")
+	if p.apiVersion == "" && apiVersion != "" {
+		p.apiVersion = apiVersion
+		p.members = append([]part{{"apiVersion", []byte(`"` + apiVersion + `"`)}}, p.members...)
 	}
-	if p.kind == "" {
-		return nil, errors.New("kind is missing")
+	switch {
+	case p.apiVersion == "":
+		return errors.New("apiVersion is missing")
+	case p.kind == "":
+		return errors.New("kind is missing")
 	}
-	return p, nil
+	return nil
 }
 
 func (p *parts) setTypeMember(key string, value []byte) error {

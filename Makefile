@@ -1,0 +1,90 @@
+# Everything that the project needs beyond Go, make, git, gcc and python3 is built from source by the targets below, at pinned
+# versions, into .cache/bin.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+BIN := .cache/bin
+TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
+MODULE := github.com/hookloop/hookloop
+# How many packages are compiled and tested at a time; every integration package runs a control plane of its own.
+PARALLEL ?= 2
+TESTFLAGS ?=
+
+.PHONY: help
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: controlplane jaeger-build build ## Tell the hello-world story on a real control plane (DEMO=once: exit at its end)
+	@go run ./test/demo
+
+.PHONY: test
+test: lint check-gen unit integration ## Run everything that must hold
+
+.PHONY: unit
+unit: ## Run the unit tests, with the race detector
+	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+
+.PHONY: integration
+integration: controlplane jaeger-build build ## Run the tests on the real control plane, with the race detector
+	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
+
+.PHONY: bench
+bench: ## Run the benchmarks, with allocations
+	go test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+
+.PHONY: lint
+lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook contract (lint, format, breaking changes)
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	tools/breaking.sh
+	$(BIN)/golangci-lint run ./...
+
+.PHONY: gen
+gen: $(TOOLS) ## Generate gen/, deep copies and CRDs
+	tools/gen.sh
+
+.PHONY: check-gen
+check-gen: $(TOOLS) ## Fail when a generated file is stale
+	tools/gen.sh --check
+
+.PHONY: build
+build: ## Build .cache/bin/hookloop
+	go build -o $(BIN)/hookloop ./cmd/hookloop
+
+.PHONY: controlplane
+controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl
+	@test/controlplane/build.sh
+
+.PHONY: cluster
+cluster: controlplane ## Run a control plane in the foreground
+	go run ./test/cluster/cmd/cluster
+
+.PHONY: jaeger
+jaeger: jaeger-build ## Run a Jaeger in the foreground
+	go run ./test/jaeger/cmd/jaeger
+
+.PHONY: jaeger-build
+jaeger-build: $(BIN)/jaeger ## Build the Jaeger
+
+.PHONY: ci
+ci: ## Do what CI does
+	.ci/run
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf .cache
+
+# One recipe builds all tools of the module; the pattern says so to make ("grouped target").
+$(TOOLS) &: tools/go.mod tools/go.sum
+	@tools/build.sh tools
+
+$(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	@tools/build.sh tools/lint
+
+$(BIN)/jaeger: test/jaeger/program/go.mod test/jaeger/program/go.sum
+	@tools/build.sh test/jaeger/program jaeger

@@ -1,0 +1,317 @@
+// Package controller is the runtime library: a watched type, further types with mappers, sources that are no Kubernetes objects, an
+// initializer, a queue and workers (the shape of Consul's controllers). Everything in the engine that reconciles is built with it, and a Go
+// program can build a controller of its own with it.
+//
+// It knows no hook and no kind of controller. Its data comes from the cache's events and from sources. A Controller is declared by one
+// goroutine and then run once; a Reconciler is called by several workers at once, but never for one key at a time by two. It is tested against a
+// real cache.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Settings configure a Controller.
+type Settings struct {
+	Cache *cache.Cache
+	Clock clock.WithTicker
+	// Workers is how many reconciles may be under way at once; default 1.
+	Workers int
+	// GracePeriod is how long reconciles under way may take to finish after the controller was told to stop; then their context is cancelled.
+	GracePeriod time.Duration
+	// ResyncPeriod enqueues every object of the watched type that often, at the lowest priority; 0 for never.
+	ResyncPeriod time.Duration
+	// Metrics may be nil. MetricsName is the queue's name in them; default is the controller's.
+	Metrics     queue.MetricsProvider
+	MetricsName string
+}
+
+// Reconciler brings one key to its desired state.
+type Reconciler interface {
+	// Reconcile returns when the key is to come again. An error brings it again after its backoff.
+	Reconcile(ctx context.Context, item queue.Item) (Result, error)
+}
+
+// Result says when a key is to come again without an event.
+type Result struct {
+	// RequeueAfter is the time until then; 0 for never.
+	RequeueAfter time.Duration
+	Priority     queue.Priority
+}
+
+// Enqueue brings a key to the queue.
+type Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
+
+// Source is a custom watch: it enqueues keys until ctx is done. An error has it started again after a second.
+type Source func(ctx context.Context, enqueue Enqueue) error
+
+// Filter says whether an event of the watched type counts.
+type Filter func(cache.Event) bool
+
+// Runtime is what an initializer sees.
+type Runtime interface {
+	Reader() cache.Reader
+	Enqueue(key object.Key, p queue.Priority, c queue.Cause)
+}
+
+// Controller is a declared controller.
+type Controller struct {
+	name       string
+	settings   Settings
+	queue      *queue.Queue
+	watched    object.Resource
+	filters    []Filter
+	watches    []watch
+	sources    []Source
+	initialize func(context.Context, Runtime) error
+	reconciler Reconciler
+}
+
+// watch is a further type under watch.
+type watch struct {
+	resource object.Resource
+	mappers  []mapper.Func
+}
+
+// New declares a controller. The name appears in logs and profiles: "composite/hello".
+func New(name string, s Settings) *Controller {
+	s.Workers = max(1, s.Workers)
+	if s.MetricsName == "" {
+		s.MetricsName = name
+	}
+	return &Controller{
+		name: name, settings: s,
+		queue: queue.New(queue.Settings{Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics}),
+	}
+}
+
+// For declares the watched type: its objects are the keys. An event counts where all filters say so.
+func (c *Controller) For(r object.Resource, filters ...Filter) { c.watched, c.filters = r, filters }
+
+// Watch declares a further type, whose events the mappers turn into keys.
+func (c *Controller) Watch(r object.Resource, mappers ...mapper.Func) {
+	c.watches = append(c.watches, watch{r, mappers})
+}
+
+// Source declares a custom watch.
+func (c *Controller) Source(s Source) { c.sources = append(c.sources, s) }
+
+// Initialize declares what is done once, after the caches are filled and before the first reconcile. Its error ends Run.
+func (c *Controller) Initialize(f func(context.Context, Runtime) error) { c.initialize = f }
+
+// Reconcile declares the reconciler.
+func (c *Controller) Reconcile(r Reconciler) { c.reconciler = r }
+
+// Reader is the cache's read-only face.
+func (c *Controller) Reader() cache.Reader { return c.settings.Cache.Reader() }
+
+// Enqueue brings a key to the queue.
+func (c *Controller) Enqueue(key object.Key, p queue.Priority, cause queue.Cause) {
+	if cause.At.IsZero() {
+		cause.At = c.settings.Clock.Now()
+	}
+	c.queue.Add(key, p, cause)
+}
+
+// Run fills the caches, then reconciles until ctx is done; then it takes no new key, waits for reconciles under way and gives the caches back.
+// It fails at once where a resource cannot be watched (a *cache.UnwatchableError), and with the initializer's error.
+func (c *Controller) Run(ctx context.Context) error {
+	if c.reconciler == nil || c.watched == (object.Resource{}) {
+		return errors.New("controller " + c.name + ": For and Reconcile must be declared")
+	}
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name))
+	handles, err := c.acquire(ctx)
+	defer release(handles)
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", c.name, err)
+	}
+	if c.initialize != nil {
+		if err := c.initialize(ctx, c); err != nil {
+			return fmt.Errorf("controller %s: initializer: %w", c.name, err)
+		}
+	}
+	for _, cancel := range c.subscribe(ctx, handles) {
+		defer cancel()
+	}
+	c.work(ctx)
+	return nil
+}
+
+// acquire has every declared resource watched, each once.
+func (c *Controller) acquire(ctx context.Context) (map[object.Resource]*cache.Handle, error) {
+	handles := map[object.Resource]*cache.Handle{}
+	resources := []object.Resource{c.watched}
+	for _, w := range c.watches {
+		resources = append(resources, w.resource)
+	}
+	for _, r := range resources {
+		if handles[r] != nil {
+			continue
+		}
+		h, err := c.settings.Cache.Acquire(ctx, r)
+		if err != nil {
+			return handles, err
+		}
+		handles[r] = h
+	}
+	return handles, nil
+}
+
+func release(handles map[object.Resource]*cache.Handle) {
+	for _, h := range handles {
+		h.Release()
+	}
+}
+
+// subscribe connects the caches' events to the queue. Further watches come first, because their mappers may keep indexes of the watched type.
+func (c *Controller) subscribe(ctx context.Context, handles map[object.Resource]*cache.Handle) []func() {
+	var cancels []func()
+	for _, w := range c.watches {
+		cancels = append(cancels, handles[w.resource].Subscribe(func(e cache.Event) { c.mapped(ctx, w, e) }))
+	}
+	return append(cancels, handles[c.watched].Subscribe(func(e cache.Event) { c.own(ctx, e) }))
+}
+
+// own handles an event of the watched type.
+func (c *Controller) own(ctx context.Context, e cache.Event) {
+	defer c.guard(ctx)
+	for _, f := range c.filters {
+		if !f(e) {
+			return
+		}
+	}
+	kind, priority := queue.CauseObject, queue.User
+	if e.Initial {
+		kind, priority = queue.CauseInitial, queue.Resync
+	}
+	o := subject(e)
+	c.queue.Add(object.Key{Parent: o.Ref()}, priority, c.cause(kind, o))
+}
+
+// mapped handles an event of a further type. Objects that were there before the controller cause nothing: the watched type's first list
+// brings all keys. Where a further type's own keys differ from that, its objects are what the first list is.
+func (c *Controller) mapped(ctx context.Context, w watch, e cache.Event) {
+	defer c.guard(ctx)
+	o := subject(e)
+	for _, m := range w.mappers {
+		for _, key := range m(e.Old, e.New) {
+			switch {
+			case !e.Initial:
+				c.queue.Add(key, queue.Child, c.cause(queue.CauseChild, o))
+			case key.Parent.GVK != c.watched.GVK:
+				c.queue.Add(key, queue.Resync, c.cause(queue.CauseInitial, o))
+			}
+		}
+	}
+}
+
+// subject is the object that an event is about, in its newest state.
+func subject(e cache.Event) *object.Object {
+	if e.New != nil {
+		return e.New
+	}
+	return e.Old
+}
+
+// TraceParentAnnotation is where an object may carry a W3C trace context (KEP-5915).
+const TraceParentAnnotation = "tracing.k8s.io/traceparent"
+
+func (c *Controller) cause(kind queue.CauseKind, o *object.Object) queue.Cause {
+	return queue.Cause{
+		Kind: kind, Ref: o.Ref(), ResourceVersion: o.ResourceVersion(), At: c.settings.Clock.Now(),
+		TraceParent: o.Annotations()[TraceParentAnnotation],
+	}
+}
+
+// guard keeps a panic in a filter or a mapper from ending the process.
+func (c *Controller) guard(ctx context.Context) {
+	if cause := recover(); cause != nil {
+		klog.FromContext(ctx).Error(nil, "panic in an event's mapper", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	}
+}
+
+// work runs workers, sources and resyncs until ctx is done, and waits for all of them.
+func (c *Controller) work(ctx context.Context) {
+	var wait sync.WaitGroup
+	label := func(flow string, f func(context.Context)) {
+		wait.Go(func() { pprof.Do(ctx, pprof.Labels("controller", c.name, "flow", flow), f) })
+	}
+	// Reconciles under way outlive ctx by the grace period.
+	under, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	for range c.settings.Workers {
+		label("queue → reconcile", func(ctx context.Context) { c.worker(ctx, under) })
+	}
+	for _, s := range c.sources {
+		label("source → queue", func(ctx context.Context) { c.source(ctx, s) })
+	}
+	if c.settings.ResyncPeriod > 0 {
+		label("resync → queue", c.resync)
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	done := make(chan struct{})
+	go func() {
+		wait.Wait()
+		close(done)
+	}()
+	timer := c.settings.Clock.NewTimer(c.settings.GracePeriod)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C():
+		klog.FromContext(ctx).Info("grace period is over: reconciles under way are cancelled")
+		cancel()
+		<-done
+	}
+}
+
+// worker reconciles keys one after the other.
+func (c *Controller) worker(ctx, under context.Context) {
+	for {
+		item, ok := c.queue.Get(ctx)
+		if !ok {
+			return
+		}
+		c.one(under, item)
+	}
+}
+
+// one reconciles one key and decides when it comes again.
+func (c *Controller) one(ctx context.Context, item queue.Item) {
+	defer c.queue.Done(item.Key)
+	result, err := c.protected(ctx, item)
+	if err != nil {
+		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.settings.Clock.Now()})
+		return
+	}
+	c.queue.Forget(item.Key)
+	if result.RequeueAfter > 0 {
+		c.queue.AddAfter(item.Key, result.RequeueAfter, result.Priority,
+			queue.Cause{Kind: queue.CauseRequeue, At: c.settings.Clock.Now().Add(result.RequeueAfter)})
+	}
+}
+
+// protected turns a panic of the reconciler into an error.
+func (c *Controller) protected(ctx context.Context, item queue.Item) (r Result, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			klog.FromContext(ctx).Error(nil, "panic in a reconcile", "key", item.Key.String(), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return c.reconciler.Reconcile(ctx, item)
+}

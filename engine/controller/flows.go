@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"k8s.io/klog/v2"
+)
+
+// sourceBackoff is the wait before a source that failed is started again.
+const sourceBackoff = time.Second
+
+// source runs a source until ctx is done.
+func (c *Controller) source(ctx context.Context, s Source) {
+	for {
+		err := c.guarded(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "source has ended and is started again")
+		timer := c.settings.Clock.NewTimer(sourceBackoff)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}
+
+func (c *Controller) guarded(ctx context.Context, s Source) error {
+	defer c.guard(ctx)
+	return s(ctx, c.Enqueue)
+}
+
+// resync enqueues every object of the watched type once in each period, spread over it, so that no burst of syncs delays an event.
+func (c *Controller) resync(ctx context.Context) {
+	for {
+		timer := c.settings.Clock.NewTimer(c.settings.ResyncPeriod)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		for _, o := range c.Reader().List(c.watched, "") {
+			if c.unfiltered(o) {
+				wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
+				c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
+					queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
+			}
+		}
+	}
+}
+
+// unfiltered says whether an object would count if it were new.
+func (c *Controller) unfiltered(o *object.Object) bool {
+	for _, f := range c.filters {
+		if !f(cache.Event{Type: cache.Added, Resource: c.watched, New: o, Initial: true}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+// Package discovery knows which resources the API server serves, and says so when that changes.
+//
+// It does not poll for changes: it follows the events of CustomResourceDefinitions and APIServices, with a slow refresh behind for what has no
+// event. Its data comes from the API server's discovery documents. A Discovery is safe for concurrent use. It is tested against an HTTP server
+// with broken and changing documents, and through test/integration.
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Settings configure a Discovery.
+type Settings struct {
+	Client discovery.ServerResourcesInterface
+	Cache  *cache.Cache
+	Clock  clock.WithTicker
+	// Interval is the time between refreshes that no event asks for (flag discovery-interval).
+	Interval time.Duration
+}
+
+// Discovery is the map of served resources.
+type Discovery struct {
+	settings Settings
+
+	mu        sync.RWMutex // guards what follows
+	resources map[schema.GroupVersionResource]object.Resource
+	changed   chan struct{} // closed and replaced at each change
+}
+
+// New makes an empty Discovery; Refresh or Run fills it.
+func New(s Settings) *Discovery {
+	return &Discovery{settings: s, resources: map[schema.GroupVersionResource]object.Resource{}, changed: make(chan struct{})}
+}
+
+// NotFoundError says that the API server does not serve a resource.
+type NotFoundError struct{ APIVersion, Name string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("the API server does not serve %s of %s", e.Name, e.APIVersion)
+}
+
+// Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError, or says that the apiVersion is malformed.
+func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return object.Resource{}, err
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	r, ok := d.resources[gv.WithResource(plural)]
+	if !ok {
+		return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
+	}
+	return r, nil
+}
+
+// Changed returns a channel that is closed at the next change of the map. Ask for it before looking something up.
+func (d *Discovery) Changed() <-chan struct{} {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.changed
+}
+
+// Refresh reads the API server's documents. Where some groups cannot be read (a broken aggregated API), what was known of them stays and the
+// others are taken over; the error names them.
+func (d *Discovery) Refresh(ctx context.Context) error {
+	_, lists, err := d.settings.Client.ServerGroupsAndResources()
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partial) {
+		return fmt.Errorf("discovery: %w", err)
+	}
+	found := map[schema.GroupVersionResource]object.Resource{}
+	for _, l := range lists {
+		if err := collect(found, l); err != nil {
+			klog.FromContext(ctx).Error(err, "discovery document is malformed")
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if partial != nil {
+		for gvr, r := range d.resources {
+			if _, failed := partial.Groups[gvr.GroupVersion()]; failed {
+				found[gvr] = r
+			}
+		}
+	}
+	if !maps.Equal(found, d.resources) {
+		d.resources = found
+		close(d.changed)
+		d.changed = make(chan struct{})
+	}
+	return err
+}
+
+// collect reads one group and version.
+func collect(into map[schema.GroupVersionResource]object.Resource, l *metav1.APIResourceList) error {
+	gv, err := schema.ParseGroupVersion(l.GroupVersion)
+	if err != nil {
+		return err
+	}
+	status := map[string]bool{}
+	for _, r := range l.APIResources {
+		if name, ok := strings.CutSuffix(r.Name, "/status"); ok {
+			status[name] = true
+		}
+	}
+	for _, r := range l.APIResources {
+		if strings.Contains(r.Name, "/") || !watchable(r.Verbs) {
+			continue
+		}
+		into[gv.WithResource(r.Name)] = object.Resource{
+			GVK: gv.WithKind(r.Kind), Plural: r.Name, Namespaced: r.Namespaced, HasStatus: status[r.Name],
+		}
+	}
+	return nil
+}
+
+// watchable says whether a resource can be in the cache at all.
+func watchable(verbs metav1.Verbs) bool {
+	list, watch := false, false
+	for _, v := range verbs {
+		list, watch = list || v == "list", watch || v == "watch"
+	}
+	return list && watch
+}

@@ -1,0 +1,55 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// CauseKind says what sort of thing brought a key.
+type CauseKind string
+
+// The kinds of cause.
+const (
+	CauseObject  CauseKind = "object"  // an event of the parent itself
+	CauseChild   CauseKind = "child"   // an event of another object, by a mapper
+	CauseInitial CauseKind = "initial" // the first list
+	CauseResync  CauseKind = "resync"  // the resync period
+	CauseRequeue CauseKind = "requeue" // asked for by the last sync
+	CauseRetry   CauseKind = "retry"   // the last sync failed
+	CauseTrigger CauseKind = "trigger" // a source that is no Kubernetes object
+)
+
+// Cause is one reason for which a key is in the queue.
+type Cause struct {
+	Kind CauseKind
+	// Ref and ResourceVersion name the object whose event it was; empty where it was none.
+	Ref             object.Ref
+	ResourceVersion string
+	At              time.Time
+	// TraceParent is the W3C trace context that the object carries, if any.
+	TraceParent string
+}
+
+// keepEach is how many of the first and of the last causes are kept.
+const keepEach = 2
+
+// causes keeps the first and the last few. The zero value is empty.
+type causes struct {
+	first, last []Cause
+	count       int
+}
+
+func (c *causes) add(cause Cause) {
+	c.count++
+	if len(c.first) < keepEach {
+		c.first = append(c.first, cause)
+		return
+	}
+	c.last = append(c.last, cause)
+	if len(c.last) > keepEach {
+		c.last = c.last[1:]
+	}
+}
+
+func (c *causes) list() []Cause { return append(append([]Cause(nil), c.first...), c.last...) }

@@ -1,0 +1,347 @@
+// Package queue holds the keys that are to be reconciled: each at most once, with a priority, the causes that brought it, and a backoff
+// after failures.
+//
+// It knows nothing of what a key stands for. Keys come from mappers, timers and sources; workers take them out. A key is never handed to two
+// workers at once, and one that is added while it is in work is handed out again afterwards. A Queue is safe for concurrent use. Its tests
+// run on a fake clock; a property test adds and takes at random and counts.
+package queue
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+)
+
+// Priority says how soon a key is taken; a lower number comes first.
+type Priority int
+
+// The priorities: a user's change, then events of children, then resyncs and the first list.
+const (
+	User Priority = iota
+	Child
+	Resync
+)
+
+// Backoff after failures: the first and the longest wait.
+const (
+	MinBackoff = 5 * time.Millisecond
+	MaxBackoff = 1000 * time.Second
+)
+
+// age is how long a key waits before it counts as one priority higher, so that nothing starves.
+const age = 5 * time.Second
+
+// MetricsProvider makes the metrics workqueue_*.
+type MetricsProvider = workqueue.MetricsProvider
+
+// Settings configure a Queue.
+type Settings struct {
+	// Name is the label name of its metrics.
+	Name  string
+	Clock clock.WithTicker
+	// Metrics may be nil.
+	Metrics MetricsProvider
+}
+
+// Item is a key that has been taken, with what is known of why.
+type Item struct {
+	Key      object.Key
+	Priority Priority
+	// Causes are the first and the last few; Count is how many there were.
+	Causes []Cause
+	Count  int
+	// Waited is the time from when the key was due to when it was taken.
+	Waited time.Duration
+	// Attempt counts failures in a row before this one.
+	Attempt int
+}
+
+// Queue is a priority queue of keys.
+type Queue struct {
+	clock   clock.WithTicker
+	metrics *metrics
+
+	mu sync.Mutex // guards what follows
+	// entries are all keys that are ready, in work or waiting for their time.
+	// Invariant: a key with work set is in no heap.
+	entries map[object.Key]*entry
+	ready   [Resync + 1]readyHeap
+	later   laterHeap
+	serial  uint64
+	// changed is closed and replaced whenever a waiting Get may have something to do.
+	changed chan struct{}
+	closed  bool
+}
+
+// entry is what is known of one key.
+type entry struct {
+	key      object.Key
+	priority Priority
+	causes   causes
+	since    time.Time // when it became ready
+	serial   uint64    // order of arrival
+	at       int       // place in ready[priority]; -1 where it is not
+	work     bool      // a worker has it
+	started  time.Time
+	dirty    bool // added again while in work
+	failures int
+	delayed  *delay
+}
+
+// delay is a key that becomes ready later.
+type delay struct {
+	entry    *entry
+	due      time.Time
+	priority Priority
+	cause    Cause
+	at       int // place in later
+}
+
+// New makes a Queue.
+func New(s Settings) *Queue {
+	return &Queue{
+		clock: s.Clock, metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{}, changed: make(chan struct{}),
+	}
+}
+
+// Add makes a key ready now. Where it is ready already, the causes are merged and the higher priority counts; where it is in work, it
+// comes again afterwards. A wait for later is not touched.
+func (q *Queue) Add(key object.Key, p Priority, c Cause) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.add(q.entry(key), p, c)
+	}
+}
+
+func (q *Queue) entry(key object.Key) *entry {
+	e, ok := q.entries[key]
+	if !ok {
+		e = &entry{key: key, at: -1}
+		q.entries[key] = e
+	}
+	return e
+}
+
+func (q *Queue) add(e *entry, p Priority, c Cause) {
+	fresh := e.causes.count == 0
+	e.causes.add(c)
+	if fresh {
+		q.serial++
+		e.since, e.serial, e.priority = q.clock.Now(), q.serial, p
+		q.metrics.added()
+	}
+	switch {
+	case e.work:
+		e.dirty, e.priority = true, min(e.priority, p)
+	case e.at < 0:
+		q.push(e)
+	case p < e.priority:
+		heap.Remove(&q.ready[e.priority], e.at)
+		e.priority = p
+		q.push(e)
+	}
+}
+
+// push makes an entry ready under its priority.
+func (q *Queue) push(e *entry) {
+	heap.Push(&q.ready[e.priority], e)
+	q.signal()
+}
+
+// AddAfter makes a key ready after d. Of several waits for one key the earliest stays. It never delays what Add brings.
+func (q *Queue) AddAfter(key object.Key, d time.Duration, p Priority, c Cause) {
+	if d <= 0 {
+		q.Add(key, p, c)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.addAfter(q.entry(key), d, p, c)
+	}
+}
+
+func (q *Queue) addAfter(e *entry, d time.Duration, p Priority, c Cause) {
+	due := q.clock.Now().Add(d)
+	switch {
+	case e.delayed == nil:
+		e.delayed = &delay{entry: e, due: due, priority: p, cause: c}
+		heap.Push(&q.later, e.delayed)
+	case due.Before(e.delayed.due):
+		e.delayed.due, e.delayed.cause = due, c
+		e.delayed.priority = min(e.delayed.priority, p)
+		heap.Fix(&q.later, e.delayed.at)
+	default:
+		return
+	}
+	q.signal()
+}
+
+// Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every failure in a row up to MaxBackoff, less
+// up to a half at random, so that parents that failed together do not come back together.
+func (q *Queue) Retry(key object.Key, c Cause) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e := q.entry(key)
+	wait := MaxBackoff
+	if e.failures < 18 { // 5 ms doubled 18 times is above MaxBackoff
+		wait = min(MaxBackoff, MinBackoff<<e.failures)
+	}
+	e.failures++
+	q.metrics.retried()
+	q.addAfter(e, wait/2+rand.N(wait/2+1), Child, c) //nolint:gosec // jitter needs no secret
+}
+
+// Forget ends a row of failures.
+func (q *Queue) Forget(key object.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e, ok := q.entries[key]; ok {
+		e.failures = 0
+		q.drop(e)
+	}
+}
+
+// Get takes the next key, waiting until there is one. It returns false when ctx is done or the queue is shut down.
+func (q *Queue) Get(ctx context.Context) (Item, bool) {
+	for ctx.Err() == nil {
+		item, wait, changed, ok := q.take()
+		if ok {
+			return item, true
+		}
+		if changed == nil || !q.sleep(ctx, wait, changed) {
+			break
+		}
+	}
+	return Item{}, false
+}
+
+// take returns the next key, or how long to wait for one (0: until something changes). A nil channel says that the queue is shut down.
+func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return Item{}, 0, nil, false
+	}
+	now := q.clock.Now()
+	q.ripen(now)
+	class := q.next(now)
+	if class < 0 {
+		var wait time.Duration
+		if len(q.later) > 0 {
+			wait = q.later[0].due.Sub(now)
+		}
+		return Item{}, wait, q.changed, false
+	}
+	e := heap.Pop(&q.ready[class]).(*entry)
+	e.work, e.started = true, now
+	item := Item{
+		Key: e.key, Priority: e.priority, Causes: e.causes.list(), Count: e.causes.count, Waited: now.Sub(e.since), Attempt: e.failures,
+	}
+	e.causes = causes{}
+	q.metrics.taken(item.Waited)
+	return item, 0, nil, true
+}
+
+// ripen makes ready what is due.
+func (q *Queue) ripen(now time.Time) {
+	for len(q.later) > 0 && !q.later[0].due.After(now) {
+		d := heap.Pop(&q.later).(*delay)
+		d.entry.delayed = nil
+		q.add(d.entry, d.priority, d.cause)
+	}
+}
+
+// next is the priority whose oldest key is to be taken, or -1 where none is ready. A key that has waited counts as one priority higher
+// for each age; of equals the one that came first is taken.
+func (q *Queue) next(now time.Time) Priority {
+	class, rank, serial := Priority(-1), Priority(0), uint64(0)
+	for p := range q.ready {
+		if len(q.ready[p]) == 0 {
+			continue
+		}
+		head := q.ready[p][0]
+		aged := Priority(p) - Priority(now.Sub(head.since)/age)
+		if class < 0 || aged < rank || aged == rank && head.serial < serial {
+			class, rank, serial = Priority(p), aged, head.serial
+		}
+	}
+	return class
+}
+
+// sleep waits for a change or for the time; it returns false when ctx is done.
+func (q *Queue) sleep(ctx context.Context, wait time.Duration, changed <-chan struct{}) bool {
+	var due <-chan time.Time
+	if wait > 0 {
+		timer := q.clock.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-due:
+	}
+	return true
+}
+
+// Done gives a key back that Get handed out.
+func (q *Queue) Done(key object.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, ok := q.entries[key]
+	if !ok || !e.work {
+		return
+	}
+	e.work = false
+	q.metrics.worked(q.clock.Since(e.started))
+	if e.dirty {
+		e.dirty = false
+		q.push(e)
+		return
+	}
+	q.drop(e)
+}
+
+// drop forgets a key of which nothing is left to know.
+func (q *Queue) drop(e *entry) {
+	if !e.work && e.at < 0 && e.delayed == nil && e.failures == 0 {
+		delete(q.entries, e.key)
+	}
+}
+
+// Len is the number of keys that are ready.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, h := range q.ready {
+		n += len(h)
+	}
+	return n
+}
+
+// ShutDown ends the queue: Get returns false from now on, and nothing is added any more.
+func (q *Queue) ShutDown() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.signal()
+}
+
+// signal wakes every waiting Get.
+func (q *Queue) signal() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}

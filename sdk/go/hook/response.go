@@ -1,0 +1,166 @@
+package hook
+
+import (
+	"fmt"
+	"time"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// SyncResponse is the desired state of one parent.
+type SyncResponse struct {
+	// Status is the parent's status, anything that marshals to a JSON object. It replaces the observed one; nil leaves only what
+	// Hookloop itself puts in.
+	Status any
+	// Children are all the objects that should exist; one that exists and is not listed is deleted. Each is anything that marshals to
+	// the JSON of an object with apiVersion, kind and metadata.name: a map, a typed object with its TypeMeta set, a
+	// json.RawMessage. Fields that are left out are left to others.
+	Children []any
+	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	ResyncAfter time.Duration
+	// Finalized lets the parent go; it means something in answers to Finalize only.
+	Finalized bool
+}
+
+// DecorateResponse is what should be added to one object.
+type DecorateResponse struct {
+	// Labels and Annotations are set, and removed where the value is nil. Keys that are not named are left alone.
+	Labels, Annotations map[string]*string
+	// Status replaces the object's status; nil leaves it as it is.
+	Status any
+	// Attachments are all the objects that should exist beside it, as SyncResponse.Children.
+	Attachments []any
+	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	ResyncAfter time.Duration
+	// Finalized lets the object go; it means something in answers to Finalize only.
+	Finalized bool
+}
+
+// CustomizeResponse names related objects.
+type CustomizeResponse struct {
+	Related []Rule
+}
+
+// Rule selects related objects: by names, by labels, or all objects of the resource.
+type Rule struct {
+	// APIVersion and Resource name the resource: "v1", "configmaps".
+	APIVersion, Resource string
+	// Labels selects objects by their labels; nil does not select by labels.
+	Labels *Selector
+	// Namespaces selects the namespaces by their labels; nil does not. It excludes Namespace and Names.
+	Namespaces *Selector
+	// Namespace selects one namespace; empty selects all.
+	Namespace string
+	// Names select objects by name; empty selects all. They exclude Labels.
+	Names []string
+}
+
+// Selector is a label selector: all of its parts must hold; the zero value matches everything.
+type Selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []Requirement
+}
+
+// Requirement is one requirement on one label.
+type Requirement struct {
+	Key      string
+	Operator Operator
+	// Values are those of In and NotIn; Exists and DoesNotExist have none.
+	Values []string
+}
+
+// Operator relates a label to the values of a Requirement.
+type Operator string
+
+// The operators, as Kubernetes names them.
+const (
+	In           Operator = "In"
+	NotIn        Operator = "NotIn"
+	Exists       Operator = "Exists"
+	DoesNotExist Operator = "DoesNotExist"
+)
+
+// answer is what the answers to Sync and Finalize of both services have in common, as the contract has it.
+type answer struct {
+	status   []byte
+	children []*hookv1.DesiredObject
+	resync   *durationpb.Duration
+}
+
+// encodeAnswer marshals an answer. The error names the item at fault.
+func encodeAnswer(status any, field string, children []any, resync time.Duration) (answer, error) {
+	a := answer{children: make([]*hookv1.DesiredObject, len(children))}
+	var err error
+	if a.status, err = encodeStatus(status); err != nil {
+		return answer{}, err
+	}
+	for i, child := range children {
+		body, err := encodeDesired(child)
+		if err != nil {
+			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		a.children[i] = &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}
+	}
+	switch {
+	case resync < 0:
+		return answer{}, fmt.Errorf("ResyncAfter is %s, expected 0 or more", resync)
+	case resync > 0:
+		a.resync = durationpb.New(resync)
+	}
+	return a, nil
+}
+
+// encodePatch splits a patch of labels or annotations into what is set and what is removed.
+func encodePatch(patch map[string]*string) (set map[string]string, remove []string) {
+	set = map[string]string{}
+	for key, value := range patch {
+		if value == nil {
+			remove = append(remove, key)
+			continue
+		}
+		set[key] = *value
+	}
+	return set, remove
+}
+
+func encodeRules(rules []Rule) ([]*hookv1.RelatedResourceRule, error) {
+	out := make([]*hookv1.RelatedResourceRule, len(rules))
+	for i, r := range rules {
+		labels, err := encodeSelector(r.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("Related[%d].Labels: %w", i, err)
+		}
+		namespaces, err := encodeSelector(r.Namespaces)
+		if err != nil {
+			return nil, fmt.Errorf("Related[%d].Namespaces: %w", i, err)
+		}
+		out[i] = &hookv1.RelatedResourceRule{
+			ApiVersion: r.APIVersion, Resource: r.Resource, LabelSelector: labels, NamespaceSelector: namespaces,
+			Namespace: r.Namespace, Names: r.Names,
+		}
+	}
+	return out, nil
+}
+
+var operators = map[Operator]hookv1.LabelSelectorRequirement_Operator{
+	In:           hookv1.LabelSelectorRequirement_OPERATOR_IN,
+	NotIn:        hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN,
+	Exists:       hookv1.LabelSelectorRequirement_OPERATOR_EXISTS,
+	DoesNotExist: hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST,
+}
+
+func encodeSelector(s *Selector) (*hookv1.LabelSelector, error) {
+	if s == nil {
+		return nil, nil
+	}
+	out := &hookv1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, e := range s.MatchExpressions {
+		operator, ok := operators[e.Operator]
+		if !ok {
+			return nil, fmt.Errorf("operator of label %q is %q, expected In, NotIn, Exists or DoesNotExist", e.Key, e.Operator)
+		}
+		out.MatchExpressions = append(out.MatchExpressions, &hookv1.LabelSelectorRequirement{Key: e.Key, Operator: operator, Values: e.Values})
+	}
+	return out, nil
+}

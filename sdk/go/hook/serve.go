@@ -1,0 +1,166 @@
+package hook
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// DefaultListen is where a hook listens if nothing else is said: on loopback, because without TLS it speaks plain text.
+	DefaultListen = "127.0.0.1:9443"
+	// DefaultGracePeriod is how long calls under way may take once the server is told to stop.
+	DefaultGracePeriod = 10 * time.Second
+	// maxMessage bounds a question and an answer, in bytes. It is the engine's limit.
+	maxMessage = 16 << 20
+	// minPing is how often a client may ping: more often than gRPC's default allows, so that engines notice a dead connection soon.
+	minPing = 20 * time.Second
+)
+
+// Options say how hooks are served. The zero value serves on DefaultListen in plain text.
+type Options struct {
+	// Listen is the address, host:port; port 0 takes a free one. Flag --listen, variable HOOKLOOP_HOOK_LISTEN.
+	Listen string
+	// TLSCert and TLSKey name PEM files, which are read anew for each connection, so that certificates may be rotated. Both empty
+	// means plain text. Flags --tls-cert and --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and HOOKLOOP_HOOK_TLS_KEY.
+	TLSCert, TLSKey string
+	// Reflection lets tools such as grpcurl list the services. Flag --reflection.
+	Reflection bool
+	// GracePeriod is DefaultGracePeriod where it is 0.
+	GracePeriod time.Duration
+	// Log is slog.Default() where it is nil.
+	Log *slog.Logger
+	// Listening is called once, with the address at which the server answers. It may be nil.
+	Listening func(net.Addr)
+}
+
+// AddFlags registers the flags of the options, with what the environment says as defaults.
+func (o *Options) AddFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.Listen, "listen", fromEnv("HOOKLOOP_HOOK_LISTEN", DefaultListen), "address to listen on; port 0 takes a free one")
+	fs.StringVar(&o.TLSCert, "tls-cert", fromEnv("HOOKLOOP_HOOK_TLS_CERT", ""), "PEM file with the certificate; empty means plain text")
+	fs.StringVar(&o.TLSKey, "tls-key", fromEnv("HOOKLOOP_HOOK_TLS_KEY", ""), "PEM file with the certificate's key")
+	fs.BoolVar(&o.Reflection, "reflection", o.Reflection, "serve gRPC reflection")
+}
+
+func fromEnv(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// Main is a whole main function: it reads the flags and variables of Options, sets tracing up by the standard OTEL_* environment,
+// prints "listening on ADDRESS", and serves until SIGTERM or SIGINT; calls under way finish. A program with flags of its own uses
+// Options.AddFlags and Serve.
+func Main(hooks ...Hook) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
+	o.AddFlags(flag.CommandLine)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if err := Serve(ctx, o, hooks...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Serve serves the hooks until ctx is cancelled, then lets calls under way finish within the grace period. It continues the
+// engine's traces, with W3C context; where OTEL_TRACES_EXPORTER or an OTLP endpoint is set in the environment, it exports them, and
+// sets OpenTelemetry's global provider for spans of the hook's own. A panic in a hook's function is an error of that call only.
+func Serve(ctx context.Context, o Options, hooks ...Hook) error {
+	log := o.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	security, err := o.credentials()
+	if err != nil {
+		return err
+	}
+	tracing, err := startTracing(ctx)
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	defer func() {
+		if err := tracing.stop(); err != nil {
+			log.Warn("the last spans were not exported", "error", err)
+		}
+	}()
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer(
+		grpc.Creds(security),
+		grpc.StatsHandler(otelgrpc.NewServerHandler(
+			otelgrpc.WithTracerProvider(tracing.provider), otelgrpc.WithPropagators(propagators),
+			otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))),
+		grpc.ChainUnaryInterceptor(recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(logPanic(log)))),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+	)
+	healthy := health.NewServer()
+	healthv1.RegisterHealthServer(server, healthy)
+	for _, h := range hooks {
+		healthy.SetServingStatus(h.register(server), healthv1.HealthCheckResponse_SERVING)
+	}
+	if o.Reflection {
+		reflection.Register(server)
+	}
+	return o.run(ctx, server, healthy, listener)
+}
+
+// run serves until ctx is cancelled or serving fails.
+func (o *Options) run(ctx context.Context, server *grpc.Server, healthy *health.Server, listener net.Listener) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	if o.Listening != nil {
+		o.Listening(listener.Addr())
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	healthy.Shutdown() // clients that watch it turn to other replicas
+	grace := o.GracePeriod
+	if grace == 0 {
+		grace = DefaultGracePeriod
+	}
+	late := time.AfterFunc(grace, server.Stop)
+	defer late.Stop()
+	server.GracefulStop()
+	return <-served
+}
+
+// logPanic puts a panic on record and answers the call with its text.
+func logPanic(log *slog.Logger) recovery.RecoveryHandlerFuncContext {
+	return func(ctx context.Context, cause any) error {
+		log.ErrorContext(ctx, "panic in a hook's function", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		return status.Errorf(codes.Internal, "panic: %v", cause)
+	}
+}

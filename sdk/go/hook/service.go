@@ -1,0 +1,157 @@
+package hook
+
+import (
+	"context"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// composite serves a Composite under the contract.
+type composite struct {
+	hookv1.UnimplementedCompositeHookServiceServer
+	hook Composite
+}
+
+func (c composite) Sync(ctx context.Context, m *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	if c.hook.Sync == nil {
+		return nil, notServed("Sync")
+	}
+	req, err := newSyncRequest(m, m.GetParent(), m.GetChildren(), false)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	_, a, err := syncChildren(ctx, c.hook.Sync, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &hookv1.CompositeHookServiceSyncResponse{Status: a.status, Children: a.children, ResyncAfter: a.resync}, nil
+}
+
+func (c composite) Finalize(ctx context.Context, m *hookv1.CompositeHookServiceFinalizeRequest) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	if c.hook.Finalize == nil {
+		return nil, notServed("Finalize")
+	}
+	req, err := newSyncRequest(m, m.GetParent(), m.GetChildren(), true)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	resp, a, err := syncChildren(ctx, c.hook.Finalize, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &hookv1.CompositeHookServiceFinalizeResponse{Status: a.status, Children: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized}, nil
+}
+
+func (c composite) Customize(ctx context.Context, m *hookv1.CompositeHookServiceCustomizeRequest) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
+	rules, err := customize(ctx, c.hook.Customize, m.GetController(), m.GetParent())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &hookv1.CompositeHookServiceCustomizeResponse{RelatedResources: rules}, nil
+}
+
+// decorator serves a Decorator under the contract.
+type decorator struct {
+	hookv1.UnimplementedDecoratorHookServiceServer
+	hook Decorator
+}
+
+func (d decorator) Sync(ctx context.Context, m *hookv1.DecoratorHookServiceSyncRequest) (*hookv1.DecoratorHookServiceSyncResponse, error) {
+	if d.hook.Sync == nil {
+		return nil, notServed("Sync")
+	}
+	req, err := newSyncRequest(m, m.GetObject(), m.GetAttachments(), false)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	resp, a, err := decorate(ctx, d.hook.Sync, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	out := &hookv1.DecoratorHookServiceSyncResponse{Status: a.status, Attachments: a.children, ResyncAfter: a.resync}
+	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
+	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
+	return out, nil
+}
+
+func (d decorator) Finalize(ctx context.Context, m *hookv1.DecoratorHookServiceFinalizeRequest) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
+	if d.hook.Finalize == nil {
+		return nil, notServed("Finalize")
+	}
+	req, err := newSyncRequest(m, m.GetObject(), m.GetAttachments(), true)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	resp, a, err := decorate(ctx, d.hook.Finalize, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	out := &hookv1.DecoratorHookServiceFinalizeResponse{Status: a.status, Attachments: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized}
+	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
+	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
+	return out, nil
+}
+
+func (d decorator) Customize(ctx context.Context, m *hookv1.DecoratorHookServiceCustomizeRequest) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
+	rules, err := customize(ctx, d.hook.Customize, m.GetController(), m.GetObject())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &hookv1.DecoratorHookServiceCustomizeResponse{RelatedResources: rules}, nil
+}
+
+// syncChildren calls a composite hook's function and encodes what it says.
+func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncResponse, answer, error) {
+	resp, err := f(ctx, req)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	if resp == nil {
+		return nil, answer{}, errNoResponse
+	}
+	a, err := encodeAnswer(resp.Status, "Children", resp.Children, resp.ResyncAfter)
+	return resp, a, err
+}
+
+// decorate calls a decorator hook's function and encodes what it says.
+func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateResponse, answer, error) {
+	resp, err := f(ctx, req)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	if resp == nil {
+		return nil, answer{}, errNoResponse
+	}
+	a, err := encodeAnswer(resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter)
+	return resp, a, err
+}
+
+func customize(ctx context.Context, f CustomizeFunc, controller, parent *hookv1.Object) ([]*hookv1.RelatedResourceRule, error) {
+	if f == nil {
+		return nil, notServed("Customize")
+	}
+	req := &CustomizeRequest{}
+	var err error
+	if req.Controller, err = decodeObject(controller); err != nil {
+		return nil, err
+	}
+	if req.Parent, err = decodeObject(parent); err != nil {
+		return nil, err
+	}
+	resp, err := f(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if resp == nil {
+		return nil, errNoResponse
+	}
+	return encodeRules(resp.Related)
+}
+
+var errNoResponse = status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them")
+
+func notServed(method string) error {
+	return status.Errorf(codes.Unimplemented, "this hook has no %s function", method)
+}

@@ -1,0 +1,92 @@
+package hook
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. Field names are compared with their
+// case, and integers in untyped fields are int64, so that they keep all their digits.
+func Decode[T any](o Object) (*T, error) {
+	into := new(T)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, into); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
+	}
+	return into, nil
+}
+
+// Parent decodes the parent.
+func Parent[T any](req *SyncRequest) (*T, error) { return Decode[T](req.Parent) }
+
+// Children decodes the children whose kind is the name of the type T: Children[corev1.Pod] those of kind Pod. The error says that
+// no such kind is declared, or that the kind is declared in several API groups; then use DecodeGroup.
+func Children[T any](req *SyncRequest) (map[string]*T, error) {
+	kind := reflect.TypeFor[T]().Name()
+	var found []string
+	for key := range req.Children {
+		if name, _, _ := strings.Cut(key, "."); name == kind {
+			found = append(found, key)
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("children of kind %q: the controller declares %d such kinds, expected 1; it declares [%s]",
+			kind, len(found), strings.Join(slices.Sorted(maps.Keys(req.Children)), ", "))
+	}
+	return DecodeGroup[T](req.Children[found[0]])
+}
+
+// Related decodes related objects, by resource: Related[corev1.ConfigMap](req, "configmaps.v1"). The error says that the controller
+// did not ask for the resource, or why its objects are not known.
+func Related[T any](req *SyncRequest, resource string) (map[string]*T, error) {
+	group, ok := req.Related[resource]
+	if !ok {
+		return nil, fmt.Errorf("related %q: not in the request; it has [%s]", resource, strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
+	}
+	if group.Err != nil {
+		return nil, fmt.Errorf("related %q: %w", resource, group.Err)
+	}
+	return DecodeGroup[T](group.Objects)
+}
+
+// DecodeGroup decodes all objects of a group.
+func DecodeGroup[T any](group Group) (map[string]*T, error) {
+	out := make(map[string]*T, len(group))
+	for key, o := range group {
+		decoded, err := Decode[T](o)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = decoded
+	}
+	return out, nil
+}
+
+// NewSyncRequest makes a request from objects, for tests of a hook: structs, maps or JSON as in SyncResponse.Children. Each child's
+// kind gets a group; declare adds groups of kinds ("Pod.v1") that have no object.
+func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
+	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
+	for _, key := range declare {
+		req.Children[key] = Group{}
+	}
+	var err error
+	if req.Parent, err = newObject(parent); err != nil {
+		return nil, fmt.Errorf("parent: %w", err)
+	}
+	for i, child := range children {
+		o, err := newObject(child)
+		if err != nil {
+			return nil, fmt.Errorf("children[%d]: %w", i, err)
+		}
+		key := kindKey(o.APIVersion, o.Kind)
+		if req.Children[key] == nil {
+			req.Children[key] = Group{}
+		}
+		req.Children[key][o.key(req.Parent)] = o
+	}
+	return req, nil
+}

@@ -1,0 +1,89 @@
+package integration
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/test/cluster"
+	"golang.org/x/tools/txtar"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// TestCRDs installs the CRDs and sends every manifest of the API's own tests to the API server, as a dry run: it must accept
+// and refuse what those tests say that the schemas accept and refuse.
+func TestCRDs(t *testing.T) {
+	c := cluster.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := c.Kubectl(ctx, args...)
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return out
+	}
+	crds := filepath.Join(cluster.Root(), "manifests", "crds")
+	kubectl("apply", "--server-side", "-f", crds)
+	kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", crds)
+	client, err := dynamic.NewForConfig(c.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"good.txtar", "bad.txtar"} {
+		archive, err := txtar.ParseFile(filepath.Join(cluster.Root(), "engine", "api", "v1alpha1", "testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(archive.Files); i += 2 {
+			manifest, verdict := archive.Files[i], string(archive.Files[i+1].Data)
+			t.Run(manifest.Name, func(t *testing.T) { check(ctx, t, client, manifest.Data, verdict) })
+		}
+	}
+}
+
+// check creates the manifest's object as a dry run and compares the outcome with the verdict's lines of the schema.
+func check(ctx context.Context, t *testing.T, client dynamic.Interface, manifest []byte, verdict string) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(manifest, object); err != nil {
+		t.Fatal(err)
+	}
+	_, err := resource(client, object).Create(ctx, object, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+	})
+	refusals := 0
+	for line := range strings.Lines(verdict) {
+		want, bySchema := strings.CutPrefix(strings.TrimSpace(line), "schema: ")
+		if !bySchema {
+			continue
+		}
+		refusals++
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the API server says %v, want %s", err, want)
+		}
+	}
+	if refusals == 0 && err != nil {
+		t.Errorf("the API server refuses: %v", err)
+	}
+}
+
+func resource(client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	gvr := map[string]schema.GroupVersionResource{
+		v1alpha1.CompositeControllerKind: v1alpha1.CompositeControllers,
+		v1alpha1.DecoratorControllerKind: v1alpha1.DecoratorControllers,
+		v1alpha1.ControllerRevisionKind:  v1alpha1.ControllerRevisions,
+	}[object.GetKind()]
+	if gvr == v1alpha1.ControllerRevisions {
+		object.SetNamespace("default")
+		return client.Resource(gvr).Namespace("default")
+	}
+	return client.Resource(gvr)
+}

@@ -1,0 +1,38 @@
+// Command jaeger runs a Jaeger on loopback until it is interrupted, and prints where it takes spans and where it answers.
+// It is what "make jaeger" starts; programs and tests use package jaeger itself. It takes no arguments.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/hookloop/hookloop/test/jaeger"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "jaeger:", err)
+		os.Exit(1) //nolint:gocritic // the signal handler that is not undone dies with the process
+	}
+}
+
+func run(ctx context.Context) error {
+	j, err := jaeger.New(ctx, jaeger.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Jaeger is ready; interrupt to stop it. Programs send their spans to it with\n\n  export %s\n\n", strings.Join(j.Env(), " "))
+	fmt.Printf("and it answers at\n\n  %s  (a trace by its id)\n  %s/api/services\n", j.TraceURL("TRACE_ID"), j.URL())
+	select {
+	case <-ctx.Done():
+		return j.Stop()
+	case <-j.Process.Done():
+		return fmt.Errorf("the program has ended: %w; it wrote:\n%s", j.Process.Err(), j.Process.Output())
+	}
+}

@@ -1,0 +1,146 @@
+// Package jaeger runs a real Jaeger on loopback, asks it for traces, and draws a trace as text.
+//
+// It is for tests and demonstrations: spans are held in memory and are gone with the process. The program that it runs is built by
+// "make jaeger-build" from the module in the folder program; it has no user interface, so the address of a trace is that of
+// Jaeger's JSON API. What is drawn comes from that API alone. A Jaeger and a Query are safe for concurrent use. The tests send
+// spans over OTLP to the real program and read them back.
+package jaeger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/proc"
+)
+
+// Options configure a Jaeger. The zero value is good.
+type Options struct {
+	// Program is the Jaeger program; empty for HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the repository.
+	Program string
+	// Log gets what the program writes; it may be nil.
+	Log io.Writer
+}
+
+// Jaeger is a running Jaeger.
+type Jaeger struct {
+	*Query
+	// Process can be paused, killed and restarted.
+	Process *proc.Process
+
+	otlp string
+}
+
+const (
+	// startTimeout bounds a start; it takes about a second.
+	startTimeout = 30 * time.Second
+	stopGrace    = 2 * time.Second
+)
+
+// listeners are the flags of all ports that the program opens. The first two are the ones used here; the others cannot all be
+// switched off, so that they get a free port on loopback too.
+var listeners = []string{
+	"collector.otlp.grpc.host-port", "query.http-server.host-port",
+	"collector.otlp.http.host-port", "collector.grpc-server.host-port", "collector.http-server.host-port",
+	"query.grpc-server.host-port", "admin.http.host-port",
+}
+
+// New starts a Jaeger and returns when it takes spans and answers queries.
+func New(ctx context.Context, o Options) (*Jaeger, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	program, err := findProgram(o.Program)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := cluster.FreePorts(len(listeners))
+	if err != nil {
+		return nil, fmt.Errorf("jaeger: %w", err)
+	}
+	args := []string{"--log-level=warn"}
+	for i, flag := range listeners {
+		args = append(args, fmt.Sprintf("--%s=127.0.0.1:%d", flag, ports[i]))
+	}
+	// Jaeger would trace itself, and send that to wherever this process's environment says.
+	env := []string{"SPAN_STORAGE_TYPE=memory", "OTEL_TRACES_SAMPLER=always_off"}
+	process, err := proc.Start(proc.Spec{Name: "jaeger", Path: program, Args: args, Env: env, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	j := &Jaeger{
+		Query:   NewQuery(fmt.Sprintf("http://127.0.0.1:%d", ports[1])),
+		Process: process,
+		otlp:    fmt.Sprintf("http://127.0.0.1:%d", ports[0]),
+	}
+	if err := j.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, j.Stop())
+	}
+	return j, nil
+}
+
+// awaitReady relies on the order in which the program starts: the collector before the query service.
+func (j *Jaeger) awaitReady(ctx context.Context) error {
+	return j.Process.Await(ctx, func(ctx context.Context) error {
+		_, err := j.Services(ctx)
+		return err
+	})
+}
+
+// Restart kills the program and starts it again on the same ports; its spans are lost.
+func (j *Jaeger) Restart(ctx context.Context) error {
+	if err := j.Process.Restart(); err != nil {
+		return err
+	}
+	return j.awaitReady(ctx)
+}
+
+// Stop ends the program.
+func (j *Jaeger) Stop() error {
+	j.close()
+	return j.Process.Stop(stopGrace)
+}
+
+// OTLP is the URL that takes spans by OTLP over gRPC, in plain text.
+func (j *Jaeger) OTLP() string { return j.otlp }
+
+// Env is the environment, as NAME=value, that makes a program with a standard OpenTelemetry set-up export its spans to this Jaeger.
+func (j *Jaeger) Env() []string {
+	return []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=" + j.otlp}
+}
+
+func findProgram(program string) (string, error) {
+	if program == "" {
+		program = os.Getenv("HOOKLOOP_JAEGER")
+	}
+	if program == "" {
+		program = filepath.Join(cluster.Root(), ".cache", "bin", "jaeger")
+	}
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("jaeger: the program is missing (%w); build it with: make jaeger-build", err)
+	}
+	return program, nil
+}
+
+// shared is the one Jaeger of a test binary.
+var shared struct {
+	once   sync.Once
+	jaeger *Jaeger
+	err    error
+}
+
+// Start returns the Jaeger that all tests of a test binary share; the first call starts it. It dies with the test binary.
+func Start(t testing.TB) *Jaeger {
+	t.Helper()
+	shared.once.Do(func() { shared.jaeger, shared.err = New(context.Background(), Options{}) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.jaeger
+}

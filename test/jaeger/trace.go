@@ -1,0 +1,99 @@
+package jaeger
+
+import (
+	"slices"
+	"time"
+)
+
+// Trace is a trace as Jaeger has it.
+type Trace struct {
+	// ID is 32 hexadecimal digits.
+	ID string
+	// Spans are in the order in which they began.
+	Spans []Span
+}
+
+// Span is one span of a trace.
+type Span struct {
+	// ID is 16 hexadecimal digits. Parent is the id of the parent span, which the trace need not have; empty for a root.
+	ID, Parent         string
+	Operation, Service string
+	// Tags are the span's attributes, and what Jaeger makes of its kind and status (span.kind, otel.status_code, error).
+	Tags     map[string]string
+	Links    []Link
+	Start    time.Time
+	Duration time.Duration
+}
+
+// Link names a span, of any trace, that a span refers to and that is not its parent.
+type Link struct{ TraceID, SpanID string }
+
+// End is when the span ended.
+func (s Span) End() time.Time { return s.Start.Add(s.Duration) }
+
+// Failed says that the span's status is an error.
+func (s Span) Failed() bool { return s.Tags["otel.status_code"] == "ERROR" }
+
+// Start is when the first span began.
+func (t *Trace) Start() time.Time {
+	if len(t.Spans) == 0 {
+		return time.Time{}
+	}
+	return t.Spans[0].Start
+}
+
+// Duration is from the start of the first span to the end of the last.
+func (t *Trace) Duration() time.Duration {
+	end := t.Start()
+	for _, s := range t.Spans {
+		if s.End().After(end) {
+			end = s.End()
+		}
+	}
+	return end.Sub(t.Start())
+}
+
+// Services are the names of the services that took part, sorted.
+func (t *Trace) Services() []string {
+	names := make([]string, 0, len(t.Spans))
+	for _, s := range t.Spans {
+		names = append(names, s.Service)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Named are the spans with this operation.
+func (t *Trace) Named(operation string) []Span {
+	var named []Span
+	for _, s := range t.Spans {
+		if s.Operation == operation {
+			named = append(named, s)
+		}
+	}
+	return named
+}
+
+// Span is the span with this id.
+func (t *Trace) Span(id string) (Span, bool) {
+	i := slices.IndexFunc(t.Spans, func(s Span) bool { return s.ID == id })
+	if i < 0 {
+		return Span{}, false
+	}
+	return t.Spans[i], true
+}
+
+// Children are the spans whose parent has this id. Those of "" are the roots: the spans whose parent the trace does not have.
+func (t *Trace) Children(id string) []Span {
+	var children []Span
+	for _, s := range t.Spans {
+		parent := s.Parent
+		if _, known := t.Span(parent); !known {
+			parent = ""
+		}
+		if parent == id {
+			children = append(children, s)
+		}
+	}
+	return children
+}

@@ -1,0 +1,113 @@
+package jaeger
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// shown are the attributes that Tree draws, in this order. What is the same for all spans of a trace (kind, namespace, UID) is not
+// among them.
+var shown = []string{
+	"hookloop.controller", "hookloop.parent.name", "hookloop.parent.generation", "hookloop.attempt", "hookloop.queue.wait_ms",
+	"hookloop.causes",
+	"hookloop.hook.op", "hookloop.hook.transport", "hookloop.hook.address",
+	"rpc.method", "rpc.response.status_code", "rpc.grpc.status_code", "http.request.method", "http.response.status_code",
+	"hookloop.hook.request_bytes", "hookloop.hook.response_bytes",
+	"hookloop.children.observed", "hookloop.children.desired", "hookloop.children.unchanged", "hookloop.actions", "hookloop.writes",
+	"hookloop.write.verb", "hookloop.write.resource", "hookloop.write.name", "hookloop.write.why", "hookloop.write.result",
+	"hookloop.result", "error.type", "otel.status_description",
+}
+
+// shortened are prefixes that an attribute's name is drawn without; the first that fits counts.
+var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel."}
+
+// Tree draws a trace as text: one line for each span, children below their parents and in the order in which they began, with
+// service, begin (since the trace's), duration and the attributes that tell the story. A span that failed is marked with "!".
+func Tree(t *Trace) string {
+	var b strings.Builder
+	services := t.Services()
+	fmt.Fprintf(&b, "trace %s: %d spans, %s, %s\n\n", t.ID, len(t.Spans), strings.Join(services, " and "), milliseconds(t.Duration()))
+	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines("", "")...)
+	var width [4]int
+	for _, l := range lines {
+		for i := range width {
+			width[i] = max(width[i], utf8.RuneCountInString(l[i]))
+		}
+	}
+	for _, l := range lines {
+		text := fmt.Sprintf("%-*s  %-*s  %*s  %*s  %s", width[0], l[0], width[1], l[1], width[2], l[2], width[3], l[3], l[4])
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	return b.String()
+}
+
+// line is the five columns of a span.
+type line [5]string
+
+// lines are those of the spans below a parent, drawn after indent.
+func (t *Trace) lines(parent, indent string) []line {
+	var lines []line
+	children := t.Children(parent)
+	for i, s := range children {
+		knot, below := "", ""
+		if parent != "" {
+			knot, below = indent+"├─ ", indent+"│  "
+			if i == len(children)-1 {
+				knot, below = indent+"└─ ", indent+"   "
+			}
+		}
+		lines = append(lines, t.line(s, knot))
+		lines = append(lines, t.lines(s.ID, below)...)
+	}
+	return lines
+}
+
+func (t *Trace) line(s Span, knot string) line {
+	name := knot + s.Operation
+	if s.Failed() {
+		name += " !"
+	}
+	return line{name, s.Service, "+" + milliseconds(s.Start.Sub(t.Start())), milliseconds(s.Duration), attributes(s)}
+}
+
+func attributes(s Span) string {
+	var parts []string
+	for _, key := range shown {
+		value, ok := s.Tags[key]
+		if !ok || value == "" {
+			continue
+		}
+		parts = append(parts, short(key)+"="+readable(value))
+	}
+	return strings.Join(parts, " ")
+}
+
+// readable draws a list, which Jaeger has as JSON, as its items, and puts into quotes what has spaces.
+func readable(value string) string {
+	var list []string
+	if json.Unmarshal([]byte(value), &list) == nil {
+		value = strings.Join(list, ", ")
+	}
+	if strings.ContainsAny(value, " \t\n\"") {
+		return strconv.Quote(value)
+	}
+	return value
+}
+
+func short(key string) string {
+	for _, prefix := range shortened {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			return rest
+		}
+	}
+	return key
+}
+
+// milliseconds writes a duration with one digit after the point, so that the column can be compared at a glance.
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
