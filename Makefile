@@ -20,7 +20,8 @@ help: ## Print this help
 
 .PHONY: demo
 demo: controlplane jaeger-build build ## Tell the hello-world story on a real control plane (DEMO=once: exit at its end)
-	@go run ./test/demo
+	@go build -o $(BIN)/demo ./test/demo
+	@exec $(BIN)/demo
 
 .PHONY: test
 test: lint check-gen unit integration ## Run everything that must hold
@@ -62,11 +63,13 @@ controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-
 
 .PHONY: cluster
 cluster: controlplane ## Run a control plane in the foreground
-	go run ./test/cluster/cmd/cluster
+	@go build -o $(BIN)/cluster ./test/cluster/cmd/cluster
+	@exec $(BIN)/cluster
 
 .PHONY: jaeger
 jaeger: jaeger-build ## Run a Jaeger in the foreground
-	go run ./test/jaeger/cmd/jaeger
+	@go build -o $(BIN)/jaeger-run ./test/jaeger/cmd/jaeger
+	@exec $(BIN)/jaeger-run
 
 .PHONY: jaeger-build
 jaeger-build: $(BIN)/jaeger ## Build the Jaeger

@@ -26,7 +26,7 @@ type Config struct {
 	Workers int
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
 	TargetSelector string
-	// ApplyStrategy is DynamicApply. FieldManager is for server-side apply.
+	// ApplyStrategy is DynamicApply. FieldManager is for server-side apply, and so has no effect yet.
 	ApplyStrategy string
 	FieldManager  string
 	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
@@ -148,6 +148,19 @@ func (c *Config) Validate() error {
 		}
 	}
 	return c.validateText()
+}
+
+// unused lists the flags that were given and change nothing.
+func (c *Config) unused() []string {
+	defaults := DefaultConfig()
+	var flags []string
+	if c.CacheFlushInterval != defaults.CacheFlushInterval {
+		flags = append(flags, "cache-flush-interval")
+	}
+	if c.FieldManager != defaults.FieldManager {
+		flags = append(flags, "apply-strategy-ssa-field-manager")
+	}
+	return flags
 }
 
 // validateText checks the values that have a syntax.

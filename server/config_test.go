@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestValidate(t *testing.T) {
@@ -48,5 +50,16 @@ func TestValidate(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestUnusedFlagsAreNamed(t *testing.T) {
+	c := DefaultConfig()
+	if got := c.unused(); len(got) > 0 {
+		t.Errorf("the defaults name %v, want nothing", got)
+	}
+	c.CacheFlushInterval, c.FieldManager = time.Minute, "other"
+	if diff := cmp.Diff([]string{"cache-flush-interval", "apply-strategy-ssa-field-manager"}, c.unused()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

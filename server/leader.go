@@ -99,6 +99,8 @@ func (l LeaderElection) lock(config *rest.Config) (resourcelock.Interface, error
 		return nil, fmt.Errorf("leader election: name of this host: %w", err)
 	}
 	identity := host + "_" + uuid.NewString()
+	config = rest.CopyConfig(config)
+	config.RateLimiter = nil // a busy engine must not delay the renewal
 	lock, err := resourcelock.NewFromKubeconfig(l.ResourceLock, namespace, l.ID,
 		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/metrics"
 )
 
@@ -26,6 +29,9 @@ func TestMetrics(t *testing.T) {
 	syncs := newSyncMetrics(registry)
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
+	registry.MustRegister(newCacheMetrics(func() []cache.ResourceStats {
+		return []cache.ResourceStats{{Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"}, Objects: 2, Bytes: 300}}
+	}))
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
 	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)
@@ -37,6 +43,8 @@ func TestMetrics(t *testing.T) {
 		`hookloop_sync_duration_seconds_count{controller="composite/hello",result="HookFailed"} 1`,
 		`hookloop_queue_wait_seconds_count{controller="composite/hello"} 2`,
 		`hookloop_writes_total{result="ok",verb="create"} 1`,
+		`hookloop_cache_objects{resource="pods.v1"} 2`,
+		`hookloop_cache_bytes{resource="pods.v1"} 300`,
 		`workqueue_depth{name="CompositeController-hello"} 1`,
 		`workqueue_adds_total{name="CompositeController-hello"} 1`,
 		`workqueue_retries_total{name="CompositeController-hello"} 1`,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 )
 
@@ -79,6 +80,9 @@ func restConfig(c Config) (*rest.Config, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = float32(c.ClientQPS), c.ClientBurst
+	if c.ClientQPS > 0 { // one limit for the process, not one for each client
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
 	config.UserAgent = "hookloop/" + c.Version
 	return config, nil
 }
@@ -123,6 +127,9 @@ func (p *process) run(ctx context.Context) (err error) {
 	defer context.AfterFunc(serving, cancel)() // a server that fails ends the process
 	defer context.AfterFunc(ctx, p.health.stopping)()
 	p.log.Info("starting", "version", p.Version)
+	for _, flag := range p.unused() {
+		p.log.Info("the flag is accepted for compatibility and has no effect", "flag", flag)
+	}
 	defer p.log.Info("stopped")
 	return p.lead(working)
 }
@@ -151,6 +158,9 @@ func (p *process) lead(ctx context.Context) error {
 // work runs the engine.
 func (p *process) work(ctx context.Context) error {
 	engine, err := p.build(ctx)
+	if ctx.Err() != nil && err != nil {
+		return nil // asked to stop before there was anything to stop
+	}
 	if err != nil {
 		return err
 	}

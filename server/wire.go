@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/cache"
@@ -13,13 +15,127 @@ import (
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/stack"
 	"github.com/hookloop/hookloop/transports/webhook"
-	"golang.org/x/sync/errgroup"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
-// scope names the tracer in spans.
-const scope = "github.com/hookloop/hookloop"
+const (
+	// scope names what makes the spans.
+	scope = "github.com/hookloop/hookloop"
+	// component is the source of Events.
+	component = "hookloop"
+	// knock is the time between two tries to reach the API server at start.
+	knock = 2 * time.Second
+)
+
+// wired is the engine with what it stands on.
+type wired struct {
+	*supervisor.Supervisor
+	cache     *cache.Cache
+	discovery *discovery.Discovery
+	events    *report.Events
+}
+
+// Run works until ctx ends; what the supervisor stands on outlives it.
+func (w *wired) Run(ctx context.Context) error {
+	defer w.cache.Close()
+	defer w.events.Stop()
+	following, stop := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { w.discovery.Run(following) })
+	defer wait.Wait()
+	defer stop()
+	return w.Supervisor.Run(ctx)
+}
+
+// transports are all ways to reach a hook, by the field of its spec.
+var transports = hook.Openers{"webhook": webhook.Open, "grpc": grpc.Open}
+
+// wire makes the engine. It returns when the API server has answered for the first time, or with an error of the
+// configuration, or ctx's.
+func (p *process) wire(ctx context.Context) (engine, error) {
+	client, err := kubernetes.NewForConfig(p.rest)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	cluster, err := clusterUID(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := p.supervise(cluster)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := cache.New(cache.Settings{Config: p.rest})
+	if err != nil {
+		return nil, err
+	}
+	p.metrics.MustRegister(newCacheMetrics(objects.Stats))
+	served := discovery.New(discovery.Settings{
+		Client: client.Discovery(), Cache: objects, Clock: clock.RealClock{}, Interval: p.DiscoveryInterval,
+	})
+	if err := served.Refresh(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "some resources are not known yet")
+	}
+	events := report.NewEvents(context.WithoutCancel(ctx), report.EventSettings{
+		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
+	})
+	settings.Cache, settings.Discovery, settings.Events = objects, served, events
+	return &wired{supervisor.New(settings), objects, served, events}, nil
+}
+
+// supervise gathers what the supervisor needs and what starts nothing.
+func (p *process) supervise(cluster types.UID) (supervisor.Settings, error) {
+	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
+	writes := newWriteMetrics(p.metrics)
+	writer, err := act.NewWriter(p.rest, tracer, writes)
+	if err != nil {
+		return supervisor.Settings{}, err
+	}
+	selector, err := labels.Parse(p.TargetSelector)
+	if err != nil {
+		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
+	}
+	return supervisor.Settings{
+		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
+		Writer:         writer,
+		Status:         report.NewStatus(writer, tracer, writes),
+		Recorder:       newSyncMetrics(p.metrics),
+		Tracer:         tracer,
+		Clock:          clock.RealClock{},
+		Workers:        p.Workers,
+		TargetSelector: selector,
+		GracePeriod:    p.GracePeriod,
+		QueueMetrics:   newQueueMetrics(p.metrics),
+		ClusterUID:     cluster,
+		Sampled:        p.tracing.sampled,
+	}, nil
+}
+
+// clusterUID waits until the API server answers and returns the UID of the namespace kube-system, which stands for the
+// cluster. Where reading it is not allowed it is empty: ids of traces are then not distinct between clusters.
+func clusterUID(ctx context.Context, client kubernetes.Interface) (uid types.UID, err error) {
+	log := klog.FromContext(ctx)
+	err = wait.PollUntilContextCancel(ctx, knock, true, func(ctx context.Context) (bool, error) {
+		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			uid = namespace.UID
+			return true, nil
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+			log.Info("the cluster has no UID for traces", "error", err.Error())
+			return true, nil
+		default:
+			log.Info("waiting for the API server", "error", err.Error())
+			return false, nil
+		}
+	})
+	return uid, err
+}

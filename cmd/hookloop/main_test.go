@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +88,36 @@ func TestOutsideOfACluster(t *testing.T) {
 	code, _, stderr := execute(t, "serve")
 	if code != 1 || !strings.HasPrefix(stderr, "hookloop: --kubeconfig is empty, which needs the ServiceAccount of a Pod: ") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d and %q, want 1 and one line about --kubeconfig", code, stderr)
+	}
+}
+
+// TestStopBeforeStart stops a process that still waits for its API server.
+func TestStopBeforeStart(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	nowhere := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+		"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(nowhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "serve", "--kubeconfig="+kubeconfig, "--metrics-address=0", "--health-probe-bind-address=0")
+	logs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := false
+	for lines := bufio.NewScanner(logs); lines.Scan(); {
+		if !waiting && strings.Contains(lines.Text(), "waiting for the API server") {
+			waiting = true
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil || !waiting {
+		t.Errorf("SIGTERM ends it with %v (waited for the API server: %v), want exit code 0", err, waiting)
 	}
 }
 

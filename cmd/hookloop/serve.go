@@ -28,7 +28,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.IntVar(&c.Workers, "workers", c.Workers, "parents that each controller syncs at a time")
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector, "run only controllers whose labels match; empty runs all")
 	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy, "how children are updated: "+server.DynamicApply)
-	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")
+	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply; no effect with "+server.DynamicApply)
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval, "longest time until a change of aggregated APIs is noticed; CRDs are watched")
 	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval, "no effect, accepted for compatibility: caches follow watches")
 	f.Float32Var(&c.EventsQPS, "events-qps", c.EventsQPS, "Events per second about one object")

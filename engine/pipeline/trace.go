@@ -32,7 +32,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 		}
 	}
 	ctx, r.span = r.Tracer.Start(ctx, "sync", trace.WithLinks(links...), trace.WithAttributes(r.attributes(parent)...))
-	log := klog.FromContext(ctx).WithValues("controller", r.Name, "parent", key.NamespacedName())
+	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}

@@ -58,7 +58,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 // launch runs the controller in a goroutine of its own and waits until it is filled or has ended. It outlives ctx: the supervisor
 // stops it.
 func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller, filled <-chan struct{}) (*instance, error) {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), s.log))
 	i.cancel = cancel
 	go func() {
 		defer close(i.done)

@@ -57,6 +57,8 @@ type Settings struct {
 // Supervisor runs the declared controllers.
 type Supervisor struct {
 	Settings
+	// log is the process's logger, without what the supervisor's own controller adds to it.
+	log klog.Logger
 	// nudges are declaring objects that are to be looked at again for a reason that is no event: their hooks' health.
 	nudges chan object.Key
 
@@ -89,6 +91,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.log = klog.FromContext(ctx)
 	defer s.stopAll()
 	c := controller.New("supervisor", controller.Settings{
 		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,

@@ -23,17 +23,7 @@ func TestCRDs(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	kubectl := func(args ...string) string {
-		t.Helper()
-		out, err := c.Kubectl(ctx, args...)
-		if err != nil {
-			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return out
-	}
-	crds := filepath.Join(cluster.Root(), "manifests", "crds")
-	kubectl("apply", "--server-side", "-f", crds)
-	kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", crds)
+	installCRDs(ctx, t, c)
 	client, err := dynamic.NewForConfig(c.Admin())
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,43 @@
+// Command hello-grpc is the hook of the hello-grpc controller: one function from what is observed of a Greeting to what should
+// exist for it, served over gRPC. README.md says how to run it.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+)
+
+type greeting struct {
+	Spec struct {
+		Who      string `json:"who"`
+		Replicas int    `json:"replicas"`
+	} `json:"spec"`
+}
+
+type object = map[string]any
+
+func main() { hook.Main(hook.Composite{Sync: sync}) }
+
+func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+	parent, err := hook.Parent[greeting](req)
+	if err != nil {
+		return nil, err
+	}
+	text, meta := fmt.Sprintf("Hello, %s!", parent.Spec.Who), object{"name": req.Parent.Name}
+	labels, roll := object{"demo.example.com/name": req.Parent.Name}, object{"demo.example.com/text": text}
+	once := object{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}
+	server := object{"name": "server", "image": "busybox:1.36", "command": []string{"sh", "-c", "mkdir /www; echo $TEXT > /www/index.html; exec httpd -f -p 8080 -h /www"},
+		"env": []any{object{"name": "TEXT", "valueFrom": object{"configMapKeyRef": object{"name": req.Parent.Name, "key": "text"}}}}}
+	return &hook.SyncResponse{
+		Status: object{"greeting": text, "servers": len(req.Children["Deployment.apps/v1"])},
+		Children: []any{
+			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"text": text}},
+			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": object{"replicas": parent.Spec.Replicas, "selector": object{"matchLabels": labels},
+				"template": object{"metadata": object{"labels": labels, "annotations": roll}, "spec": object{"containers": []any{server}}}}},
+			object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{"selector": labels, "ports": []any{object{"port": 80, "targetPort": 8080}}}},
+			object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{"restartPolicy": "OnFailure", "containers": []any{once}}},
+		},
+	}, nil
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// cacheMetrics ask the cache at each scrape.
+type cacheMetrics struct {
+	stats          func() []cache.ResourceStats
+	objects, bytes *prometheus.Desc
+}
+
+func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
+	labels := []string{"resource"}
+	return &cacheMetrics{
+		stats:   stats,
+		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
+		bytes:   prometheus.NewDesc("hookloop_cache_bytes", "JSON of the objects in the cache in bytes, by resource.", labels, nil),
+	}
+}
+
+// Describe lists the metrics.
+func (m *cacheMetrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.objects
+	out <- m.bytes
+}
+
+// Collect reads the cache.
+func (m *cacheMetrics) Collect(out chan<- prometheus.Metric) {
+	for _, s := range m.stats() {
+		resource := s.Resource.String()
+		out <- prometheus.MustNewConstMetric(m.objects, prometheus.GaugeValue, float64(s.Objects), resource)
+		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(s.Bytes), resource)
+	}
+}

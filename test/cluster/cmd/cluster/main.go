@@ -1,0 +1,38 @@
+// Command cluster runs a control plane in the foreground, to try things on. It prints how to reach it and stops it at Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/hookloop/hookloop/test/cluster"
+)
+
+func main() {
+	dir := flag.String("dir", "", "folder for the data and the kubeconfig (default: a temporary one, removed at the end)")
+	flag.Parse()
+	if err := run(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c, err := cluster.New(ctx, cluster.Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	fmt.Printf("export KUBECONFIG=%s\nalias kubectl='%s kubectl'\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
+		c.Kubeconfig(), filepath.Join(cluster.Root(), ".cache", "bin", "controlplane"))
+	<-ctx.Done()
+	return nil
+}
