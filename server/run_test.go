@@ -34,7 +34,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer socket.Close()
+	defer socket.Close() //nolint:errcheck // it never accepted
 	return socket.Addr().String()
 }
 

@@ -24,7 +24,7 @@ func buildAndTest(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder harms nobody
 	binary = filepath.Join(folder, "hookloop")
 	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3 -X main.commit=abc", "-o", binary, ".").CombinedOutput(); err != nil {
 		panic(string(out))

@@ -89,7 +89,7 @@ func fetch(ctx context.Context, url string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // it was read to its end
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(body), err
 }

@@ -1,19 +1,16 @@
 package grpc
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
-
-// DefaultTimeout is how long a call may take where the spec names no timeout, or one that is not above 0.
-const DefaultTimeout = 10 * time.Second
 
 // config is the field grpc of a hook's spec.
 type config struct {
@@ -23,17 +20,13 @@ type config struct {
 		Namespace string `json:"namespace"`
 		Port      int32  `json:"port"`
 	} `json:"service"`
-	Mode     string `json:"mode"`
-	Timeout  string `json:"timeout"`
-	CABundle *struct {
-		Inline       string          `json:"inline"`
-		SecretRef    json.RawMessage `json:"secretRef"`
-		ConfigMapRef json.RawMessage `json:"configMapRef"`
-	} `json:"caBundle"`
-	ClientTLS     json.RawMessage `json:"clientTLS"`
-	Authorization json.RawMessage `json:"authorization"`
-	Insecure      bool            `json:"insecure"`
-	ServerName    string          `json:"serverName"`
+	Mode          string             `json:"mode"`
+	Timeout       string             `json:"timeout"`
+	CABundle      *endpoint.CABundle `json:"caBundle"`
+	ClientTLS     json.RawMessage    `json:"clientTLS"`
+	Authorization json.RawMessage    `json:"authorization"`
+	Insecure      bool               `json:"insecure"`
+	ServerName    string             `json:"serverName"`
 }
 
 // parse reads the field and refuses what this version does not do.
@@ -42,44 +35,44 @@ func parse(field json.RawMessage) (*config, error) {
 	if err := json.Unmarshal(field, c); err != nil {
 		return nil, err
 	}
-	for name, set := range map[string]bool{
-		"mode: Stream":                         c.Mode == "Stream",
-		"clientTLS":                            c.ClientTLS != nil,
-		"authorization":                        c.Authorization != nil,
-		"caBundle: secretRef and configMapRef": c.CABundle != nil && (c.CABundle.SecretRef != nil || c.CABundle.ConfigMapRef != nil),
-	} {
-		if set {
-			return nil, fmt.Errorf("%s: not supported by this version", name)
-		}
+	switch c.Mode {
+	case "", "Unary":
+	case "Stream":
+		return nil, errors.New("mode: Stream is not supported by this version; expected Unary")
+	default:
+		return nil, fmt.Errorf("mode: %q; expected Unary", c.Mode)
 	}
-	return c, nil
+	return c, endpoint.Unsupported(slices.Concat([]endpoint.Field{
+		{Name: "clientTLS", Set: c.ClientTLS != nil},
+		{Name: "authorization", Set: c.Authorization != nil},
+	}, c.CABundle.Unsupported())...)
 }
+
+// schemes of targets that lead to addresses of the network.
+var schemes = []string{"dns", "ipv4", "ipv6", "passthrough"}
 
 // address is the target in gRPC's syntax. A Service is resolved by DNS, so that calls are balanced over its endpoints where it is headless.
 func (c *config) address() (string, error) {
-	switch s := c.Service; {
-	case c.Target != "" && s == nil:
-		return c.Target, nil
-	case c.Target == "" && s != nil && s.Name != "" && s.Namespace != "" && s.Port > 0:
-		return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
-	case s != nil && c.Target == "":
-		return "", errors.New("service: name, namespace and port are needed")
+	s := c.Service
+	switch {
+	case (c.Target == "") == (s == nil):
+		return "", errors.New("target: expected exactly one of target and service")
+	case s == nil:
+		return c.Target, checkTarget(c.Target)
+	case s.Name == "" || s.Namespace == "" || s.Port < 1 || s.Port > 65535:
+		return "", fmt.Errorf("service: name is %q, namespace %q and port %d; expected all three", s.Name, s.Namespace, s.Port)
 	}
-	return "", errors.New("target: expected exactly one of target and service")
+	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
 }
 
-func (c *config) timeout() (time.Duration, error) {
-	if c.Timeout == "" {
-		return DefaultTimeout, nil
+// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of this machine.
+func checkTarget(target string) error {
+	scheme, rest, _ := strings.Cut(target, ":")
+	named := strings.HasPrefix(rest, "/") || scheme == "unix" || scheme == "unix-abstract"
+	if !named || slices.Contains(schemes, scheme) {
+		return nil
 	}
-	d, err := time.ParseDuration(c.Timeout)
-	if err != nil {
-		return 0, fmt.Errorf("timeout: %q is no duration; expected for example 10s", c.Timeout)
-	}
-	if d <= 0 {
-		return DefaultTimeout, nil
-	}
-	return d, nil
+	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
 }
 
 // credentials are TLS, unless the spec says plain text in so many words.
@@ -90,12 +83,9 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 		}
 		return insecure.NewCredentials(), nil
 	}
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
-	if c.CABundle != nil && c.CABundle.Inline != "" {
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM([]byte(c.CABundle.Inline)) {
-			return nil, errors.New("caBundle.inline: has no certificate; expected PEM")
-		}
+	settings, err := c.CABundle.TLS(c.ServerName)
+	if err != nil {
+		return nil, err
 	}
 	return credentials.NewTLS(settings), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"google.golang.org/protobuf/types/known/durationpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,28 +25,49 @@ func fromCompositeFinalize(r *hookv1.CompositeHookServiceFinalizeResponse) (*hoo
 }
 
 func fromDecoratorSync(r *hookv1.DecoratorHookServiceSyncResponse) (*hook.Answer, error) {
-	a, err := answer(r.Status, r.GetAttachments(), r.GetResyncAfter())
-	if err == nil {
-		a.Labels = patch(r.GetSetLabels(), r.GetRemoveLabels())
-		a.Annotations = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations())
-	}
-	return a, err
+	return decorated(r, r.Status)
 }
 
 func fromDecoratorFinalize(r *hookv1.DecoratorHookServiceFinalizeResponse) (*hook.Answer, error) {
-	a, err := answer(r.Status, r.GetAttachments(), r.GetResyncAfter())
+	a, err := decorated(r, r.Status)
 	if err == nil {
-		a.Labels = patch(r.GetSetLabels(), r.GetRemoveLabels())
-		a.Annotations = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations())
 		a.Finalized = r.GetFinalized()
 	}
 	return a, err
 }
 
+// decoration is what the answers to a decorator's Sync and Finalize have in common.
+type decoration interface {
+	GetAttachments() []*hookv1.DesiredObject
+	GetResyncAfter() *durationpb.Duration
+	GetSetLabels() map[string]string
+	GetRemoveLabels() []string
+	GetSetAnnotations() map[string]string
+	GetRemoveAnnotations() []string
+}
+
+func decorated(r decoration, status []byte) (*hook.Answer, error) {
+	a, err := answer(status, r.GetAttachments(), r.GetResyncAfter())
+	if err != nil {
+		return nil, err
+	}
+	if a.Labels, err = patch(r.GetSetLabels(), r.GetRemoveLabels()); err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if a.Annotations, err = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations()); err != nil {
+		return nil, fmt.Errorf("annotations: %w", err)
+	}
+	return a, nil
+}
+
 // answer reads what all answers have in common.
 func answer(status []byte, children []*hookv1.DesiredObject, resync *durationpb.Duration) (*hook.Answer, error) {
 	a := &hook.Answer{Children: make([]json.RawMessage, 0, len(children))}
-	if len(status) > 0 && string(status) != "null" {
+	switch {
+	case len(status) == 0 || string(status) == "null":
+	case !json.Valid(status):
+		return nil, fmt.Errorf("status begins with %q, expected a JSON object", endpoint.Excerpt(status[:min(len(status), 20)]))
+	default:
 		a.Status = status
 	}
 	for i, c := range children {
@@ -75,18 +97,22 @@ func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
 	return d.GetBody(), nil
 }
 
-func patch(set map[string]string, remove []string) map[string]*string {
+// patch is a map in which nil removes a key.
+func patch(set map[string]string, remove []string) (map[string]*string, error) {
 	if len(set) == 0 && len(remove) == 0 {
-		return nil
+		return nil, nil
 	}
 	out := make(map[string]*string, len(set)+len(remove))
 	for key, value := range set {
 		out[key] = &value
 	}
 	for _, key := range remove {
+		if out[key] != nil {
+			return nil, fmt.Errorf("%q is both set and removed, expected one of them", endpoint.Excerpt([]byte(key)))
+		}
 		out[key] = nil
 	}
-	return out
+	return out, nil
 }
 
 // customized is the answer of both kinds of customize call.

@@ -8,14 +8,18 @@ package grpc
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
@@ -26,6 +30,17 @@ const MaxMessageBytes = 16 << 20
 
 // serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
+
+var (
+	// alive notices dead connections. A server in gRPC's default settings takes more than one ping in 5 minutes for abuse. Unanswered
+	// calls are noticed sooner: with a Timeout here, data that is not acknowledged for so long ends the connection.
+	alive = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+	// reconnect finds a hook that comes back within seconds, where gRPC's default is 2 minutes.
+	reconnect = grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+		MinConnectTimeout: 5 * time.Second,
+	}
+)
 
 // client asks one hook.
 type client struct {
@@ -47,23 +62,13 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := c.timeout()
+	timeout, err := endpoint.Timeout(c.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	security, err := c.credentials()
+	connection, err := c.connect(address)
 	if err != nil {
 		return nil, err
-	}
-	connection, err := grpc.NewClient(address,
-		grpc.WithTransportCredentials(security),
-		grpc.WithDefaultServiceConfig(serviceConfig),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler()),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Minute, Timeout: 10 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
-	)
-	if err != nil {
-		return nil, errors.New("target: " + err.Error())
 	}
 	return &hook.Opened{
 		Hook: &client{
@@ -73,6 +78,31 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 		Address: address,
 		Close:   connection.Close,
 	}, nil
+}
+
+// connect prepares connections; the first call makes them.
+func (c *config) connect(address string) (*grpc.ClientConn, error) {
+	security, err := c.credentials()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Control: endpoint.Guard}
+	connection, err := grpc.NewClient(address,
+		grpc.WithTransportCredentials(security),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))),
+		grpc.WithKeepaliveParams(alive),
+		grpc.WithConnectParams(reconnect),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
+	)
+	if err != nil {
+		return nil, errors.New("target: " + err.Error())
+	}
+	return connection, nil
 }
 
 // Ask makes the one call that the question stands for.
@@ -86,7 +116,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
 	default:
-		return nil, c.explain(ctx, err)
+		return nil, c.explain(q, err)
 	}
 }
 

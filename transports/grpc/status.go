@@ -1,53 +1,79 @@
 package grpc
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// maxMessage bounds what is quoted of a hook's message, in bytes.
-const maxMessage = 256
+// statusError is a call's status other than OK.
+type statusError struct {
+	code codes.Code
+	text string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s: %q", e.code, e.text) }
+
+// Code is the label of metrics.
+func (e *statusError) Code() string { return e.code.String() }
 
 // explain maps a call's error to the port's (the status codes of google.rpc.Code).
-func (c *client) explain(ctx context.Context, err error) *hook.Error {
-	failure := &hook.Error{Kind: hook.Failed, Hook: c.name}
+func (c *client) explain(q *hook.Question, err error) *hook.Error {
 	var bad *invalid
 	if errors.As(err, &bad) {
-		failure.Kind, failure.Err = hook.Invalid, bad.error
-		return failure
+		return &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
 	}
 	s := status.Convert(err)
-	message := s.Message()
-	failure.Err = fmt.Errorf("%s: %q", s.Code(), message[:min(len(message), maxMessage)])
+	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
+	failure := &hook.Error{Kind: kindOf(s), Hook: c.name, Err: said}
 	switch s.Code() {
-	case codes.Unavailable:
-		failure.Kind = hook.Unreachable
 	case codes.DeadlineExceeded:
-		failure.Kind, failure.Err = hook.TimedOut, fmt.Errorf("no answer within %s", c.timeout)
-	case codes.ResourceExhausted:
-		failure.Kind = hook.Throttled
-	case codes.InvalidArgument, codes.FailedPrecondition:
-		failure.Kind = hook.Rejected
+		failure.Err = fmt.Errorf("no answer within %s: %w", c.timeout, said)
 	case codes.Unimplemented:
-		failure.Kind = hook.Rejected
-		failure.Err = fmt.Errorf("the hook does not serve this method of hookloop.hook.v1: %w", failure.Err)
+		failure.Err = fmt.Errorf("the hook does not serve %s: %w", method(q), said)
 	}
 	for _, detail := range s.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
-			failure.Reason = detail.GetReason()
+			failure.Reason = endpoint.Excerpt([]byte(detail.GetReason()))
 		case *errdetails.RetryInfo:
 			failure.RetryAfter = max(0, detail.GetRetryDelay().AsDuration())
 		}
 	}
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && failure.Kind == hook.Unreachable {
-		failure.Err = fmt.Errorf("not reached within %s: %w", c.timeout, failure.Err)
-	}
 	return failure
+}
+
+func kindOf(s *status.Status) hook.Kind {
+	switch s.Code() {
+	case codes.Unavailable:
+		return hook.Unreachable
+	case codes.DeadlineExceeded:
+		return hook.TimedOut
+	case codes.ResourceExhausted:
+		// The library itself reports with this code what is larger than a side accepts; asking again does not make it smaller.
+		if strings.Contains(s.Message(), "larger than max") {
+			return hook.Invalid
+		}
+		return hook.Throttled
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented:
+		return hook.Rejected
+	default:
+		return hook.Failed
+	}
+}
+
+// method is the full name of the method that a question is put to.
+func method(q *hook.Question) string {
+	service := hookv1.CompositeHookService_ServiceDesc.ServiceName
+	if q.Contract == hook.Decorator {
+		service = hookv1.DecoratorHookService_ServiceDesc.ServiceName
+	}
+	return service + "/" + strings.ToUpper(string(q.Op[:1])) + string(q.Op[1:])
 }

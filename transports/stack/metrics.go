@@ -2,7 +2,7 @@ package stack
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -11,7 +11,7 @@ import (
 
 // Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync, finalize and customize
 // metacontroller_<hook>_requests_total, metacontroller_<hook>_request_duration_histogram_seconds and
-// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code is the error's kind.
+// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code is the error's kind, HookUnreachable for example.
 type Metrics struct {
 	requests map[hook.Op]*prometheus.CounterVec
 	duration map[hook.Op]*prometheus.HistogramVec
@@ -48,28 +48,32 @@ const method = "post"
 
 // measure wraps a hook.
 func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.Hook {
-	of := []string{address, s.ControllerName, s.ControllerKind}
-	inFlight := m.inFlight[s.Op].WithLabelValues(of...)
-	duration := m.duration[s.Op].WithLabelValues(append([]string{method}, of...)...)
+	labels := prometheus.Labels{"url": address, "controller_name": s.ControllerName, "controller_type": s.ControllerKind}
+	inFlight := m.inFlight[s.Op].With(labels)
+	duration := m.duration[s.Op].MustCurryWith(labels).WithLabelValues(method)
+	requests := m.requests[s.Op].MustCurryWith(labels)
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		inFlight.Inc()
+		defer inFlight.Dec()
 		started := time.Now()
 		answer, err := next.Ask(ctx, q)
 		duration.Observe(time.Since(started).Seconds())
-		inFlight.Dec()
-		m.requests[s.Op].WithLabelValues(append([]string{code(err), method}, of...)...).Inc()
+		requests.WithLabelValues(code(err), method).Inc()
 		return answer, err
 	})
 }
 
-// code is "200" for an answer, else the kind of the error.
+// coded is an error that knows the status code of its protocol.
+type coded interface{ Code() string }
+
+// code is "200" for an answer, the protocol's status code where the hook sent one, else what went wrong.
 func code(err error) string {
-	switch kind := hook.KindOf(err); {
-	case err == nil:
+	if err == nil {
 		return "200"
-	case kind == "":
-		return "canceled"
-	default:
-		return strings.TrimPrefix(string(kind), "Hook")
 	}
+	var said coded
+	if errors.As(err, &said) {
+		return said.Code()
+	}
+	return errorType(err)
 }

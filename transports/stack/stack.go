@@ -1,4 +1,5 @@
-// Package stack adds to hooks what is the same for every transport, by wrapping them: recovery from panics, the span `ask`, metrics.
+// Package stack adds to hooks what is the same for every transport, by wrapping them: the span `ask`, metrics, a limit on calls under
+// way, recovery from panics.
 //
 // It reaches no hook itself and changes no question or answer. Its data is what passes through. The wrapped hooks are safe for
 // concurrent use. Table tests with an in-memory span exporter and a metrics registry cover it.
@@ -10,16 +11,20 @@ import (
 	"runtime/debug"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/klog/v2"
 )
 
-// Settings are what the layers need.
+// Settings are what the layers need. The zero value recovers from panics and does nothing else.
 type Settings struct {
-	Tracer  trace.Tracer
+	// Tracer makes the spans; nil makes none.
+	Tracer trace.Tracer
+	// Metrics count the calls; nil counts none.
 	Metrics *Metrics
+	// MaxInFlight bounds the calls under way to one hook; 0 sets no bound.
+	MaxInFlight int
 }
 
 // Openers wraps every hook that the given openers open.
@@ -31,47 +36,51 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 			if err != nil {
 				return nil, err
 			}
-			measured := s.Metrics.measure(opened.Hook, settings, opened.Address)
-			return &hook.Opened{
-				Hook:    traced(recovered(measured, opened.Address), s.Tracer, name, settings, opened.Address),
-				Address: opened.Address, Close: opened.Close,
-			}, nil
+			return &hook.Opened{Hook: s.wrap(opened, name, settings), Address: opened.Address, Close: opened.Close}, nil
 		}
 	}
 	return wrapped
 }
 
-// traced opens the client span `ask`, within which a hook's own spans appear.
-func traced(next hook.Hook, tracer trace.Tracer, transport string, s hook.Settings, address string) hook.Hook {
-	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-		ctx, span := tracer.Start(ctx, "ask", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			attribute.String("hookloop.hook.op", string(q.Op)),
-			attribute.String("hookloop.hook.transport", transport),
-			attribute.String("hookloop.hook.address", address),
-			attribute.String("hookloop.hook.version", s.Version),
-		))
-		defer span.End()
-		answer, err := next.Ask(ctx, q)
-		if err != nil {
-			kind := string(hook.KindOf(err))
-			span.SetAttributes(attribute.String("error.type", kind))
-			span.SetStatus(codes.Error, kind)
-			return nil, err
-		}
-		span.SetAttributes(attribute.Int("hookloop.hook.desired", len(answer.Children)))
-		return answer, nil
-	})
+// wrap puts the layers around a hook. From outside: the span shows the wait for the limit, the metrics count what was asked.
+func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
+	h := recovered(opened.Hook, string(settings.Op)+" "+opened.Address)
+	if s.Metrics != nil {
+		h = s.Metrics.measure(h, settings, opened.Address)
+	}
+	if s.MaxInFlight > 0 {
+		h = limited(h, s.MaxInFlight)
+	}
+	tracer := s.Tracer
+	if tracer == nil {
+		tracer = noop.NewTracerProvider().Tracer("")
+	}
+	return traced(h, tracer, attributes(transport, settings, opened.Address))
 }
 
 // recovered turns a panic of a transport into an error of the hook.
-func recovered(next hook.Hook, address string) hook.Hook {
+func recovered(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				klog.FromContext(ctx).Error(nil, "panic in a hook's transport", "hook", address, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: string(q.Op) + " " + address, Err: fmt.Errorf("panic: %v", cause)}
+				klog.FromContext(ctx).Error(nil, "panic in a hook's transport", "hook", name, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: fmt.Errorf("panic: %v", cause)}
 			}
 		}()
+		return next.Ask(ctx, q)
+	})
+}
+
+// limited lets at most n calls through at a time; others wait for as long as their context allows.
+func limited(next hook.Hook, n int) hook.Hook {
+	slots := make(chan struct{}, n)
+	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		defer func() { <-slots }()
 		return next.Ask(ctx, q)
 	})
 }

@@ -1,18 +1,15 @@
 package webhook
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
-	"time"
-)
 
-// DefaultTimeout is how long a call may take where the spec names no timeout, or one that is not above 0.
-const DefaultTimeout = 10 * time.Second
+	"github.com/hookloop/hookloop/transports/endpoint"
+)
 
 // config is the field webhook of a hook's spec (compatibility: Webhook).
 type config struct {
@@ -23,15 +20,11 @@ type config struct {
 		Port      int32  `json:"port"`
 		Protocol  string `json:"protocol"`
 	} `json:"service"`
-	Path      string `json:"path"`
-	Timeout   string `json:"timeout"`
-	Unmarshal string `json:"responseUnMarshallMode"`
-	CABundle  *struct {
-		Inline       string          `json:"inline"`
-		SecretRef    json.RawMessage `json:"secretRef"`
-		ConfigMapRef json.RawMessage `json:"configMapRef"`
-	} `json:"caBundle"`
-	Etag *struct {
+	Path      string             `json:"path"`
+	Timeout   string             `json:"timeout"`
+	Unmarshal string             `json:"responseUnMarshallMode"`
+	CABundle  *endpoint.CABundle `json:"caBundle"`
+	Etag      *struct {
 		Enabled bool `json:"enabled"`
 	} `json:"etag"`
 	ClientTLS     json.RawMessage `json:"clientTLS"`
@@ -45,17 +38,12 @@ func parse(field json.RawMessage) (*config, error) {
 	if err := json.Unmarshal(field, c); err != nil {
 		return nil, err
 	}
-	for name, set := range map[string]bool{
-		"clientTLS": c.ClientTLS != nil, "authorization": c.Authorization != nil, "basicAuth": c.BasicAuth != nil,
-		"etag":                  c.Etag != nil && c.Etag.Enabled,
-		"caBundle.secretRef":    c.CABundle != nil && c.CABundle.SecretRef != nil,
-		"caBundle.configMapRef": c.CABundle != nil && c.CABundle.ConfigMapRef != nil,
-	} {
-		if set {
-			return nil, fmt.Errorf("%s: not supported by this version", name)
-		}
-	}
-	return c, nil
+	return c, endpoint.Unsupported(slices.Concat([]endpoint.Field{
+		{Name: "etag.enabled", Set: c.Etag != nil && c.Etag.Enabled},
+		{Name: "clientTLS", Set: c.ClientTLS != nil},
+		{Name: "authorization", Set: c.Authorization != nil},
+		{Name: "basicAuth", Set: c.BasicAuth != nil},
+	}, c.CABundle.Unsupported())...)
 }
 
 // address is the URL to post to: url, or else service and path.
@@ -68,22 +56,23 @@ func (c *config) address() (*url.URL, error) {
 		}
 	}
 	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, errors.New("url: is no URL; expected http://host/path")
+	if err != nil { // the error would repeat the URL, with a password that may be in it
+		return nil, errors.New("url: cannot be parsed; expected http://host/path or https://host/path")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("url: %s is no URL of a hook; expected http://host/path or https://host/path", u.Redacted())
+		return nil, fmt.Errorf("url: %q; expected http://host/path or https://host/path", shown(u))
 	}
 	return u, nil
 }
 
+// serviceURL is the URL of field service and path.
 func (c *config) serviceURL() (string, error) {
 	s := c.Service
 	if s == nil {
 		return "", errors.New("url: is missing; expected url, or service and path")
 	}
 	if s.Name == "" || s.Namespace == "" {
-		return "", errors.New("service: name and namespace are needed")
+		return "", fmt.Errorf("service: name is %q and namespace %q; expected both", s.Name, s.Namespace)
 	}
 	protocol, port := s.Protocol, s.Port
 	if protocol == "" {
@@ -95,18 +84,11 @@ func (c *config) serviceURL() (string, error) {
 	return fmt.Sprintf("%s://%s.%s:%d/%s", protocol, s.Name, s.Namespace, port, strings.TrimPrefix(c.Path, "/")), nil
 }
 
-func (c *config) timeout() (time.Duration, error) {
-	if c.Timeout == "" {
-		return DefaultTimeout, nil
-	}
-	d, err := time.ParseDuration(c.Timeout)
-	if err != nil {
-		return 0, fmt.Errorf("timeout: %q is no duration; expected for example 10s", c.Timeout)
-	}
-	if d <= 0 {
-		return DefaultTimeout, nil
-	}
-	return d, nil
+// shown is a URL as messages, spans and metrics show it: without credentials, query and fragment.
+func shown(u *url.URL) string {
+	bare := *u
+	bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
+	return bare.String()
 }
 
 // strict says whether an unknown field in an answer is an error: unset, it is for v2 and is not for v1.
@@ -118,16 +100,4 @@ func (c *config) strict(version string) (bool, error) {
 		return c.Unmarshal == "strict", nil
 	}
 	return false, fmt.Errorf("responseUnMarshallMode: %q; expected loose or strict", c.Unmarshal)
-}
-
-func (c *config) tls() (*tls.Config, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CABundle == nil || c.CABundle.Inline == "" {
-		return settings, nil
-	}
-	settings.RootCAs = x509.NewCertPool()
-	if !settings.RootCAs.AppendCertsFromPEM([]byte(c.CABundle.Inline)) {
-		return nil, errors.New("caBundle.inline: has no certificate; expected PEM")
-	}
-	return settings, nil
 }

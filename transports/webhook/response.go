@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/transports/endpoint"
+	kjson "sigs.k8s.io/json"
 )
 
 // maxDepth is how deep an answer may be nested.
@@ -89,7 +90,7 @@ func finish(a *hook.Answer, resyncAfter float64) (*hook.Answer, error) {
 	return a, nil
 }
 
-// unmarshal reads one JSON object and nothing behind it.
+// unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said once.
 func unmarshal(data []byte, strict bool, into any) error {
 	if object.Deeper(data, maxDepth) {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
@@ -99,17 +100,22 @@ func unmarshal(data []byte, strict bool, into any) error {
 		return errors.New("the answer is empty, expected a JSON object")
 	}
 	if trimmed[0] != '{' {
-		return fmt.Errorf("the answer begins with %q, expected a JSON object", excerpt(trimmed[:min(len(trimmed), 20)]))
+		return fmt.Errorf("the answer begins with %q, expected a JSON object", endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if strict {
-		decoder.DisallowUnknownFields()
+	if !strict {
+		return invalid(json.Unmarshal(data, into))
 	}
-	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("the answer is no valid JSON: %w", err)
+	faults, err := kjson.UnmarshalStrict(data, into, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the answer goes on after its JSON object, expected its end")
+	return invalid(err)
+}
+
+func invalid(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	// The error may quote a name of any length.
+	return errors.New("the answer is not valid: " + endpoint.Excerpt([]byte(err.Error())))
 }

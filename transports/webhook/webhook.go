@@ -1,36 +1,37 @@
 // Package webhook reaches hooks by HTTP POST of JSON, in Metacontroller's two versions (compatibility: hook JSON).
 //
 // All JSON of hooks lives here and nowhere else; what an answer means is decided by package plan. Questions come from the pipeline,
-// configuration from the controller's spec. A hook is safe for concurrent use. It passes package transporttest's suite, and table
-// tests pin the JSON of both versions.
+// configuration from the controller's spec. A hook is safe for concurrent use. It passes package transporttest's suite, and golden
+// files pin the JSON of both versions.
 package webhook
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
-	"syscall"
+	"net/url"
 	"time"
-	"unicode"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
-// MaxAnswerBytes bounds an answer, after inflation.
-const MaxAnswerBytes = 16 << 20
-
-// maxExcerpt bounds what a message quotes of an answer's body, in bytes.
-const maxExcerpt = 256
+const (
+	// MaxAnswerBytes bounds an answer, after inflation.
+	MaxAnswerBytes = 16 << 20
+	// maxRefusalBytes bounds what is read of an answer that is no success.
+	maxRefusalBytes = 4 << 10
+	// maxHeaderBytes bounds an answer's header.
+	maxHeaderBytes = 64 << 10
+)
 
 // client asks one webhook.
 type client struct {
@@ -42,7 +43,8 @@ type client struct {
 	http    *http.Client
 }
 
-// Open makes a hook from the field webhook of its spec. The error names the field.
+// Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is an error of Ask. The error
+// names the field.
 func Open(s hook.Settings) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
@@ -52,7 +54,7 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := c.timeout()
+	timeout, err := endpoint.Timeout(c.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -60,68 +62,68 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	tls, err := c.tls()
+	transport, err := c.transport(timeout)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		TLSClientConfig: tls, DialContext: (&net.Dialer{Timeout: timeout, Control: refuseMetadata}).DialContext,
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
-	}
-	shown := *address
-	shown.RawQuery, shown.User = "", nil
 	return &hook.Opened{
 		Hook: &client{
-			name: string(s.Op) + " " + shown.String(), url: address.String(), version: s.Version, strict: strict, timeout: timeout,
+			name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version, strict: strict, timeout: timeout,
 			http: &http.Client{Transport: transport, CheckRedirect: noRedirects},
 		},
-		Address: shown.String(),
+		Address: shown(address),
 		Close:   func() error { transport.CloseIdleConnections(); return nil },
 	}, nil
+}
+
+// transport keeps connections open between calls.
+func (c *config) transport(timeout time.Duration) (*http.Transport, error) {
+	tls, err := c.CABundle.TLS("")
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		TLSClientConfig: tls, TLSHandshakeTimeout: timeout, ForceAttemptHTTP2: true, Proxy: proxy,
+		DialContext:         (&net.Dialer{Timeout: timeout, Control: endpoint.Guard}).DialContext,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
+	}, nil
+}
+
+// proxy is the environment's, for addresses that may be dialled.
+func proxy(r *http.Request) (*url.URL, error) {
+	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
+		if err := endpoint.Refuse(ip); err != nil {
+			return nil, err
+		}
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // noRedirects returns a redirect as it is: a hook's address is what its spec says.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// refuseMetadata refuses link-local addresses, where clouds serve credentials to whoever asks.
-func refuseMetadata(_, address string, _ syscall.RawConn) error {
-	host, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := host.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip == netip.MustParseAddr("fd00:ec2::254") {
-		return fmt.Errorf("%s is a link-local or metadata address; a hook may not be there", ip)
-	}
-	return nil
-}
-
 // Ask posts the question and reads the answer.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	if err := c.known(q); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	body := encode(q, c.version)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, c.fail(hook.Unreachable, err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
-	span := trace.SpanFromContext(ctx)
-	span.SetAttributes(attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
-	response, err := c.http.Do(request)
+	response, err := c.post(ctx, encode(q, c.version))
 	if err != nil {
 		return nil, c.unreached(ctx, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read as far as it counts
-	span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+	if response.StatusCode != http.StatusOK {
+		return nil, c.refused(response)
+	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes+1))
-	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
-	switch {
-	case err != nil:
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
+	if err != nil {
 		return nil, c.unreached(ctx, fmt.Errorf("reading the answer: %w", err))
-	case response.StatusCode != http.StatusOK:
-		return nil, c.refused(response, data)
-	case len(data) > MaxAnswerBytes:
+	}
+	if len(data) > MaxAnswerBytes {
 		return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
 	}
 	answer, err := decode(q, data, c.strict)
@@ -131,47 +133,18 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return answer, nil
 }
 
-func (c *client) fail(kind hook.Kind, err error) *hook.Error {
-	return &hook.Error{Kind: kind, Hook: c.name, Err: err}
-}
-
-// unreached tells a missed deadline from a lost connection. The caller's own cancellation is passed on as it is.
-func (c *client) unreached(ctx context.Context, err error) error {
-	var timeout net.Error
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return c.fail(hook.TimedOut, fmt.Errorf("no answer within %s", c.timeout))
+// post sends a question, with the trace's context.
+func (c *client) post(ctx context.Context, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
-	var wrapped interface{ Unwrap() error }
-	if errors.As(err, &wrapped) && wrapped.Unwrap() != nil { // url.Error repeats the URL, with its query
-		err = wrapped.Unwrap()
-	}
-	return c.fail(hook.Unreachable, err)
-}
-
-// refused explains a status other than 200.
-func (c *client) refused(response *http.Response, body []byte) error {
-	err := fmt.Errorf("status %d, expected 200", response.StatusCode)
-	if text := excerpt(body); text != "" {
-		err = fmt.Errorf("status %d, expected 200: %q", response.StatusCode, text)
-	}
-	if response.StatusCode != http.StatusTooManyRequests {
-		return c.fail(hook.Failed, err)
-	}
-	failure := c.fail(hook.Throttled, err)
-	failure.RetryAfter = retryAfter(response.Header, time.Now())
-	return failure
-}
-
-// excerpt is the beginning of a body as one line of printable text.
-func excerpt(body []byte) string {
-	text := strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text))
+	request.Header.Set("Content-Type", "application/json")
+	// A question may be asked again. Empty, the header is not sent; it lets net/http try once more when a kept connection turns out
+	// to have been closed.
+	request.Header["Idempotency-Key"] = []string{}
+	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
+	trace.SpanFromContext(ctx).SetAttributes(
+		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
+	return c.http.Do(request)
 }

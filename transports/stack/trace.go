@@ -1,0 +1,53 @@
+package stack
+
+import (
+	"context"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// attributes are those that all calls of one hook share. Transports add those of their protocol.
+func attributes(transport string, s hook.Settings, address string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("hookloop.controller", s.ControllerKind+"/"+s.ControllerName),
+		attribute.String("hookloop.hook.transport", transport),
+		attribute.String("hookloop.hook.address", address),
+		attribute.String("hookloop.hook.version", s.Version),
+	}
+}
+
+// traced opens the client span `ask`, within which a hook's own spans appear.
+func traced(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
+	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		ctx, span := tracer.Start(ctx, "ask", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(shared...),
+			trace.WithAttributes(attribute.String("hookloop.hook.op", string(q.Op)), attribute.Int("hookloop.children.observed", observed(q))))
+		defer span.End()
+		answer, err := next.Ask(ctx, q)
+		if err != nil {
+			span.SetAttributes(attribute.String("error.type", errorType(err)))
+			span.SetStatus(codes.Error, err.Error())
+			return nil, err
+		}
+		span.SetAttributes(attribute.Int("hookloop.children.desired", len(answer.Children)))
+		return answer, nil
+	})
+}
+
+func observed(q *hook.Question) int {
+	n := 0
+	for _, g := range q.Children {
+		n += len(g.Objects)
+	}
+	return n
+}
+
+// errorType is the error's kind; an error without one is the caller's own cancellation.
+func errorType(err error) string {
+	if kind := hook.KindOf(err); kind != "" {
+		return string(kind)
+	}
+	return "Canceled"
+}
