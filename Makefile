@@ -54,8 +54,8 @@ check-gen: $(TOOLS) ## Fail when a generated file is stale
 	tools/gen.sh --check
 
 .PHONY: build
-build: ## Build .cache/bin/hookloop
-	go build -o $(BIN)/hookloop ./cmd/hookloop
+build: ## Build .cache/bin/hookloop, and the hooks of the examples that are Go programs
+	go build -o $(BIN)/ ./cmd/hookloop ./examples/hello-grpc
 
 .PHONY: controlplane
 controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
@@ -72,6 +73,7 @@ func newTracing(ctx context.Context, c Tracing, version string, log logr.Logger,
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(described),
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
+		sdktrace.WithIDGenerator(change.IDGenerator{}),
 		sdktrace.WithRawSpanLimits(spanLimits()),
 		sdktrace.WithSpanProcessor(newSpanBuffer(exporter, metrics)))
 	otel.SetTracerProvider(provider)

@@ -29,7 +29,7 @@ func Of(clusterUID, parent types.UID, generation int64) ID {
 		h.Write([]byte(part))
 		h.Write([]byte{0})
 	}
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(generation)))
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(generation))) //nolint:gosec // only the bits count
 	sum := h.Sum(nil)
 	var id ID
 	copy(id.Trace[:], sum[:16])

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Equal compares JSON values. An integer and a float of the same value are equal; integers beyond 2^53 are compared exactly.
@@ -17,24 +19,29 @@ func Equal(a, b any) bool {
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, Equal)
 	case int64:
-		if f, ok := b.(float64); ok {
-			return sameNumber(a, f)
-		}
-		return a == b
+		f, ok := b.(float64)
+		return a == b || ok && sameNumber(a, f)
 	case float64:
-		if i, ok := b.(int64); ok {
-			return sameNumber(i, a)
-		}
-		return a == b
+		i, ok := b.(int64)
+		return a == b || ok && sameNumber(i, a)
 	default:
 		return a == b
 	}
 }
 
-// sameNumber compares without losing digits: a float that is not exactly the integer is another number.
 func sameNumber(i int64, f float64) bool {
-	const limit = 1 << 62
-	return f > -limit && f < limit && float64(int64(f)) == f && int64(f) == i
+	whole, exact := integer(f)
+	return exact && whole == i
+}
+
+// integer is a float as an integer, and whether it is exactly that.
+func integer(f float64) (i int64, exact bool) {
+	const limit = 1 << 63
+	if f < -limit || f >= limit {
+		return 0, false
+	}
+	i = int64(f)
+	return i, float64(i) == f
 }
 
 // maxDiff bounds a difference's text, in bytes, and maxPaths the paths in it.
@@ -43,62 +50,76 @@ const (
 	maxPaths = 4
 )
 
-// Diff names the first paths at which two objects differ: "spec.replicas, metadata.labels.app". It never shows values, because they
-// may be secret. It is empty for equal objects.
+// Diff names the first paths at which two objects differ: "metadata.labels.app, spec.replicas". It never shows values, because they
+// may be secret. It is empty for equal objects, and only for them.
 func Diff(before, after map[string]any) string {
-	d := differ{}
-	d.objects("", before, after)
-	text := strings.Join(d.paths[:min(len(d.paths), maxPaths)], ", ")
-	if more := len(d.paths) - maxPaths; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	var paths []string
+	total := 0
+	Differences(before, after, func(path string, _, _ any) {
+		if total++; len(paths) < maxPaths {
+			paths = append(paths, path)
+		}
+	})
+	text, more := strings.Join(paths, ", "), ""
+	if total > maxPaths {
+		more = fmt.Sprintf(" and %d more", total-maxPaths)
 	}
-	if len(text) > maxDiff {
-		text = strings.ToValidUTF8(text[:maxDiff-len("…")], "") + "…"
+	if room := maxDiff - len(more); len(text) > room {
+		text = strings.ToValidUTF8(text[:room-len("…")], "") + "…"
 	}
-	return text
+	return text + more
 }
 
-type differ struct{ paths []string }
+// Differences calls visit for each place at which two objects differ, in the order of the fields' names; an absent value is nil. Fields
+// of objects and items of equally long lists are compared one by one.
+func Differences(before, after map[string]any, visit func(path string, before, after any)) {
+	for _, name := range names(before, after) {
+		old, had := before[name]
+		current, has := after[name]
+		if had && has && Equal(old, current) {
+			continue
+		}
+		differ(step(name), old, current, visit)
+	}
+}
 
-func (d *differ) values(path string, before, after any) {
+// differ visits a difference, or the ones inside of it.
+func differ(path string, before, after any, visit func(path string, before, after any)) {
 	switch after := after.(type) {
 	case map[string]any:
 		if before, ok := before.(map[string]any); ok {
-			d.objects(path, before, after)
+			Differences(before, after, func(inner string, b, a any) { visit(path+"."+inner, b, a) })
 			return
 		}
 	case []any:
 		if before, ok := before.([]any); ok && len(before) == len(after) {
 			for i := range after {
-				d.values(fmt.Sprintf("%s[%d]", path, i), before[i], after[i])
+				if !Equal(before[i], after[i]) {
+					differ(path+"["+strconv.Itoa(i)+"]", before[i], after[i], visit)
+				}
 			}
 			return
 		}
 	}
-	if !Equal(before, after) {
-		d.paths = append(d.paths, path)
-	}
+	visit(path, before, after)
 }
 
-func (d *differ) objects(path string, before, after map[string]any) {
-	names := map[string]bool{}
+// names are the fields of either object, in order.
+func names(before, after map[string]any) []string {
+	all := slices.AppendSeq(make([]string, 0, max(len(before), len(after))), maps.Keys(after))
 	for name := range before {
-		names[name] = true
-	}
-	for name := range after {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		at := name
-		if path != "" {
-			at = path + "." + name
+		if _, both := after[name]; !both {
+			all = append(all, name)
 		}
-		old, had := before[name]
-		current, has := after[name]
-		if had != has {
-			d.paths = append(d.paths, at)
-			continue
-		}
-		d.values(at, old, current)
 	}
+	slices.Sort(all)
+	return all
+}
+
+// step is a field's name as it stands in a path. One that would not show, or would break the line, is quoted.
+func step(name string) string {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }

@@ -7,6 +7,8 @@
 package merge
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -26,6 +28,17 @@ func Apply(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := object(observed, lastApplied, desired)
 	restore(merged, observed)
 	return merged
+}
+
+// Strip removes from desired, in place, what an apply never changes: a hook that answers with objects as it saw them does not desire
+// their resourceVersion.
+func Strip(desired map[string]any) {
+	delete(desired, "status")
+	if metadata, ok := desired["metadata"].(map[string]any); ok {
+		for _, field := range system {
+			delete(metadata, field)
+		}
+	}
 }
 
 // restore puts back what an apply never changes.
@@ -53,7 +66,7 @@ func keep(merged, before map[string]any, field string) {
 	}
 }
 
-// value merges one value of any type; a type that changes is replaced.
+// value merges one value of any type; where the type changes, desired replaces observed.
 func value(observed, lastApplied, desired any) any {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -75,15 +88,15 @@ func value(observed, lastApplied, desired any) any {
 	}
 }
 
+// object merges field by field. A field that was applied as null was never there for us to remove.
 func object(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := make(map[string]any, max(len(observed), len(desired)))
 	for name, present := range observed {
-		_, applied := lastApplied[name]
-		wanted := desired[name]
+		applied, wanted := lastApplied[name], desired[name]
 		switch {
 		case wanted != nil:
-			merged[name] = value(present, lastApplied[name], wanted)
-		case !applied:
+			merged[name] = value(present, applied, wanted)
+		case applied == nil:
 			merged[name] = runtime.DeepCopyJSONValue(present)
 		}
 	}
@@ -103,70 +116,69 @@ func list(observed, lastApplied, desired []any) []any {
 	}
 	wanted, applied := byKey(desired, key), byKey(lastApplied, key)
 	merged := make([]any, 0, max(len(observed), len(desired)))
-	seen := map[any]bool{}
+	seen := make(map[any]bool, len(observed))
 	for _, item := range observed {
-		present := item.(map[string]any)
-		id := present[key]
+		id := identity(item, key)
 		seen[id] = true
 		switch {
 		case wanted[id] != nil:
-			merged = append(merged, object(present, applied[id], wanted[id]))
+			merged = append(merged, object(item.(map[string]any), applied[id], wanted[id]))
 		case applied[id] == nil:
 			merged = append(merged, runtime.DeepCopyJSONValue(item))
 		}
 	}
 	for _, item := range desired {
-		if !seen[item.(map[string]any)[key]] {
+		if !seen[identity(item, key)] {
 			merged = append(merged, withoutNulls(item))
 		}
 	}
 	return merged
 }
 
-// mergeKey is the first key that every item of all lists has, with scalar values that do not repeat; empty where there is none.
-// Repeated values name no item, so that such a list is replaced.
+// mergeKey is the first key by which the items of all lists can be told apart; empty where there is none.
 func mergeKey(lists ...[]any) string {
 	for _, key := range MergeKeys {
-		if keyedBy(key, lists) {
+		if keyed(key, lists) {
 			return key
 		}
 	}
 	return ""
 }
 
-func keyedBy(key string, lists [][]any) bool {
+// keyed says whether every item of all lists has the key, with a value that no other item of its list has. Values that repeat name no
+// item: the ports 53/TCP and 53/UDP merge by their names, if at all.
+func keyed(key string, lists [][]any) bool {
 	items := 0
 	for _, list := range lists {
-		seen := map[any]bool{}
 		for _, item := range list {
-			m, ok := item.(map[string]any)
-			if !ok {
+			if identity(item, key) == nil {
 				return false
 			}
-			id, ok := m[key]
-			if !ok || !scalar(id) || seen[id] {
-				return false
-			}
-			seen[id] = true
-			items++
 		}
+		items += len(list)
 	}
-	return items > 0
+	return items > 0 && !slices.ContainsFunc(lists, func(list []any) bool { return len(byKey(list, key)) < len(list) })
 }
 
-func scalar(v any) bool {
-	switch v.(type) {
-	case string, int64, float64, bool:
-		return true
+// identity is the value of an item's key, in the one form that equal values share; nil where the item has none that is a scalar.
+func identity(item any, key string) any {
+	m, _ := item.(map[string]any)
+	switch v := m[key].(type) {
+	case string, int64, bool:
+		return v
+	case float64:
+		if i, exact := integer(v); exact {
+			return i
+		}
+		return v
 	}
-	return false
+	return nil
 }
 
 func byKey(list []any, key string) map[any]map[string]any {
 	out := make(map[any]map[string]any, len(list))
 	for _, item := range list {
-		m := item.(map[string]any)
-		out[m[key]] = m
+		out[identity(item, key)] = item.(map[string]any)
 	}
 	return out
 }

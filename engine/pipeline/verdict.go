@@ -121,7 +121,7 @@ func staleView(err error) (fault, bool) {
 }
 
 func allStale(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined errors are looked at one by one
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			if !allStale(e) {
 				return false
@@ -165,9 +165,9 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 		return verdict{result: f.reason, next: controller.Result{RequeueAfter: f.after, Priority: queue.Child}}
 	case onChange:
 		return verdict{result: f.reason}
-	default:
-		return verdict{result: f.reason, retry: err}
+	case backoff, quiet:
 	}
+	return verdict{result: f.reason, retry: err}
 }
 
 // good ends a sync without a fault.

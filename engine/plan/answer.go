@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -97,7 +98,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if err != nil {
 		return Child{Ref: ref}, err
 	}
-	return newChild(ref, raw, declared, scope), nil
+	return newChild(ref, o, declared, scope), nil
 }
 
 // declared finds the declaration of a kind.
@@ -112,11 +113,18 @@ func (s *Scope) declared(gvk schema.GroupVersionKind) (Declared, error) {
 	return Declared{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]", strings.Join(kinds, ", "))
 }
 
-// place checks name and namespace, and puts in the parent's namespace where the hook left it out.
+// place checks name and namespace, and puts in the parent's namespace where the hook left it out. Both become parts of a URL's path.
 func (s *Scope) place(ref *object.Ref, r object.Resource) error {
-	switch {
-	case ref.Name == "":
+	if ref.Name == "" {
 		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
+	}
+	if faults := path.IsValidPathSegmentName(ref.Name); len(faults) > 0 {
+		return fmt.Errorf("metadata.name is %q: %s", ref.Name, faults[0])
+	}
+	if faults := path.IsValidPathSegmentName(ref.Namespace); len(faults) > 0 {
+		return fmt.Errorf("metadata.namespace is %q: %s", ref.Namespace, faults[0])
+	}
+	switch {
 	case !r.Namespaced && s.ParentNamespace != "":
 		return errors.New("is cluster-scoped; expected a namespaced object, because the parent is in a namespace")
 	case !r.Namespaced && ref.Namespace != "":

@@ -1,10 +1,9 @@
 package plan
 
 import (
-	"encoding/json"
-	"fmt"
 	"hash/maphash"
 
+	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -15,24 +14,37 @@ type Child struct {
 	Hash     uint64
 	Declared Declared
 
-	raw   json.RawMessage
+	raw   []byte
 	scope *Scope
 }
 
 var seed = maphash.MakeSeed()
 
-func newChild(ref object.Ref, raw json.RawMessage, declared Declared, scope *Scope) Child {
-	return Child{Ref: ref, Hash: maphash.Bytes(seed, raw), Declared: declared, raw: raw, scope: scope}
+// newChild keeps the object's bytes only: the scope's stamps are the same for all children of a parent, so that the hash needs no more.
+func newChild(ref object.Ref, o *object.Object, declared Declared, scope *Scope) Child {
+	return Child{Ref: ref, Hash: o.Hash(), Declared: declared, raw: o.Raw(), scope: scope}
 }
 
-// Map is the desired state as it is written to the last-applied annotation: namespace and stamps put in, no owner reference. The caller
-// owns the map.
+// Map is the desired state as it is written to the last-applied annotation: namespace and stamps put in, no owner reference, nothing
+// that an apply never changes (merge.Strip). The caller owns the map.
 func (c Child) Map() (map[string]any, error) {
+	m, err := c.whole()
+	if err != nil {
+		return nil, err
+	}
+	merge.Strip(m)
+	return m, nil
+}
+
+// whole is the child as the hook gave it, namespace and stamps put in. The name is the one that was validated, whatever else in the
+// JSON may look like a name.
+func (c Child) whole() (map[string]any, error) {
 	m, err := object.DecodeMap(c.raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Ref, err)
+		return nil, err
 	}
 	metadata := child(m, "metadata")
+	metadata["name"] = c.Ref.Name
 	if c.Ref.Namespace != "" {
 		metadata["namespace"] = c.Ref.Namespace
 	}

@@ -139,9 +139,9 @@ type Settled struct {
 	Desired uint64
 	// ResourceVersion is the observed object's at which there was nothing to do.
 	ResourceVersion string
-	// Body is the hash of the observed object without status and without volatile metadata (StableHash), as the server answered
-	// to our write of Desired: values that the server drops, defaults or changes are no difference then.
-	Body uint64
+	// Residue stands for the differences that the server's answer to our write of Desired still had: values that it drops or
+	// changes. As long as nothing but these differs, there is nothing to do. 0 where the server took everything.
+	Residue uint64
 }
 
 // Memory is what is remembered of a parent's children. It is a hint: without it the plan is right, with it cheaper.

@@ -7,16 +7,40 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Settle is what to remember after the server has answered a write of the desired state with hash desired.
+// Settle is what to remember after the server has answered a write of the desired state with hash desired. What that state was stands
+// in the answer's last-applied annotation.
 func Settle(desired uint64, answer *object.Object) (Settled, error) {
 	body, err := answer.Map()
 	if err != nil {
 		return Settled{}, err
 	}
-	return Settled{Desired: desired, ResourceVersion: answer.ResourceVersion(), Body: StableHash(body)}, nil
+	last := lastApplied(answer)
+	return Settled{
+		Desired: desired, ResourceVersion: answer.ResourceVersion(),
+		Residue: residue(body, merge.Apply(body, last, last), last != nil),
+	}, nil
+}
+
+// residue is a hash of the differences between an object and what an apply makes of it; 0 where there is none and the annotation says
+// what was applied. It does not depend on the rest of the object, which others may change at any time.
+func residue(before, merged map[string]any, annotated bool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	differs := !annotated
+	merge.Differences(before, merged, func(path string, old, wanted any) {
+		differs = true
+		writeString(&h, path)
+		writeValue(&h, old)
+		writeValue(&h, wanted)
+	})
+	if !differs {
+		return 0
+	}
+	return max(1, h.Sum64())
 }
 
 // volatile are the metadata fields that change without anybody changing the object's meaning.
@@ -27,28 +51,23 @@ func StableHash(m map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		switch name {
-		case "status":
+		if name == "status" {
 			continue
-		case "metadata":
-			if metadata, ok := m[name].(map[string]any); ok {
-				writeMetadata(&h, metadata)
-				continue
-			}
+		}
+		value := m[name]
+		if metadata, ok := value.(map[string]any); ok && name == "metadata" {
+			value = lasting(metadata)
 		}
 		writeString(&h, name)
-		writeValue(&h, m[name])
+		writeValue(&h, value)
 	}
 	return max(1, h.Sum64())
 }
 
-func writeMetadata(h *maphash.Hash, metadata map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(metadata)) {
-		if !volatile[name] {
-			writeString(h, "metadata."+name)
-			writeValue(h, metadata[name])
-		}
-	}
+func lasting(metadata map[string]any) map[string]any {
+	kept := maps.Clone(metadata)
+	maps.DeleteFunc(kept, func(name string, _ any) bool { return volatile[name] })
+	return kept
 }
 
 // writeValue writes a value in a form that no other value has: a tag, then a length or the value itself.
@@ -72,11 +91,11 @@ func writeValue(h *maphash.Hash, v any) {
 	case float64:
 		writeNumber(h, 'f', math.Float64bits(v))
 	case bool:
+		tag := byte('-')
 		if v {
-			writeNumber(h, 't', 1)
-		} else {
-			writeNumber(h, 't', 0)
+			tag = '+'
 		}
+		writeNumber(h, tag, 0)
 	default:
 		writeNumber(h, 'n', 0)
 	}

@@ -105,8 +105,7 @@ func (s *Supervisor) openHooks(c *config) (map[hook.Op]hook.Hook, []*hook.Opened
 	for op, declared := range declaredHooks(c.composite) {
 		o, err := s.open(c, op, declared)
 		if err != nil {
-			closeHooks(opened)
-			return nil, nil, err
+			return nil, nil, errors.Join(err, closeHooks(opened))
 		}
 		hooks[op], opened = o, append(opened, o)
 	}

@@ -38,21 +38,31 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*
 	accounts := client.CoreV1().ServiceAccounts(namespace)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, err
+		return nil, fmt.Errorf("ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	token, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	config := c.config()
 	config.BearerToken = token.Status.Token
 	return config, nil
 }
 
-// Kubectl runs kubectl as the admin and returns what it prints.
+// ServiceAccountKubeconfig writes what ServiceAccount returns as a kubeconfig file into the cluster's folder and returns its path.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	config, err := c.ServiceAccount(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	file := c.path(namespace + "." + name + ".kubeconfig")
+	return file, WriteKubeconfig(config, file)
+}
+
+// Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the cluster's folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // the cluster's own program
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+c.path("kubectl-cache"))
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("kubectl %v: %w: %s", args, err, out)

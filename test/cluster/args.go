@@ -20,7 +20,7 @@ rules:
 
 func (c *Cluster) etcdArgs() []string {
 	return []string{
-		"--data-dir=" + c.path("etcd"),
+		"--data-dir=" + c.path("etcd-data"),
 		fmt.Sprintf("--listen-client-url=https://127.0.0.1:%d", c.ports.etcd),
 		fmt.Sprintf("--listen-peer-url=http://127.0.0.1:%d", c.ports.peer),
 		"--cert-file=" + c.path("etcd.crt"), "--key-file=" + c.path("etcd.key"), "--trusted-ca-file=" + c.path("ca.crt"),

@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,7 +24,8 @@ import (
 
 // Options configure a Cluster. The zero value is good.
 type Options struct {
-	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed by Stop only in the latter case.
+	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed by Stop only in the latter case. The
+	// data of an earlier cluster in the same folder is thrown away; one that still runs there is an error.
 	Dir string
 	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else .cache/bin/controlplane of the repository.
 	Program string
@@ -38,6 +38,7 @@ type Cluster struct {
 	program string
 	dir     string
 	remove  bool
+	lock    *os.File // of dir
 	ports   ports
 	ca      *authority
 	admin   *rest.Config
@@ -64,7 +65,10 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Stop ends the processes and removes the data.
+// Program is the path of the control plane program that the cluster runs; "<program> kubectl" is kubectl.
+func (c *Cluster) Program() string { return c.program }
+
+// Stop ends the processes and removes the data. A second call does nothing.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range []*proc.Process{c.ControllerManager, c.APIServer, c.Etcd} {
@@ -75,10 +79,7 @@ func (c *Cluster) Stop() error {
 			errs = append(errs, err)
 		}
 	}
-	if c.remove {
-		errs = append(errs, os.RemoveAll(c.dir))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.removeDir())...)
 }
 
 func (c *Cluster) findProgram(context.Context) error {
@@ -100,15 +101,6 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-func (c *Cluster) makeDir(context.Context) error {
-	if c.dir != "" {
-		return os.MkdirAll(c.dir, 0o700)
-	}
-	dir, err := os.MkdirTemp("", "hookloop-cluster-")
-	c.dir, c.remove = dir, true
-	return err
-}
-
 func (c *Cluster) choosePorts(context.Context) error {
 	free, err := FreePorts(4)
 	if err != nil {
@@ -118,20 +110,6 @@ func (c *Cluster) choosePorts(context.Context) error {
 	return nil
 }
 
-// FreePorts finds n free TCP ports on loopback.
-func FreePorts(n int) ([]int, error) {
-	var found []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() //nolint:errcheck // a listener that never accepted has nothing to lose
-		found = append(found, l.Addr().(*net.TCPAddr).Port)
-	}
-	return found, nil
-}
-
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 func (c *Cluster) run(name string, args []string) (*proc.Process, error) {
@@ -139,7 +117,11 @@ func (c *Cluster) run(name string, args []string) (*proc.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proc.Start(proc.Spec{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
+	p, err := proc.Start(proc.Spec{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
+	if err != nil { // nothing runs that Stop could end
+		return nil, errors.Join(err, log.Close())
+	}
+	return p, nil
 }
 
 func (c *Cluster) startEtcd(context.Context) (err error) {
@@ -154,6 +136,14 @@ func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
 	return c.AwaitAPIServer(ctx)
 }
 
+// Await waits until the control plane is ready, after a process was restarted or resumed. The API server is not ready without etcd.
+func (c *Cluster) Await(ctx context.Context) error {
+	if err := c.AwaitAPIServer(ctx); err != nil {
+		return err
+	}
+	return c.awaitManager(ctx)
+}
+
 // AwaitAPIServer waits until the API server is ready, after a restart for instance.
 func (c *Cluster) AwaitAPIServer(ctx context.Context) error {
 	return c.APIServer.Await(ctx, func(ctx context.Context) error {
@@ -165,6 +155,10 @@ func (c *Cluster) startManager(ctx context.Context) (err error) {
 	if c.ControllerManager, err = c.run("kube-controller-manager", c.managerArgs()); err != nil {
 		return err
 	}
+	return c.awaitManager(ctx)
+}
+
+func (c *Cluster) awaitManager(ctx context.Context) error {
 	return c.ControllerManager.Await(ctx, func(ctx context.Context) error {
 		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/healthz", c.ports.manager))
 	})

@@ -26,8 +26,8 @@ func Start(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// Main runs the tests of a package and stops the shared cluster. It does not return.
-func Main(m *testing.M) {
+// Main runs the tests of a package, a *testing.M, and stops the shared cluster. It does not return.
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if shared.cluster != nil {
 		if err := shared.cluster.Stop(); err != nil {

@@ -2,8 +2,10 @@ package kit
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
@@ -17,8 +19,7 @@ func (k *Kit) Mark() cluster.Mark {
 	return mark
 }
 
-// Writes are the writes since a mark that concern the kit's namespace or group and were made by neither the kit nor Kubernetes' own
-// controllers: the engine's.
+// Writes are the engine's writes since a mark that concern the kit's namespace, group or controller.
 func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
@@ -27,15 +28,47 @@ func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	}
 	var own []cluster.Write
 	for _, w := range all {
-		if (w.Namespace == k.Namespace || w.Group == k.Group) && IsEngine(w) {
+		if (w.Namespace == k.Namespace || w.Group == k.Group || w.Name == k.Name) && IsEngine(w) {
 			own = append(own, w)
 		}
 	}
 	return own
 }
 
+// ChildWrites are the writes since a mark that concern neither the parents (the kit's group) nor the controller, one line each:
+// "create configmaps page". A write that was refused has its status behind it.
+func (k *Kit) ChildWrites(since cluster.Mark) []string {
+	k.Helper()
+	lines := []string{}
+	for _, w := range k.Writes(since) {
+		if w.Group == k.Group || w.Group == v1alpha1.GroupVersion.Group {
+			continue
+		}
+		line := w.Verb + " " + w.Resource + " " + w.Name
+		if w.Code >= 300 {
+			line += fmt.Sprintf(" %d", w.Code)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (k *Kit) owns(w cluster.Write) bool {
+	return w.Namespace == k.Namespace || w.Group == k.Group || w.Namespace == "" && strings.HasPrefix(w.Name, k.Name)
+}
+
+// NoWrites fails the test for each of the engine's writes during the given function, which waits for whatever must not cause one.
+func (k *Kit) NoWrites(during func()) {
+	k.Helper()
+	mark := k.Mark()
+	during()
+	for _, w := range k.Writes(mark) {
+		k.Errorf("a write where none should be: %s", w)
+	}
+}
+
 // IsEngine says whether a write was made by an engine: its user agent begins with hookloop/.
-func IsEngine(w cluster.Write) bool { return len(w.UserAgent) > 9 && w.UserAgent[:9] == "hookloop/" }
+func IsEngine(w cluster.Write) bool { return strings.HasPrefix(w.UserAgent, "hookloop/") }
 
 // Count counts the writes of one verb to one resource ("deployments", or "things/status").
 func Count(writes []cluster.Write, verb, resource string) int {

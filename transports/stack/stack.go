@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 
 	"github.com/hookloop/hookloop/engine/hook"
-
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/klog/v2"

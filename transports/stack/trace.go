@@ -12,7 +12,6 @@ import (
 // attributes are those that all calls of one hook share. Transports add those of their protocol.
 func attributes(transport string, s hook.Settings, address string) []attribute.KeyValue {
 	return []attribute.KeyValue{
-		attribute.String("hookloop.controller", s.ControllerKind+"/"+s.ControllerName),
 		attribute.String("hookloop.hook.transport", transport),
 		attribute.String("hookloop.hook.address", address),
 		attribute.String("hookloop.hook.version", s.Version),

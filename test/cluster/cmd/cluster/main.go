@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/hookloop/hookloop/test/cluster"
@@ -17,6 +16,10 @@ import (
 func main() {
 	dir := flag.String("dir", "", "folder for the data and the kubeconfig (default: a temporary one, removed at the end)")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags only\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,7 +35,7 @@ func run(dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	fmt.Printf("export KUBECONFIG=%s\nalias kubectl='%s kubectl'\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
-		c.Kubeconfig(), filepath.Join(cluster.Root(), ".cache", "bin", "controlplane"))
+		c.Kubeconfig(), c.Program())
 	<-ctx.Done()
 	return nil
 }

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// tempPattern names the temporary folders of clusters.
+const tempPattern = "hookloop-cluster-*"
+
+// leftovers are the files of an earlier cluster in the same folder that the next one must not read. The others are written anew.
+var leftovers = []string{
+	"etcd-data", "kubectl-cache", "audit.log", "etcd.log", "kube-apiserver.log", "kube-controller-manager.log",
+}
+
+// makeDir makes the cluster's folder and locks it for as long as the cluster, or else this process, lives.
+func (c *Cluster) makeDir(context.Context) (err error) {
+	if c.dir == "" {
+		c.dir, c.lock, err = makeTempDir()
+		c.remove = err == nil
+		return err
+	}
+	if c.dir, err = filepath.Abs(c.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	if c.lock, err = lockDir(c.dir); err != nil {
+		return fmt.Errorf("folder %s is in use by another control plane: %w", c.dir, err)
+	}
+	for _, name := range leftovers {
+		if err := os.RemoveAll(c.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeDir removes a temporary folder and gives up the lock.
+func (c *Cluster) removeDir() error {
+	var errs []error
+	if c.remove {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	if c.lock != nil {
+		errs = append(errs, c.lock.Close())
+		c.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// makeTempDir makes a locked temporary folder, after it has removed those of processes that were killed before they could. A process
+// that starts at the same time may take a folder for one of these until it is locked: then another one is made.
+func makeTempDir() (string, *os.File, error) {
+	sweepTempDirs()
+	for {
+		dir, err := os.MkdirTemp("", tempPattern)
+		if err != nil {
+			return "", nil, err
+		}
+		lock, err := lockDir(dir)
+		if err == nil {
+			return dir, lock, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK) {
+			return "", nil, err
+		}
+	}
+}
+
+// sweepTempDirs removes the folders whose lock is free. It leaves alone what it may not remove: another user's folders.
+func sweepTempDirs() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern)) // the only error is a bad pattern
+	for _, dir := range dirs {
+		if lock, err := lockDir(dir); err == nil {
+			_ = os.RemoveAll(dir) // what is left is tried again by the next start
+			_ = lock.Close()      // nothing was written through it
+		}
+	}
+}
+
+// lockDir locks a folder against other processes, without waiting. The kernel frees the lock when the process ends, however it ends;
+// children do not inherit it. A folder that vanished meanwhile is fs.ErrNotExist, a locked one syscall.EWOULDBLOCK.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.Open(dir) //nolint:gosec // a folder of this package's own choice, or its caller's
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		_, err = os.Stat(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}

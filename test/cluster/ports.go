@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+)
+
+// Ports are handed out from below the range that the kernel takes the ports of outgoing connections from (32768 and up on Linux), so
+// that none is lost between being found free and being listened on, nor while a killed process is not yet restarted.
+const (
+	firstPort = 10000
+	portCount = 20000
+	portBlock = 64
+)
+
+// lastPort is where this process's search goes on.
+var lastPort struct {
+	mu     sync.Mutex // guards offset
+	offset int
+}
+
+// FreePorts finds n TCP ports that are free on loopback. It never returns a port twice in one process, and processes that run at the same time
+// begin at different places.
+func FreePorts(n int) ([]int, error) {
+	lastPort.mu.Lock()
+	defer lastPort.mu.Unlock()
+	if lastPort.offset == 0 {
+		lastPort.offset = os.Getpid() * portBlock
+	}
+	var found []int
+	for range portCount {
+		if len(found) == n {
+			return found, nil
+		}
+		port := firstPort + lastPort.offset%portCount
+		lastPort.offset++
+		if free(port) {
+			found = append(found, port)
+		}
+	}
+	return nil, fmt.Errorf("127.0.0.1 has %d free ports from %d to %d, want %d", len(found), firstPort, firstPort+portCount-1, n)
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}

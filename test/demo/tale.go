@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/jaeger"
+	"github.com/hookloop/hookloop/test/proc"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// tale is the story told with one example.
+type tale struct {
+	title string
+	// example is a folder of examples; its hello.yaml has an object of kind with the folder's name.
+	example, kind string
+	hook          proc.Spec
+	// replace is the hook's address in the example's controller.yaml; the demo's hook listens on a free port.
+	replace string
+}
+
+var tales = []tale{
+	{
+		title: "A Python webhook", example: "hello-webhook", kind: "helloworlds.example.com",
+		hook: proc.Spec{
+			Name: "hello-webhook", Path: "python3",
+			Args: []string{filepath.Join(cluster.Root(), "examples", "hello-webhook", "hook.py"), "--port", "0"},
+		},
+		replace: "http://127.0.0.1:8080",
+	},
+	{
+		title: "A Go hook over gRPC", example: "hello-grpc", kind: "greetings.demo.example.com",
+		hook: proc.Spec{
+			Name: "hello-grpc", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
+			Env: []string{"OTEL_SERVICE_NAME=hello-grpc", "OTEL_BSP_SCHEDULE_DELAY=200"},
+		},
+		replace: "127.0.0.1:9443",
+	},
+}
+
+// children are the resources of the examples' children.
+const children = "configmaps,deployments.apps,services,pods"
+
+// tell plays one tale.
+func (s *stage) tell(ctx context.Context, t tale) error {
+	fmt.Printf("\n━━━ %s (examples/%s) ━━━\n", t.title, t.example)
+	for _, step := range []struct {
+		title string
+		do    func(context.Context, tale) error
+	}{
+		{"The hook starts, in a process of its own; CRD and controller are declared.", s.declare},
+		{"An object is created, and the hook makes its children.", s.create},
+		{"The object is changed, and its children follow.", s.change},
+		{"A child is deleted by hand, and comes back.", s.loseChild},
+		{"The trace of the change, as Jaeger has it.", s.trace},
+		{"The object is deleted, and everything is cleaned up.", s.remove},
+	} {
+		fmt.Printf("\n● %s\n", step.title)
+		if err := step.do(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) declare(ctx context.Context, t tale) error {
+	t.hook.Env = append(t.hook.Env, s.jaeger.Env()...)
+	hook, err := proc.Start(t.hook)
+	if err != nil {
+		return err
+	}
+	s.hooks = append(s.hooks, hook)
+	address, err := listening(ctx, hook)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cluster.Root(), "examples", t.example)
+	controller, err := os.ReadFile(filepath.Join(dir, "controller.yaml")) //nolint:gosec // a file of the repository
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.dir, t.example+".yaml")
+	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)), 0o600); err != nil {
+		return err
+	}
+	if _, err := s.kubectl(ctx, "apply", "-f", filepath.Join(dir, "crd.yaml"), "-f", file); err != nil {
+		return err
+	}
+	if _, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "compositecontroller/"+t.example, "--timeout=30s"); err != nil {
+		return err
+	}
+	return s.show(ctx, "get", "compositecontroller", t.example)
+}
+
+// listening waits until the hook has printed its address.
+func listening(ctx context.Context, hook *proc.Process) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	var address string
+	err := hook.Await(ctx, func(context.Context) error {
+		_, rest, found := strings.Cut(hook.Output(), "listening on ")
+		line, _, whole := strings.Cut(rest, "\n")
+		if !found || !whole {
+			return errors.New("it has not said where it listens")
+		}
+		address = strings.TrimSpace(line)
+		return nil
+	})
+	return address, err
+}
+
+func (s *stage) create(ctx context.Context, t tale) error {
+	if _, err := s.kubectl(ctx, "apply", "-f", filepath.Join(cluster.Root(), "examples", t.example, "hello.yaml")); err != nil {
+		return err
+	}
+	if err := s.greets(ctx, t, "World"); err != nil {
+		return err
+	}
+	return s.look(ctx, t)
+}
+
+func (s *stage) change(ctx context.Context, t tale) error {
+	fmt.Printf("  $ kubectl patch %s %s --type=merge -p '{\"spec\":{\"who\":\"Kubernetes\"}}'\n", t.kind, t.example)
+	if _, err := s.kubectl(ctx, "patch", t.kind, t.example, "--type=merge", "-p", `{"spec":{"who":"Kubernetes"}}`); err != nil {
+		return err
+	}
+	if err := s.greets(ctx, t, "Kubernetes"); err != nil {
+		return err
+	}
+	return s.look(ctx, t)
+}
+
+// greets waits until the ConfigMap and the recreated Pod greet who, and all four children are there.
+func (s *stage) greets(ctx context.Context, t tale, who string) error {
+	return s.eventually(ctx, "the children greet "+who, func() error {
+		for _, child := range []string{"configmap", "pod", "deployment", "service"} {
+			out, err := s.kubectl(ctx, "get", child, t.example, "-o", "yaml")
+			if err != nil {
+				return err
+			}
+			if (child == "configmap" || child == "pod") && (!strings.Contains(out, "Hello, "+who+"!") || strings.Contains(out, "deletionTimestamp")) {
+				return fmt.Errorf("the %s does not greet %s yet", child, who)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *stage) look(ctx context.Context, t tale) error {
+	if err := s.show(ctx, "get", t.kind); err != nil {
+		return err
+	}
+	return s.show(ctx, "get", children, "--selector", "controller-uid")
+}
+
+func (s *stage) loseChild(ctx context.Context, t tale) error {
+	const uid = "jsonpath={.metadata.uid}"
+	before, err := s.kubectl(ctx, "get", "service", t.example, "-o", uid)
+	if err != nil {
+		return err
+	}
+	if err := s.show(ctx, "delete", "service", t.example); err != nil {
+		return err
+	}
+	if err := s.eventually(ctx, "the Service is back", func() error {
+		after, err := s.kubectl(ctx, "get", "service", t.example, "-o", uid)
+		if err == nil && after == before {
+			err = errors.New("the Service is the old one")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.show(ctx, "get", "service", t.example)
+}
+
+// trace prints the change of step "The object is changed", which is generation 2.
+func (s *stage) trace(ctx context.Context, t tale) error {
+	parent, err := s.kubectl(ctx, "get", t.kind, t.example, "-o", "jsonpath={.metadata.uid}")
+	if err != nil {
+		return err
+	}
+	clusterUID, err := s.kubectl(ctx, "get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+	if err != nil {
+		return err
+	}
+	id := change.Of(types.UID(clusterUID), types.UID(parent), 2)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	found, err := s.jaeger.Await(ctx, id.Trace.String(), func(trace *jaeger.Trace) bool { return len(trace.Named("change")) > 0 })
+	if err != nil {
+		if found != nil {
+			err = fmt.Errorf("%w; it has come so far:\n%s", err, jaeger.Tree(found))
+		}
+		return err
+	}
+	for line := range strings.Lines(jaeger.Tree(found)) {
+		fmt.Print("  ", line)
+	}
+	fmt.Printf("\n  To open it: %s\n", s.jaeger.TraceURL(id.Trace.String()))
+	return nil
+}
+
+func (s *stage) remove(ctx context.Context, t tale) error {
+	if err := s.show(ctx, "delete", t.kind, t.example); err != nil {
+		return err
+	}
+	if err := s.eventually(ctx, "the children are gone", func() error {
+		out, err := s.kubectl(ctx, "get", children, "--selector", "controller-uid", "-o", "name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("%s are still there", strconv.Quote(out))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.show(ctx, "get", children, "--selector", "controller-uid")
+}
+
+// eventually waits for a condition.
+func (s *stage) eventually(ctx context.Context, what string, condition func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-s.engine.Done():
+			return fmt.Errorf("%s: hookloop has ended: %w; its log ends: %s", what, s.engine.Err(), s.engine.Output())
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not within %s: %w", what, stepTimeout, err)
+		}
+	}
+}
+
+// answers says whether a URL answers with 200.
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is read from it
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}

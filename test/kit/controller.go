@@ -1,0 +1,131 @@
+package kit
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// CompositeController is the kind of the declaring objects, for Get and the like.
+const CompositeController = "metacontroller.k8s.io/v1alpha1/CompositeController"
+
+// Composite declares a CompositeController with the kit's name.
+type Composite struct {
+	// Parent is the plural of the parent resource, in the kit's group.
+	Parent string
+	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it is left out.
+	Children []string
+	// Sync and Finalize are URLs of webhooks, or "grpc:host:port".
+	Sync, Finalize string
+	// Timeout of a call; empty leaves it out.
+	Timeout string
+	// Resync is resyncPeriodSeconds; 0 leaves it out.
+	Resync int64
+	// BySelector uses the parents' spec.selector; otherwise selectors are generated.
+	BySelector bool
+	Labels     map[string]any
+}
+
+// CRD installs a CustomResourceDefinition in the kit's group whose objects may hold anything in spec and status. The plural is the
+// lower-case kind with an s. scope is Namespaced or Cluster.
+func (k *Kit) CRD(kind, scope string) {
+	k.Helper()
+	singular := strings.ToLower(kind)
+	k.Apply(strings.NewReplacer("KIND", kind, "SCOPE", scope, "SINGULAR", singular).Replace(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: SINGULARs.$GROUP}
+spec:
+  group: $GROUP
+  scope: SCOPE
+  names: {kind: KIND, plural: SINGULARs, singular: SINGULAR}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`))
+}
+
+// Declare applies a CompositeController; the test's end deletes it.
+func (k *Kit) Declare(c Composite) {
+	k.Helper()
+	hooks := map[string]any{}
+	for name, address := range map[string]string{"sync": c.Sync, "finalize": c.Finalize} {
+		if address != "" {
+			hooks[name] = hookAt(address, c.Timeout)
+		}
+	}
+	spec := map[string]any{
+		"generateSelector": !c.BySelector,
+		"parentResource":   map[string]any{"apiVersion": k.Group + "/v1", "resource": c.Parent},
+		"childResources":   k.childRules(c.Children),
+		"hooks":            hooks,
+	}
+	if c.Resync != 0 {
+		spec["resyncPeriodSeconds"] = c.Resync
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.CompositeControllerKind,
+		"metadata": map[string]any{"name": k.Name, "labels": maps.Clone(c.Labels)}, "spec": spec,
+	}}
+	if err := k.TryApply(o); err != nil {
+		k.Fatalf("CompositeController %s: %v", k.Name, err)
+	}
+	k.Cleanup(func() { k.Delete(CompositeController, k.Name) })
+}
+
+// Run declares a controller and waits until it runs.
+func (k *Kit) Run(c Composite) {
+	k.Helper()
+	k.Declare(c)
+	k.AwaitReady(v1alpha1.ReasonRunning)
+}
+
+// AwaitReady waits until the controller's condition Ready has a reason.
+func (k *Kit) AwaitReady(reason string) {
+	k.Helper()
+	k.Eventually("the controller is "+reason, func() error {
+		o := k.Get(CompositeController, k.Name)
+		ready := Condition(o, v1alpha1.ConditionReady)
+		generation, _, _ := unstructured.NestedInt64(ready, "observedGeneration")
+		if ready["reason"] != reason || generation != o.GetGeneration() {
+			return fmt.Errorf("generation %d, condition %v", o.GetGeneration(), ready)
+		}
+		return nil
+	})
+}
+
+func hookAt(address, timeout string) map[string]any {
+	if target, ok := strings.CutPrefix(address, "grpc:"); ok {
+		return map[string]any{"grpc": map[string]any{"target": target, "mode": "Unary"}}
+	}
+	webhook := map[string]any{"url": address}
+	if timeout != "" {
+		webhook["timeout"] = timeout
+	}
+	return map[string]any{"version": "v1", "webhook": webhook}
+}
+
+func (k *Kit) childRules(children []string) []any {
+	rules := make([]any, 0, len(children))
+	for _, c := range children {
+		resource, method, _ := strings.Cut(k.Expand(c), " ")
+		slash := strings.LastIndex(resource, "/")
+		rule := map[string]any{"apiVersion": resource[:slash], "resource": resource[slash+1:]}
+		if method != "" {
+			rule["updateStrategy"] = map[string]any{"method": method}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}

@@ -1,0 +1,170 @@
+package grpc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+func TestFieldsAreChecked(t *testing.T) {
+	cases := []struct{ field, want string }{
+		{`{}`, "target: expected exactly one of target and service"},
+		{`{"target":"a:1","service":{"name":"b","namespace":"c","port":1}}`, "target: expected exactly one of"},
+		{`{"service":{"name":"b","namespace":"c"}}`, `service: name is "b", namespace "c" and port 0; expected all three`},
+		{`{"target":"unix:///run/hook.sock"}`, "expected host:port or dns:///host:port"},
+		{`{"target":"unix:hook.sock"}`, "expected host:port or dns:///host:port"},
+		{`{"target":"xds:///hook"}`, "expected host:port or dns:///host:port"},
+		{`{"target":"a:1","mode":"Stream"}`, "mode: Stream is not supported by this version"},
+		{`{"target":"a:1","mode":"Telex"}`, `mode: "Telex"; expected Unary`},
+		{`{"target":"a:1","timeout":"soon"}`, `timeout: "soon" is no duration`},
+		{`{"target":"a:1","clientTLS":{}}`, "clientTLS: is not supported"},
+		{`{"target":"a:1","authorization":{}}`, "authorization: is not supported"},
+		{`{"target":"a:1","caBundle":{"secretRef":{}}}`, "caBundle.secretRef: is not supported"},
+		{`{"target":"a:1","caBundle":{"inline":"x"}}`, "caBundle.inline: has no certificate"},
+		{`{"target":"a:1","caBundle":{"inline":"x"},"insecure":true}`, "insecure: excludes"},
+	}
+	for _, c := range cases {
+		if _, err := Open(settings(c.field)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.field, err, c.want)
+		}
+	}
+	for field, address := range map[string]string{
+		`{"service":{"name":"b","namespace":"c","port":9443}}`: "dns:///b.c:9443",
+		`{"target":"[::1]:9443"}`:                              "[::1]:9443",
+		`{"target":"unixhost:9443","timeout":"-1s"}`:           "unixhost:9443",
+	} {
+		opened := open(t, field)
+		if opened.Address != address {
+			t.Errorf("%s: got address %q, want %q", field, opened.Address, address)
+		}
+	}
+}
+
+func TestAServerWithoutTheServiceIsNamed(t *testing.T) {
+	target := serve(t, func(*grpc.Server) {})
+	got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Decorator)
+	if got.Kind != hook.Rejected || !strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
+		t.Errorf("got %s %v, want a rejection that names the method", got.Kind, got)
+	}
+}
+
+func TestAnUnhealthyHookIsUnreachable(t *testing.T) {
+	state := health.NewServer()
+	state.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+	sick := serveWith(t, state, registerEmpty)
+	target := serve(t, registerEmpty)
+	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, sick), hook.Composite); got.Kind != hook.Unreachable {
+		t.Errorf("unhealthy: got %s %v, want %s", got.Kind, got, hook.Unreachable)
+	}
+	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Composite); got.Kind != hook.Rejected {
+		t.Errorf("healthy: got %s %v, want %s, because the call arrives", got.Kind, got, hook.Rejected)
+	}
+}
+
+func TestMetadataAddressesAreRefused(t *testing.T) {
+	got := failure(t, `{"target":"169.254.169.254:80","insecure":true}`, hook.Composite)
+	if got.Kind != hook.Unreachable || !strings.Contains(got.Error(), "link-local or metadata address") {
+		t.Errorf("got %s %v, want a refusal", got.Kind, got)
+	}
+}
+
+func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
+	certificate, bundle := selfSigned(t, "hook.test")
+	target := serve(t, registerEmpty, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})))
+	cases := map[string]struct {
+		field string
+		want  hook.Kind
+	}{
+		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"hook.test","caBundle":{"inline":%q}}`, target, bundle), hook.Rejected},
+		"another name":      {fmt.Sprintf(`{"target":%q,"serverName":"other.test","caBundle":{"inline":%q}}`, target, bundle), hook.Unreachable},
+		"not trusted":       {fmt.Sprintf(`{"target":%q,"serverName":"hook.test"}`, target), hook.Unreachable},
+		"plain text to TLS": {fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Unreachable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := failure(t, c.field, hook.Composite); got.Kind != c.want {
+				t.Errorf("got %s %v, want %s", got.Kind, got, c.want)
+			}
+		})
+	}
+}
+
+func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
+	_, err := fromDecoratorSync(&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}})
+	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
+		t.Errorf("got %v, want an error that names the label", err)
+	}
+}
+
+// registerEmpty serves the composite service without a method, so that a call which arrives is rejected.
+func registerEmpty(s *grpc.Server) {
+	hookv1.RegisterCompositeHookServiceServer(s, hookv1.UnimplementedCompositeHookServiceServer{})
+}
+
+func settings(field string) hook.Settings {
+	return hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2", Field: json.RawMessage(field)}
+}
+
+func open(t *testing.T, field string) *hook.Opened {
+	t.Helper()
+	opened, err := Open(settings(field))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return opened
+}
+
+// failure asks one question and returns the error.
+func failure(t *testing.T, field string, contract hook.Contract) *hook.Error {
+	t.Helper()
+	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = open(t, field).Ask(t.Context(), &hook.Question{Contract: contract, Op: hook.Sync, Controller: o, Parent: o})
+	got, ok := err.(*hook.Error) //nolint:errorlint // the port returns the type itself
+	if !ok {
+		t.Fatalf("got %v, want a *hook.Error", err)
+	}
+	return got
+}
+
+// selfSigned makes a certificate for a name, and the PEM that trusts it.
+func selfSigned(t *testing.T, name string) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}

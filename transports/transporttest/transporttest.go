@@ -1,0 +1,109 @@
+// Package transporttest holds one suite that every transport must pass, so that a hook means the same whichever way it is reached.
+//
+// A transport's tests give the suite a Harness: its Opener, and a way to serve a hook that behaves as a case says. The suite then
+// asks real questions over real connections. It knows nothing of any protocol; what is special to one is tested beside it. Cases run
+// one after the other; each has a hook of its own.
+package transporttest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+)
+
+// Harness is a transport under test.
+type Harness struct {
+	// Open is the transport's opener.
+	Open hook.Opener
+	// Serve starts a hook that answers as behave says, until the test ends, and returns the field of the spec that opens it.
+	// timeout is a Go duration for that field; empty leaves it out.
+	Serve func(t *testing.T, timeout string, behave Behavior) (field json.RawMessage)
+	// Nowhere returns a field that names a hook which does not run. Nil where the transport cannot name one.
+	Nowhere func(t *testing.T) (field json.RawMessage)
+	// Lacks are the faults that a hook cannot have, or cannot tell, with this transport.
+	Lacks []Fault
+}
+
+// Behavior is a hook's side of a case. The context is that of the served call: it ends when the caller gives up.
+type Behavior func(ctx context.Context, got Received) Reply
+
+// Received is a question as the hook got it.
+type Received struct {
+	// Contract is empty where the transport does not tell it.
+	Contract hook.Contract
+	Op       hook.Op
+	// Parent is the JSON of the parent or the decorated object.
+	Parent []byte
+	// Children are the JSON of children or attachments by kind (Deployment.apps/v1), then by namespace/name.
+	Children map[string]map[string]string
+	// Related is like Children.
+	Related map[string]map[string]string
+	// TraceID is the trace that the call belongs to, in hexadecimal; empty where none came.
+	TraceID string
+}
+
+// Reply is what the hook does: answer, unless there is a fault.
+type Reply struct {
+	Answer *hook.Answer
+	Fault  Fault
+}
+
+// Fault is a way not to answer.
+type Fault string
+
+// The faults.
+const (
+	// Fail: the hook says FailText as its own error (status 500, INTERNAL).
+	Fail Fault = "fail"
+	// Throttle: the hook asks to come back after RetryAfter.
+	Throttle Fault = "throttle"
+	// Reject: the hook refuses the parent, for the reason RejectReason.
+	Reject Fault = "reject"
+	// Garbage: the answer is none.
+	Garbage Fault = "garbage"
+	// Huge: the answer is larger than HugeBytes.
+	Huge Fault = "huge"
+	// Hang: the hook says nothing before the call's context ends.
+	Hang Fault = "hang"
+)
+
+// Record is a question as a hook receives it that is given the question itself.
+func Record(ctx context.Context, q *hook.Question) Received {
+	got := Received{
+		Contract: q.Contract, Op: q.Op, Parent: q.Parent.Raw(),
+		Children: map[string]map[string]string{}, Related: map[string]map[string]string{}, TraceID: TraceID(ctx),
+	}
+	for _, g := range q.Children {
+		got.Children[object.KindString(g.Resource.GVK)] = byName(g.Objects)
+	}
+	for _, g := range q.Related {
+		got.Related[object.KindString(g.Resource.GVK)] = byName(g.Objects)
+	}
+	return got
+}
+
+func byName(objects []*object.Object) map[string]string {
+	out := map[string]string{}
+	for _, o := range objects {
+		out[o.Ref().NamespacedName()] = string(o.Raw())
+	}
+	return out
+}
+
+// Run runs the suite. It sets OpenTelemetry's global propagator.
+func Run(t *testing.T, h Harness) {
+	otel.SetTextMapPropagator(propagation.TraceContext{})
+	t.Run("the question arrives whole", h.questionArrives)
+	t.Run("the trace's context arrives", h.traceArrives)
+	t.Run("each operation's answer arrives", h.answersArrive)
+	t.Run("each fault has its kind", h.faults)
+	t.Run("a hook that does not run is unreachable", h.unreachable)
+	t.Run("a hook that says nothing times out", h.timesOut)
+	t.Run("the caller's cancellation ends the call", h.cancelled)
+	t.Run("concurrent questions get their own answers", h.concurrent)
+}

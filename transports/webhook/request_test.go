@@ -1,0 +1,130 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files; look at what changed before you commit it")
+
+// The golden files show the JSON of both versions. A parent in namespace shop has a child there and one in namespace other; related are a
+// cluster-scoped object and one in another namespace. Then the same with a parent that is cluster-scoped.
+func TestRequests(t *testing.T) {
+	clusterScoped := observed(t)
+	clusterScoped.Parent = decodeObject(t, "example.com/v1", "Planet", "", "earth")
+	decorator := observed(t)
+	decorator.Contract = hook.Decorator
+	finalize := observed(t)
+	finalize.Op, finalize.Related = hook.Finalize, nil
+	cases := map[string]struct {
+		q       *hook.Question
+		version string
+	}{
+		"composite-v1":         {observed(t), "v1"},
+		"composite-v2":         {observed(t), "v2"},
+		"composite-v1-cluster": {clusterScoped, "v1"},
+		"composite-finalize":   {finalize, "v2"},
+		"decorator-v2":         {decorator, "v2"},
+		"decorator-customize": {&hook.Question{
+			Contract: hook.Decorator, Op: hook.Customize, Controller: decorator.Controller, Parent: decorator.Parent,
+		}, "v2"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := json.Indent(&got, encode(c.q, c.version), "", "  "); err != nil {
+				t.Fatal(err)
+			}
+			got.WriteByte('\n')
+			golden := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestUnknownRelatedObjectsAreNotAskedWith(t *testing.T) {
+	for name, group := range map[string]hook.RelatedGroup{
+		"not served":     {NotFound: true},
+		"cannot be read": {Err: fmt.Errorf("forbidden")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := observed(t)
+			q.Related = append(q.Related, group)
+			if err := (&client{name: "sync test"}).known(q); hook.KindOf(err) == "" {
+				t.Errorf("got %v, want an error: in JSON the group would look empty", err)
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	q := observed(b)
+	for range 100 {
+		q.Children[0].Objects = append(q.Children[0].Objects, q.Children[0].Objects[0])
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		b.SetBytes(int64(len(encode(q, "v2"))))
+	}
+}
+
+// observed is a sync of a composite controller's parent in namespace shop.
+func observed(t testing.TB) *hook.Question {
+	t.Helper()
+	return &hook.Question{
+		Contract: hook.Composite, Op: hook.Sync,
+		Controller: decodeObject(t, "metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
+		Parent:     decodeObject(t, "example.com/v1", "HelloWorld", "shop", "hi"),
+		Children: []hook.Group{
+			{Resource: resource("", "Pod", true), Objects: []*object.Object{
+				decodeObject(t, "v1", "Pod", "other", "far"), decodeObject(t, "v1", "Pod", "shop", "near"),
+			}},
+			{Resource: resource("apps", "Deployment", true)},
+		},
+		Related: []hook.RelatedGroup{
+			{Group: hook.Group{Resource: resource("", "Namespace", false), Objects: []*object.Object{decodeObject(t, "v1", "Namespace", "", "shop")}}},
+			{Group: hook.Group{Resource: resource("", "ConfigMap", true), Objects: []*object.Object{
+				decodeObject(t, "v1", "ConfigMap", "other", "far"), decodeObject(t, "v1", "ConfigMap", "shop", "near"),
+			}}},
+		},
+	}
+}
+
+func resource(group, kind string, namespaced bool) object.Resource {
+	return object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Plural: strings.ToLower(kind) + "s", Namespaced: namespaced}
+}
+
+func decodeObject(t testing.TB, apiVersion, kind, namespace, name string) *object.Object {
+	t.Helper()
+	metadata := fmt.Sprintf(`{"name":%q}`, name)
+	if namespace != "" {
+		metadata = fmt.Sprintf(`{"namespace":%q,"name":%q}`, namespace, name)
+	}
+	o, err := object.Decode(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":%s}`, apiVersion, kind, metadata))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
