@@ -69,7 +69,11 @@ func (i *informer) broken() bool {
 func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 	return &clientcache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			data, err := request(client, i.resource, o).Do(ctx).Raw()
+			answer := request(client, i.resource, o).Do(ctx)
+			if err := answer.Error(); err != nil { // unlike Raw's, it carries the reason that the server gives
+				return nil, i.note(err)
+			}
+			data, err := answer.Raw()
 			if err != nil {
 				return nil, i.note(err)
 			}

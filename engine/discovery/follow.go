@@ -44,7 +44,7 @@ func (d *Discovery) Run(ctx context.Context) {
 
 // follow refreshes after events, several times with growing waits, and at each interval.
 func (d *Discovery) follow(ctx context.Context, events <-chan struct{}) {
-	step := len(settle)
+	step := 0 // what came between the first refresh and the subscription has no event
 	for {
 		wait := d.settings.Interval
 		if step < len(settle) {

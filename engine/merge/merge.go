@@ -112,7 +112,7 @@ func object(observed, lastApplied, desired map[string]any) map[string]any {
 func list(observed, lastApplied, desired []any) []any {
 	key := mergeKey(observed, lastApplied, desired)
 	if key == "" {
-		return withoutNulls(desired).([]any)
+		return replaced(observed, desired)
 	}
 	wanted, applied := byKey(desired, key), byKey(lastApplied, key)
 	merged := make([]any, 0, max(len(observed), len(desired)))
@@ -133,6 +133,15 @@ func list(observed, lastApplied, desired []any) []any {
 		}
 	}
 	return merged
+}
+
+// replaced is desired, or observed where nulls are all that tells them apart.
+func replaced(observed, desired []any) []any {
+	wanted := withoutNulls(desired)
+	if Equal(withoutNulls(observed), wanted) {
+		wanted = runtime.DeepCopyJSONValue(observed)
+	}
+	return wanted.([]any)
 }
 
 // mergeKey is the first key by which the items of all lists can be told apart; empty where there is none.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -118,10 +118,10 @@ func (s *Scope) place(ref *object.Ref, r object.Resource) error {
 	if ref.Name == "" {
 		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
 	}
-	if faults := path.IsValidPathSegmentName(ref.Name); len(faults) > 0 {
+	if faults := content.IsPathSegmentName(ref.Name); len(faults) > 0 {
 		return fmt.Errorf("metadata.name is %q: %s", ref.Name, faults[0])
 	}
-	if faults := path.IsValidPathSegmentName(ref.Namespace); len(faults) > 0 {
+	if faults := content.IsPathSegmentName(ref.Namespace); len(faults) > 0 {
 		return fmt.Errorf("metadata.namespace is %q: %s", ref.Namespace, faults[0])
 	}
 	switch {

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"hash/maphash"
-
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 )
@@ -17,8 +15,6 @@ type Child struct {
 	raw   []byte
 	scope *Scope
 }
-
-var seed = maphash.MakeSeed()
 
 // newChild keeps the object's bytes only: the scope's stamps are the same for all children of a parent, so that the hash needs no more.
 func newChild(ref object.Ref, o *object.Object, declared Declared, scope *Scope) Child {

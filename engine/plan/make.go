@@ -3,9 +3,12 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.
@@ -14,46 +17,48 @@ const maxAnnotations = 256 << 10
 // Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
 // alone. The error is an *AnswerError about a desired child that cannot be written.
 func Make(observed *Observed, desired *Desired, mem Memory) (Result, error) {
-	p := planner{observed: observed, memory: mem, wanted: make(map[object.Ref]bool, len(desired.Children))}
+	p := planner{observed: observed, memory: mem}
 	p.result.Settled = make(Memory, len(desired.Children))
-	for _, c := range desired.Children {
-		p.wanted[c.Ref] = true
-	}
-	p.deletes()
+	p.undesired(desired.Children)
 	for i, c := range desired.Children {
 		if err := p.child(c); err != nil {
 			return Result{}, &AnswerError{Index: i, Item: c.Ref.String(), Problem: err.Error()}
 		}
 	}
+	p.result.Actions = slices.Concat(p.deletes, p.writes)
 	return p.result, nil
 }
 
+// planner is a plan in the making.
 type planner struct {
 	observed *Observed
 	memory   Memory
-	wanted   map[object.Ref]bool
+	deletes  []Action
+	writes   []Action
 	result   Result
 }
 
-// deletes removes observed children that are not desired.
-func (p *planner) deletes() {
+// undesired removes observed children that are not desired.
+func (p *planner) undesired(desired []Child) {
+	wanted := make(map[object.Ref]bool, len(desired))
+	for _, c := range desired {
+		wanted[c.Ref] = true
+	}
 	for _, d := range p.observed.Scope.Declared {
 		for _, o := range p.observed.Children.Of(d.Resource.GVK) {
 			switch {
-			case p.wanted[o.Ref()]:
+			case wanted[o.Ref()]:
 			case o.Deleting():
 				p.result.Pending++
 			default:
-				p.remove(d, o, "no longer desired", 0)
+				p.remove(d, o, "no longer desired")
 			}
 		}
 	}
 }
 
-func (p *planner) remove(d Declared, o *object.Object, why string, hash uint64) {
-	p.result.Actions = append(p.result.Actions, Action{
-		Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why, Desired: hash,
-	})
+func (p *planner) remove(d Declared, o *object.Object, why string) {
+	p.deletes = append(p.deletes, Action{Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why})
 }
 
 // child decides about one desired child. What is remembered as settled costs two comparisons.
@@ -67,37 +72,47 @@ func (p *planner) child(c Child) error {
 		p.result.Pending++
 		return nil
 	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion():
-		p.settled(c, known)
+		p.settle(c, known)
 		return nil
 	case c.Declared.Method == OnDelete || c.Declared.Method == "":
 		p.result.Held++
 		return nil
 	}
-	return p.update(c, o, known)
+	return p.compare(c, o, known)
 }
 
-func (p *planner) settled(c Child, s Settled) {
+func (p *planner) settle(c Child, s Settled) {
 	p.result.Unchanged++
 	p.result.Settled[c.Ref] = s
 }
 
+// create posts the desired state without the fields that only the server sets. A status is passed on: it reaches objects whose kind
+// has no status subresource, and is ignored by the server for all others.
 func (p *planner) create(c Child) error {
-	body, err := c.Map()
+	desired, err := c.whole()
 	if err != nil {
 		return err
 	}
-	if err := annotate(body, body); err != nil {
+	status, carries := desired["status"]
+	merge.Strip(desired)
+	body := merge.Apply(nil, nil, desired)
+	if carries {
+		body["status"] = status
+	}
+	if err := annotate(body, desired); err != nil {
 		return err
 	}
 	own(body, p.observed.Scope.Owner)
-	p.result.Actions = append(p.result.Actions, Action{
-		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref, Body: body, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: "desired, not there",
+	p.writes = append(p.writes, Action{
+		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
+		Body: body, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: "desired, not there",
 	})
 	return nil
 }
 
-// update compares and, where there is a difference, changes or recreates the child by its method.
-func (p *planner) update(c Child, o *object.Object, known Settled) error {
+// compare looks for a difference and, where there is one, updates or recreates the child by its method. An annotation that is missing or
+// says something else is written, so that later removals work, but nothing is recreated for it.
+func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 	desired, err := c.Map()
 	if err != nil {
 		return err
@@ -106,82 +121,103 @@ func (p *planner) update(c Child, o *object.Object, known Settled) error {
 	if err != nil {
 		return err
 	}
-	last, err := lastApplied(o)
-	if err != nil {
-		return err
-	}
+	last := lastApplied(o)
 	merged := merge.Apply(before, last, desired)
+	keepOwner(merged, before, p.observed.Scope.Owner.UID)
 	why := merge.Diff(before, merged)
 	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
-	if why == "" && (recreate || merge.Equal(last, desired)) {
-		p.settled(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Body: known.Body})
+	rest := residue(before, merged, recreate || merge.Equal(last, desired))
+	switch {
+	case rest == 0, known.Desired == c.Hash && known.Residue == rest:
+		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest})
 		return nil
-	}
-	if known.Desired == c.Hash && known.Body != 0 && known.Body == StableHash(before) {
-		p.settled(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Body: known.Body})
+	case recreate:
+		p.remove(c.Declared, o, "recreate: "+why)
 		return nil
+	case why == "":
+		why = "metadata.annotations." + object.LastAppliedAnnotation
 	}
-	if recreate {
-		p.remove(c.Declared, o, "recreate: "+why, 0)
-		return nil
-	}
-	if why == "" {
-		why = "metadata.annotations: last-applied-configuration"
-	}
+	return p.update(c, o, merged, desired, why)
+}
+
+func (p *planner) update(c Child, o *object.Object, merged, desired map[string]any, why string) error {
 	if err := annotate(merged, desired); err != nil {
 		return err
 	}
-	p.result.Actions = append(p.result.Actions, Action{
+	p.writes = append(p.writes, Action{
 		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
 		Body: merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: why,
 	})
 	return nil
 }
 
-// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was not written by us and counts as none.
-func lastApplied(o *object.Object) (map[string]any, error) {
+// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was not written by us and counts as
+// none: the next write replaces it.
+func lastApplied(o *object.Object) map[string]any {
 	if o.LastApplied() == "" {
-		return nil, nil
+		return nil
 	}
 	last, err := object.DecodeMap([]byte(o.LastApplied()))
 	if err != nil {
-		return nil, nil //nolint:nilerr // the next write replaces it
+		return nil
 	}
-	return last, nil
+	return last
 }
 
-// annotate puts the last-applied annotation into body.
+// annotate puts the last-applied annotation into body, which carries none.
 func annotate(body, desired map[string]any) error {
 	last, err := json.Marshal(desired)
 	if err != nil {
 		return err
 	}
-	metadata := child(body, "metadata")
-	annotations, ok := metadata["annotations"].(map[string]any)
-	size := len(object.LastAppliedAnnotation) + len(last)
-	grown := make(map[string]any, len(annotations)+1)
-	if ok {
-		for key, value := range annotations {
-			text, _ := value.(string)
-			size += len(key) + len(text)
-			grown[key] = value
-		}
+	annotations := child(child(body, "metadata"), "annotations")
+	annotations[object.LastAppliedAnnotation] = string(last)
+	size := 0
+	for key, value := range annotations {
+		text, _ := value.(string)
+		size += len(key) + len(text)
 	}
 	if size > maxAnnotations {
 		return fmt.Errorf("its annotations would be %d bytes with the last applied state in %s, expected at most %d; "+
 			"make the object smaller", size, object.LastAppliedAnnotation, maxAnnotations)
 	}
-	grown[object.LastAppliedAnnotation] = string(last)
-	metadata["annotations"] = grown
 	return nil
 }
 
-// own adds the owner reference to a body that is to be created.
+// own makes owner the controller of a body that is to be created, in place of a reference to it that the hook copied.
 func own(body map[string]any, owner Owner) {
 	metadata := child(body, "metadata")
-	references, _ := metadata["ownerReferences"].([]any)
-	metadata["ownerReferences"] = append(references, map[string]any{
+	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
+	metadata["ownerReferences"] = append(others, map[string]any{
 		"apiVersion": owner.GVK.GroupVersion().String(), "kind": owner.GVK.Kind, "name": owner.Name, "uid": string(owner.UID),
 		"controller": true, "blockOwnerDeletion": true,
 	})
+}
+
+// keepOwner leaves the reference to the owner as observed: a child is not given away because a hook copied its references once, or
+// copies them wrongly.
+func keepOwner(merged, before map[string]any, owner types.UID) {
+	ours := func(r any) bool { return refersTo(r, owner) }
+	observed := references(before)
+	kept := slices.IndexFunc(observed, ours)
+	if kept < 0 {
+		return
+	}
+	wanted := references(merged)
+	if at := slices.IndexFunc(wanted, ours); at >= 0 {
+		wanted[at] = maps.Clone(observed[kept].(map[string]any))
+		return
+	}
+	child(merged, "metadata")["ownerReferences"] = append(wanted, maps.Clone(observed[kept].(map[string]any)))
+}
+
+func references(body map[string]any) []any {
+	metadata, _ := body["metadata"].(map[string]any)
+	list, _ := metadata["ownerReferences"].([]any)
+	return list
+}
+
+func refersTo(reference any, uid types.UID) bool {
+	m, _ := reference.(map[string]any)
+	return m["uid"] == string(uid)
 }

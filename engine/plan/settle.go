@@ -11,6 +11,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
+var seed = maphash.MakeSeed()
+
 // Settle is what to remember after the server has answered a write of the desired state with hash desired. What that state was stands
 // in the answer's last-applied annotation.
 func Settle(desired uint64, answer *object.Object) (Settled, error) {
@@ -31,6 +33,7 @@ func residue(before, merged map[string]any, annotated bool) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	differs := !annotated
+	writeValue(&h, annotated)
 	merge.Differences(before, merged, func(path string, old, wanted any) {
 		differs = true
 		writeString(&h, path)

@@ -25,19 +25,20 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	text, meta := fmt.Sprintf("Hello, %s!", parent.Spec.Who), object{"name": req.Parent.Name}
-	labels, roll := object{"demo.example.com/name": req.Parent.Name}, object{"demo.example.com/text": text}
-	once := object{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}
-	server := object{"name": "server", "image": "busybox:1.36", "command": []string{"sh", "-c", "mkdir /www; echo $TEXT > /www/index.html; exec httpd -f -p 8080 -h /www"},
-		"env": []any{object{"name": "TEXT", "valueFrom": object{"configMapKeyRef": object{"name": req.Parent.Name, "key": "text"}}}}}
+	name, text := req.Parent.Name, fmt.Sprintf("Hello, %s!", parent.Spec.Who)
+	meta, labels, changes := object{"name": name}, object{"demo.example.com/name": name}, object{"demo.example.com/text": text}
+	server := object{"name": "server", "image": "busybox:1.36", "command": []string{"httpd", "-f", "-p", "8080", "-h", "/www"},
+		"volumeMounts": []object{{"name": "page", "mountPath": "/www"}}}
 	return &hook.SyncResponse{
 		Status: object{"greeting": text, "servers": len(req.Children["Deployment.apps/v1"])},
 		Children: []any{
-			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"text": text}},
-			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": object{"replicas": parent.Spec.Replicas, "selector": object{"matchLabels": labels},
-				"template": object{"metadata": object{"labels": labels, "annotations": roll}, "spec": object{"containers": []any{server}}}}},
-			object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{"selector": labels, "ports": []any{object{"port": 80, "targetPort": 8080}}}},
-			object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{"restartPolicy": "OnFailure", "containers": []any{once}}},
+			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"index.html": text}},
+			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": object{"replicas": parent.Spec.Replicas,
+				"selector": object{"matchLabels": labels}, "template": object{"metadata": object{"labels": labels, "annotations": changes},
+					"spec": object{"containers": []object{server}, "volumes": []object{{"name": "page", "configMap": meta}}}}}},
+			object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{"selector": labels, "ports": []object{{"port": 80, "targetPort": 8080}}}},
+			object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{"restartPolicy": "OnFailure",
+				"containers": []object{{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}}}},
 		},
 	}, nil
 }

@@ -29,6 +29,9 @@ type Options struct {
 	Dir string
 	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else .cache/bin/controlplane of the repository.
 	Program string
+	// CRDs are files or folders that are applied before kube-controller-manager starts. Its garbage collector looks for new resources every
+	// 30 seconds only, so that parents of a CRD that comes later may be collected that much later.
+	CRDs []string
 }
 
 // Cluster is a running control plane.
@@ -36,6 +39,7 @@ type Cluster struct {
 	Etcd, APIServer, ControllerManager *proc.Process
 
 	program string
+	crds    []string
 	dir     string
 	remove  bool
 	lock    *os.File // of dir
@@ -51,11 +55,11 @@ const startTimeout = 60 * time.Second
 
 // New starts a control plane and returns when it is ready.
 func New(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{program: o.Program, dir: o.Dir}
+	c := &Cluster{program: o.Program, dir: o.Dir, crds: o.CRDs}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	steps := []func(context.Context) error{
-		c.findProgram, c.makeDir, c.choosePorts, c.makeCredentials, c.startEtcd, c.startAPIServer, c.startManager, c.awaitDefaults,
+		c.findProgram, c.makeDir, c.choosePorts, c.makeCredentials, c.startEtcd, c.startAPIServer, c.applyCRDs, c.startManager, c.awaitDefaults,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -149,6 +153,15 @@ func (c *Cluster) AwaitAPIServer(ctx context.Context) error {
 	return c.APIServer.Await(ctx, func(ctx context.Context) error {
 		return c.ready(ctx, fmt.Sprintf("https://127.0.0.1:%d/readyz", c.ports.api))
 	})
+}
+
+func (c *Cluster) applyCRDs(ctx context.Context) error {
+	for _, file := range c.crds {
+		if _, err := c.Kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) startManager(ctx context.Context) (err error) {

@@ -2,28 +2,42 @@ package cluster_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookloop/hookloop/test/cluster"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestMain(m *testing.M) { cluster.Main(m) }
+// TestMain runs the tests, or, for TestProcessesDieWithTheirParent, is the parent.
+func TestMain(m *testing.M) {
+	if os.Getenv(parentEnv) != "" {
+		beParent()
+	}
+	cluster.Main(m)
+}
 
-func TestServiceAccountHasNoRights(t *testing.T) {
-	c := cluster.Start(t)
-	config, err := c.ServiceAccount(t.Context(), "default", "nobody")
+// TestStart says how long a start takes.
+func TestStart(t *testing.T) {
+	started := time.Now()
+	c, err := cluster.New(t.Context(), cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("listing Secrets = %v, want Forbidden", err)
+	t.Logf("ready after %s", time.Since(started).Round(10*time.Millisecond))
+	dir := filepath.Dir(c.Kubeconfig())
+	for range 2 {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder %s after Stop: %v, want that it is removed", dir, err)
 	}
 }
 

@@ -33,9 +33,9 @@ func open(ctx context.Context) (*stage, error) {
 		title string
 		do    func(context.Context) error
 	}{
-		{"A Kubernetes control plane starts: etcd, kube-apiserver, kube-controller-manager.", s.startCluster},
+		{"A Kubernetes control plane starts: etcd, kube-apiserver, kube-controller-manager. CRDs are installed.", s.startCluster},
 		{"A Jaeger starts, to collect traces.", s.startJaeger},
-		{"Hookloop's CRDs are installed and `hookloop serve` starts.", s.startEngine},
+		{"`hookloop serve` starts.", s.startEngine},
 	} {
 		fmt.Printf("\n● %s\n", step.title)
 		begun := time.Now()
@@ -51,7 +51,11 @@ func (s *stage) startCluster(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "hookloop-demo-"); err != nil {
 		return err
 	}
-	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster")})
+	crds := []string{filepath.Join(cluster.Root(), "manifests", "crds")}
+	for _, t := range tales {
+		crds = append(crds, filepath.Join(cluster.Root(), "examples", t.example, "crd.yaml"))
+	}
+	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds})
 	return err
 }
 
@@ -61,9 +65,6 @@ func (s *stage) startJaeger(ctx context.Context) (err error) {
 }
 
 func (s *stage) startEngine(ctx context.Context) error {
-	if _, err := s.kubectl(ctx, "apply", "-f", filepath.Join(cluster.Root(), "manifests", "crds")); err != nil {
-		return err
-	}
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (s *stage) tell(ctx context.Context, t tale) error {
 		title string
 		do    func(context.Context, tale) error
 	}{
-		{"The hook starts, in a process of its own; CRD and controller are declared.", s.declare},
+		{"The hook starts, in a process of its own; the controller is declared.", s.declare},
 		{"An object is created, and the hook makes its children.", s.create},
 		{"The object is changed, and its children follow.", s.change},
 		{"A child is deleted by hand, and comes back.", s.loseChild},
@@ -66,9 +66,11 @@ func (s *stage) tell(ctx context.Context, t tale) error {
 		{"The object is deleted, and everything is cleaned up.", s.remove},
 	} {
 		fmt.Printf("\n● %s\n", step.title)
+		begun := time.Now()
 		if err := step.do(ctx, t); err != nil {
 			return err
 		}
+		fmt.Printf("  (%s)\n", time.Since(begun).Round(100*time.Millisecond))
 	}
 	return nil
 }
@@ -90,10 +92,10 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return err
 	}
 	file := filepath.Join(s.dir, t.example+".yaml")
-	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)), 0o600); err != nil {
+	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)), 0o600); err != nil { //nolint:gosec // a file of its own temporary folder
 		return err
 	}
-	if _, err := s.kubectl(ctx, "apply", "-f", filepath.Join(dir, "crd.yaml"), "-f", file); err != nil {
+	if _, err := s.kubectl(ctx, "apply", "-f", file); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "compositecontroller/"+t.example, "--timeout=30s"); err != nil {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookloop/hookloop/server"
 	"github.com/hookloop/hookloop/test/cluster"
@@ -104,3 +106,8 @@ func mirror(t *testing.T) string {
 	})
 	return shared.url
 }
+
+// settled is how long silence must last before a story goes on.
+const settled = 300 * time.Millisecond
+
+func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }

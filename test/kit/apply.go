@@ -36,12 +36,16 @@ func (k *Kit) Apply(text string) {
 
 func (k *Kit) applyDocument(document []byte) {
 	k.Helper()
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(document, &o.Object); err != nil {
+	data, err := yaml.YAMLToJSON(document) // and not to a map, in which large integers would lose digits
+	if err != nil {
 		k.Fatalf("%v in:\n%s", err, document)
 	}
-	if len(o.Object) == 0 { // comments only
+	if string(data) == "null" { // comments only
 		return
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(data); err != nil {
+		k.Fatalf("%v in:\n%s", err, document)
 	}
 	if err := k.TryApply(o); err != nil {
 		k.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)

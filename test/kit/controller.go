@@ -14,8 +14,10 @@ const CompositeController = "metacontroller.k8s.io/v1alpha1/CompositeController"
 
 // Composite declares a CompositeController with the kit's name.
 type Composite struct {
-	// Parent is the plural of the parent resource, in the kit's group.
+	// Parent is the plural of the parent resource in the kit's group, or "v1/configmaps".
 	Parent string
+	// Only narrows the parents by labels; empty takes all.
+	Only map[string]any
 	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it is left out.
 	Children []string
 	// Sync and Finalize are URLs of webhooks, or "grpc:host:port".
@@ -65,11 +67,15 @@ func (k *Kit) Declare(c Composite) {
 			hooks[name] = hookAt(address, c.Timeout)
 		}
 	}
+	if !strings.Contains(c.Parent, "/") {
+		c.Parent = k.Group + "/v1/" + c.Parent
+	}
+	parent := resourceRule(c.Parent)
+	if len(c.Only) > 0 {
+		parent["labelSelector"] = map[string]any{"matchLabels": c.Only}
+	}
 	spec := map[string]any{
-		"generateSelector": !c.BySelector,
-		"parentResource":   map[string]any{"apiVersion": k.Group + "/v1", "resource": c.Parent},
-		"childResources":   k.childRules(c.Children),
-		"hooks":            hooks,
+		"generateSelector": !c.BySelector, "parentResource": parent, "childResources": k.childRules(c.Children), "hooks": hooks,
 	}
 	if c.Resync != 0 {
 		spec["resyncPeriodSeconds"] = c.Resync
@@ -120,12 +126,17 @@ func (k *Kit) childRules(children []string) []any {
 	rules := make([]any, 0, len(children))
 	for _, c := range children {
 		resource, method, _ := strings.Cut(k.Expand(c), " ")
-		slash := strings.LastIndex(resource, "/")
-		rule := map[string]any{"apiVersion": resource[:slash], "resource": resource[slash+1:]}
+		rule := resourceRule(resource)
 		if method != "" {
 			rule["updateStrategy"] = map[string]any{"method": method}
 		}
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+// resourceRule parses "apps/v1/deployments".
+func resourceRule(resource string) map[string]any {
+	slash := strings.LastIndex(resource, "/")
+	return map[string]any{"apiVersion": resource[:slash], "resource": resource[slash+1:]}
 }

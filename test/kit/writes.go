@@ -53,10 +53,6 @@ func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	return lines
 }
 
-func (k *Kit) owns(w cluster.Write) bool {
-	return w.Namespace == k.Namespace || w.Group == k.Group || w.Namespace == "" && strings.HasPrefix(w.Name, k.Name)
-}
-
 // NoWrites fails the test for each of the engine's writes during the given function, which waits for whatever must not cause one.
 func (k *Kit) NoWrites(during func()) {
 	k.Helper()

@@ -1,18 +1,13 @@
 package grpc
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -86,15 +81,17 @@ func TestMetadataAddressesAreRefused(t *testing.T) {
 }
 
 func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
-	certificate, bundle := selfSigned(t, "hook.test")
-	target := serve(t, registerEmpty, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})))
+	files := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate, which is for example.com
+	t.Cleanup(files.Close)
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: files.Certificate().Raw})
+	target := serve(t, registerEmpty, grpc.Creds(credentials.NewServerTLSFromCert(&files.TLS.Certificates[0])))
 	cases := map[string]struct {
 		field string
 		want  hook.Kind
 	}{
-		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"hook.test","caBundle":{"inline":%q}}`, target, bundle), hook.Rejected},
+		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle), hook.Rejected},
 		"another name":      {fmt.Sprintf(`{"target":%q,"serverName":"other.test","caBundle":{"inline":%q}}`, target, bundle), hook.Unreachable},
-		"not trusted":       {fmt.Sprintf(`{"target":%q,"serverName":"hook.test"}`, target), hook.Unreachable},
+		"not trusted":       {fmt.Sprintf(`{"target":%q,"serverName":"example.com"}`, target), hook.Unreachable},
 		"plain text to TLS": {fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Unreachable},
 	}
 	for name, c := range cases {
@@ -149,22 +146,4 @@ func failure(t *testing.T, field string, contract hook.Contract) *hook.Error {
 		t.Fatalf("got %v, want a *hook.Error", err)
 	}
 	return got
-}
-
-// selfSigned makes a certificate for a name, and the PEM that trusts it.
-func selfSigned(t *testing.T, name string) (tls.Certificate, string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }

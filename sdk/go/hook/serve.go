@@ -71,8 +71,6 @@ func fromEnv(name, otherwise string) string {
 // prints "listening on ADDRESS", and serves until SIGTERM or SIGINT; calls under way finish. A program with flags of its own uses
 // Options.AddFlags and Serve.
 func Main(hooks ...Hook) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
 	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
 	o.AddFlags(flag.CommandLine)
 	flag.Parse()
@@ -80,7 +78,10 @@ func Main(hooks ...Hook) {
 		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if err := Serve(ctx, o, hooks...); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := Serve(ctx, o, hooks...)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,0 +1,87 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+func TestSpansAreExportedIfTheEnvironmentSaysSo(t *testing.T) {
+	exported := make(chan []byte, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read the spans: %v", err)
+		}
+		exported <- body
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_SERVICE_NAME", "hello-hook")
+	connection, stop := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		return &hook.SyncResponse{}, nil
+	}})
+	if _, err := hookv1.NewCompositeHookServiceClient(connection).Sync(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	body := <-exported // stop has flushed
+	for _, want := range []string{"hello-hook", "hookloop.hook.v1.CompositeHookService/Sync"} {
+		if !bytes.Contains(body, []byte(want)) {
+			t.Errorf("the exported spans do not mention %q: %q", want, body)
+		}
+	}
+}
+
+func TestTLSFromFiles(t *testing.T) {
+	files := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	defer files.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(files.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := hook.Options{
+		TLSCert: write(t, "tls.crt", &pem.Block{Type: "CERTIFICATE", Bytes: files.Certificate().Raw}),
+		TLSKey:  write(t, "tls.key", &pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}
+	plain, _ := start(t, o, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		return &hook.SyncResponse{}, nil
+	}})
+	if _, err := hookv1.NewCompositeHookServiceClient(plain).Sync(t.Context(), request()); err == nil {
+		t.Error("plain text: got an answer, want none")
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(files.Certificate())
+	secure, err := grpc.NewClient(plain.Target(), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "example.com")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secure.Close() //nolint:errcheck // nothing is under way
+	if _, err := hookv1.NewCompositeHookServiceClient(secure).Sync(t.Context(), request()); err != nil {
+		t.Errorf("TLS: %v", err)
+	}
+}
+
+func write(t *testing.T, name string, block *pem.Block) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,233 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A hook is one function. In a program, main is hook.Main(hook.Composite{Sync: sync}).
+func Example() {
+	type greeting struct {
+		Spec struct {
+			Who string `json:"who"`
+		} `json:"spec"`
+	}
+	sync := func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+		parent, err := hook.Parent[greeting](req)
+		if err != nil {
+			return nil, err
+		}
+		pods, err := hook.Children[corev1.Pod](req)
+		if err != nil {
+			return nil, err
+		}
+		return &hook.SyncResponse{
+			Status: map[string]any{"pods": len(pods)},
+			Children: []any{&corev1.ConfigMap{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				ObjectMeta: metav1.ObjectMeta{Name: req.Parent.Name},
+				Data:       map[string]string{"text": "Hello, " + parent.Spec.Who + "!"},
+			}},
+		}, nil
+	}
+	req, err := hook.NewSyncRequest(
+		map[string]any{"apiVersion": "example.com/v1", "kind": "Greeting", "metadata": map[string]any{"name": "hi"}, "spec": map[string]any{"who": "World"}},
+		[]any{json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp, err := sync(context.Background(), req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(resp.Status, resp.Children[0].(*corev1.ConfigMap).Data["text"])
+	// Output: map[pods:1] Hello, World!
+}
+
+const bigInteger = 9007199254740993 // the first that a float64 cannot hold
+
+func message(apiVersion, kind, namespace, name string) *hookv1.Object {
+	return &hookv1.Object{
+		ApiVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name,
+		Body: fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":{"n":%d}}`, apiVersion, kind, namespace, name, bigInteger),
+	}
+}
+
+// request is a sync of a parent in namespace shop.
+func request() *hookv1.CompositeHookServiceSyncRequest {
+	return &hookv1.CompositeHookServiceSyncRequest{
+		Controller: message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
+		Parent:     message("example.com/v1", "Greeting", "shop", "hi"),
+		Children: []*hookv1.ObjectGroup{
+			{ApiVersion: "v1", Kind: "Pod", Objects: []*hookv1.Object{message("v1", "Pod", "shop", "near"), message("v1", "Pod", "other", "far")}},
+			{ApiVersion: "apps/v1", Kind: "Deployment"},
+		},
+		Related: []*hookv1.RelatedGroup{
+			{ApiVersion: "v1", Kind: "Namespace", Resource: "namespaces", Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{
+				Objects: []*hookv1.Object{message("v1", "Namespace", "", "shop")}}}},
+			{ApiVersion: "cert-manager.io/v1", Resource: "certificates", Result: &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "no certificates"}}},
+			{ApiVersion: "v1", Kind: "Secret", Resource: "secrets", Result: &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Forbidden", Message: "no"}}},
+		},
+	}
+}
+
+func TestARequestIsReadWithItsTypes(t *testing.T) {
+	client := serve(t, hook.Composite{Sync: func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+		parent, err := hook.Parent[map[string]any](req)
+		if err != nil {
+			return nil, err
+		}
+		if n := (*parent)["spec"].(map[string]any)["n"]; n != int64(bigInteger) {
+			t.Errorf("got integer %v (%T), want %d", n, n, bigInteger)
+		}
+		pods, err := hook.Children[corev1.Pod](req)
+		if err != nil {
+			return nil, err
+		}
+		if len(pods) != 2 || pods["near"].Namespace != "shop" || pods["other/far"].Name != "far" {
+			t.Errorf("got pods %v, want near and other/far", pods)
+		}
+		if sets, err := hook.Children[appsv1.Deployment](req); sets == nil || len(sets) != 0 || err != nil {
+			t.Errorf("a declared kind without objects: got %v, %v, want an empty map", sets, err)
+		}
+		if _, err := hook.Children[corev1.Node](req); err == nil || !strings.Contains(err.Error(), `"Node": the controller declares 0 such kinds, expected 1; it declares [Deployment.apps/v1, Pod.v1]`) {
+			t.Errorf("a kind that is not declared: got %v", err)
+		}
+		checkRelated(t, req)
+		return &hook.SyncResponse{}, nil
+	}})
+	if _, err := client.Sync(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkRelated wants that what is missing does not look empty.
+func checkRelated(t *testing.T, req *hook.SyncRequest) {
+	t.Helper()
+	if found, err := hook.Related[corev1.Namespace](req, "namespaces.v1"); err != nil || found["shop"] == nil {
+		t.Errorf("namespaces: got %v, %v", found, err)
+	}
+	if found, err := hook.Related[corev1.Secret](req, "certificates.cert-manager.io/v1"); found != nil || !errors.Is(err, hook.ErrNotServed) {
+		t.Errorf("certificates: got %v, %v, want %v", found, err, hook.ErrNotServed)
+	}
+	if found, err := hook.Related[corev1.Secret](req, "secrets.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "Forbidden: no") {
+		t.Errorf("secrets: got %v, %v, want Forbidden", found, err)
+	}
+	if found, err := hook.Related[corev1.Secret](req, "pods.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "not in the request") {
+		t.Errorf("pods: got %v, %v, want an error", found, err)
+	}
+}
+
+func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
+	client := serve(t, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		return &hook.SyncResponse{
+			Status:      map[string]any{"n": bigInteger},
+			ResyncAfter: 1500 * time.Millisecond,
+			Children: []any{
+				&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "typed"}},
+				json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`),
+				json.RawMessage(`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`),
+				map[string]any{"apiVersion": "v1", "kind": "Map", "metadata": map[string]any{"name": "map"}, "status": map[string]any{"n": bigInteger}},
+			},
+		}, nil
+	}})
+	got, err := client.Sync(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &hookv1.CompositeHookServiceSyncResponse{
+		Status: []byte(`{"n":9007199254740993}`), ResyncAfter: durationpb.New(1500 * time.Millisecond),
+	}
+	for _, body := range []string{
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"typed"},"spec":{}}`,
+		`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`,
+		`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old"},"spec":{"templates":[{"metadata":{},"n":1.0}]}}`,
+		`{"apiVersion":"v1","kind":"Map","metadata":{"name":"map"},"status":{"n":9007199254740993}}`,
+	} {
+		want.Children = append(want.Children, &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)})
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
+}
+
+func TestErrorsTellWhatIsToHappen(t *testing.T) {
+	cases := map[string]struct {
+		resp *hook.SyncResponse
+		err  error
+		code codes.Code
+		text string
+	}{
+		"any error":         {err: errors.New("out of coffee"), code: codes.Internal, text: "out of coffee"},
+		"a rejected parent": {err: fmt.Errorf("wrapped: %w", hook.Reject("NoSuchPlan", "plan %q", "gold")), code: codes.FailedPrecondition, text: `plan "gold"`},
+		"a wish to wait":    {err: hook.RetryAfter(time.Second, "busy"), code: codes.ResourceExhausted, text: "busy"},
+		"a context's error": {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
+		"no response":       {code: codes.Internal, text: "neither a response nor an error"},
+		"a nil child":       {resp: &hook.SyncResponse{Children: []any{nil}}, code: codes.Internal, text: "Children[0]: is nil"},
+		"no TypeMeta":       {resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}}, code: codes.Internal, text: "Children[0]: object without a kind"},
+		"no name": {resp: &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}}, code: codes.Internal,
+			text: "Children[0]: Pod.v1 has no metadata.name"},
+		"a status that is no object": {resp: &hook.SyncResponse{Status: 5}, code: codes.Internal, text: "status: int marshals to 5"},
+		"a negative time":            {resp: &hook.SyncResponse{ResyncAfter: -1}, code: codes.Internal, text: "ResyncAfter is -1ns"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, c.err }})
+			_, err := client.Sync(t.Context(), request())
+			if got := status.Convert(err); got.Code() != c.code || !strings.Contains(got.Message(), c.text) {
+				t.Errorf("got %v, want %s %q", err, c.code, c.text)
+			}
+		})
+	}
+}
+
+func TestDetailsOfErrors(t *testing.T) {
+	for err, want := range map[error]string{
+		hook.Reject("NoSuchPlan", "no"):    "NoSuchPlan",
+		hook.RetryAfter(time.Minute, "no"): "1m0s",
+	} {
+		var got []string
+		for _, detail := range status.Convert(err).Details() {
+			switch detail := detail.(type) {
+			case *errdetails.ErrorInfo:
+				got = append(got, detail.GetReason())
+			case *errdetails.RetryInfo:
+				got = append(got, detail.GetRetryDelay().AsDuration().String())
+			}
+		}
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
+func TestFunctionsThatAreNilAreNotServed(t *testing.T) {
+	client := serve(t, hook.Composite{})
+	_, err := client.Finalize(t.Context(), &hookv1.CompositeHookServiceFinalizeRequest{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("finalize: got %v, want %s", err, codes.Unimplemented)
+	}
+	_, err = client.Customize(t.Context(), &hookv1.CompositeHookServiceCustomizeRequest{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("customize: got %v, want %s", err, codes.Unimplemented)
+	}
+}

@@ -1,0 +1,96 @@
+package integration
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// moody is a hook that answers as each parent's spec.mood says, by one of the moods; without one, it answers well.
+func moody(moods map[string]func(kit.Request) any) func(kit.Request) any {
+	return func(r kit.Request) any {
+		mood, _, _ := unstructured.NestedString(r.Parent.Object, "spec", "mood")
+		if answer, ok := moods[mood]; ok {
+			return answer(r)
+		}
+		return map[string]any{"children": []any{good(r)}}
+	}
+}
+
+// good is the child that a parent should have: its name, and its spec.text.
+func good(r kit.Request) map[string]any {
+	text, _, _ := unstructured.NestedString(r.Parent.Object, "spec", "text")
+	return configMap(r.Parent.GetName(), text)
+}
+
+// also answers the good child and one more item.
+func also(item any) func(kit.Request) any {
+	return func(r kit.Request) any { return map[string]any{"children": []any{good(r), item}} }
+}
+
+// raw answers a text.
+func raw(code int, text string) func(kit.Request) any {
+	return func(kit.Request) any { return kit.Answer{Code: code, Body: text} }
+}
+
+func TestBadAnswers(t *testing.T) {
+	cases := map[string]struct {
+		answer func(kit.Request) any
+		// reason and says are what the parent's condition and Event say.
+		reason, says string
+	}{
+		"hangs up": {
+			func(kit.Request) any { return kit.Answer{Hangup: true} }, "HookUnreachable", "/hook: EOF",
+		},
+		"is slow": {
+			func(r kit.Request) any { <-r.Gone; return nil }, "HookTimeout", "no answer within 500ms",
+		},
+		"answers 500":      {raw(500, "it is broken"), "HookFailed", `status 500: "it is broken"`},
+		"answers nothing":  {raw(200, ""), "InvalidHookAnswer", "the answer is empty"},
+		"answers garbage":  {raw(200, "<html>"), "InvalidHookAnswer", `begins with "<html>"`},
+		"breaks off":       {raw(200, `{"children": [`), "InvalidHookAnswer", "the answer is not valid"},
+		"answers a string": {raw(200, `{"children": "none"}`), "InvalidHookAnswer", "children"},
+		"answers 20 MB": {
+			raw(200, `{"children": [], "status": "`+strings.Repeat("x", 20<<20)+`"}`), "InvalidHookAnswer", "the answer is larger than",
+		},
+		"answers null for a child": {also(nil), "InvalidHookAnswer", "children[1]: got null, expected"},
+		"answers an undeclared kind": {
+			also(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "extra"}}),
+			"InvalidHookAnswer", `children[1] Secret.v1 "extra": kind is not declared`,
+		},
+		"answers a cluster-scoped child": {
+			also(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "extra"}}),
+			"InvalidHookAnswer", `children[1] Namespace.v1 "extra": kind is not declared`,
+		},
+		"answers a child twice": {
+			func(r kit.Request) any { return map[string]any{"children": []any{good(r), good(r)}} },
+			"InvalidHookAnswer", "is desired twice, first as children[0]",
+		},
+		"answers a child of another namespace": {
+			also(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "extra", "namespace": "default"}}),
+			"InvalidHookAnswer", `children[1] ConfigMap.v1 "default/extra": metadata.namespace is "default"; expected`,
+		},
+		"answers a child without a name": {
+			also(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "extra-"}}),
+			"InvalidHookAnswer", "children[1] ConfigMap.v1",
+		},
+		"answers a negative time": {raw(200, `{"resyncAfterSeconds": -1}`), "InvalidHookAnswer", "resyncAfterSeconds is -1"},
+	}
+	k := start(t)
+	moods := map[string]func(kit.Request) any{}
+	for mood, c := range cases {
+		moods[mood] = c.answer
+	}
+	var healed sync.Mutex // guards moods, from which a test takes its case when the hook is to be well again
+	answer := func(r kit.Request) any {
+		healed.Lock()
+		now := moody(moods)
+		healed.Unlock()
+		return now(r)
+	}
+	_ = answer
+}

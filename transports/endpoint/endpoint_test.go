@@ -1,0 +1,61 @@
+package endpoint
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTimeout(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": DefaultTimeout, "0s": DefaultTimeout, "-1s": DefaultTimeout, "1m30s": 90 * time.Second} {
+		if got, err := Timeout(text); got != want || err != nil {
+			t.Errorf("%q: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+	if _, err := Timeout("10"); err == nil || !strings.Contains(err.Error(), `"10" is no duration`) {
+		t.Errorf("a number without a unit: got %v", err)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"10.0.0.1:80":               false,
+		"127.0.0.1:80":              false,
+		"[::1]:80":                  false,
+		"[fd00::1]:80":              false,
+		"169.254.169.254:80":        true,
+		"169.254.1.1:80":            true,
+		"[::ffff:169.254.0.1]:80":   true,
+		"[fe80::1%lo]:80":           true,
+		"[fd00:ec2::254]:80":        true,
+		"100.100.100.200:80":        true,
+		"not an address, so it is!": true,
+	} {
+		if err := Guard("tcp", address, nil); (err != nil) != refused {
+			t.Errorf("%s: got %v, want refused %t", address, err, refused)
+		}
+	}
+}
+
+func TestExcerptIsOneShortPrintableLine(t *testing.T) {
+	cases := map[string]string{
+		"":                        "",
+		"plain":                   "plain",
+		"two\r\nlines\x1b[31m":    "two  lines [31m",
+		"\xff\xfeö":               "ö",
+		strings.Repeat("x", 1000): strings.Repeat("x", 256),
+		strings.Repeat("ö", 1000): strings.Repeat("ö", 128),
+	}
+	for text, want := range cases {
+		if got := Excerpt([]byte(text)); got != want {
+			t.Errorf("%.40q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestOnlyTheFirstUnsupportedFieldIsNamed(t *testing.T) {
+	err := Unsupported(Field{"a", false}, Field{"b", true}, Field{"c", true})
+	if err == nil || err.Error() != "b: is not supported by this version" {
+		t.Errorf("got %v", err)
+	}
+}
