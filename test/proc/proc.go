@@ -79,7 +79,7 @@ func (p *Process) start() error {
 	if err := <-started; err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
-	p.command, p.done = command, done
+	p.command, p.done, p.err = command, done, nil
 	return nil
 }
 
