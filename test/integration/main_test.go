@@ -11,4 +11,4 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-func TestMain(m *testing.M) { cluster.Main(tests{m}) }
+func TestMain(m *testing.M) { cluster.Main(m) }
