@@ -50,6 +50,8 @@ type Result struct {
 	// RequeueAfter is the time until then; 0 for never.
 	RequeueAfter time.Duration
 	Priority     queue.Priority
+	// Skipped says that nothing was tried: a row of failures and the wait for its next try go on.
+	Skipped bool
 }
 
 // Enqueue brings a key to the queue.
@@ -298,7 +300,9 @@ func (c *Controller) one(ctx context.Context, item queue.Item) {
 		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.settings.Clock.Now()})
 		return
 	}
-	c.queue.Forget(item.Key)
+	if !result.Skipped {
+		c.queue.Forget(item.Key)
+	}
 	if result.RequeueAfter > 0 {
 		c.queue.AddAfter(item.Key, result.RequeueAfter, result.Priority,
 			queue.Cause{Kind: queue.CauseRequeue, At: c.settings.Clock.Now().Add(result.RequeueAfter)})

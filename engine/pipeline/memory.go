@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/queue"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -56,6 +57,10 @@ type remembered struct {
 	status       uint64
 	statusAnswer string
 	statusKnown  bool
+	// postponed says that a sync was put off until the cache shows the echoes.
+	postponed bool
+	// statusVersion is the parent's resourceVersion after our last write of its status.
+	statusVersion string
 	// said is the fault that was last reported on the parent; empty when the last sync was good.
 	said string
 	// traced is the generation whose change has been closed; since is when the open one began.
@@ -94,6 +99,12 @@ func (m *remembered) expectObject(r object.Resource, written *object.Object) {
 	m.echoes = append(m.echoes, echo{resource: r, resourceVersion: written.ResourceVersion(), ref: written.Ref(), uid: written.UID()})
 }
 
+// expectStatus notes a write of the parent's status.
+func (m *remembered) expectStatus(r object.Resource, written *object.Object) {
+	m.statusVersion = written.ResourceVersion()
+	m.expectObject(r, written)
+}
+
 func (m *remembered) settle(ref object.Ref, s plan.Settled) {
 	if m.settled == nil {
 		m.settled = plan.Memory{}
@@ -130,4 +141,15 @@ func (r *run) behind() bool {
 	// The watch is stalled: preconditions guard what is decided from here on.
 	m.echoes, m.behindSince = nil, time.Time{}
 	return false
+}
+
+// echo says whether the only cause of this sync is our own write of the parent's status: it brings nothing new, and must not cut a
+// backoff short.
+func (r *run) echo() bool {
+	m := r.remembered
+	if m.postponed || m.statusVersion == "" || r.item.Count != 1 {
+		return false
+	}
+	cause := r.item.Causes[0]
+	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == m.statusVersion
 }

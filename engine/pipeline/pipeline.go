@@ -29,7 +29,7 @@ type Settings struct {
 	Parent     object.Resource
 	Shape      Shape
 	// Hooks has one hook for each declared operation.
-	Hooks    map[hook.Op]hook.Hook
+	Hooks    map[hook.Op]*hook.Opened
 	Reader   cache.Reader
 	Writer   *act.Writer
 	Status   *report.Status
@@ -52,7 +52,7 @@ type Recorder interface {
 // Outcome is what became of one sync.
 type Outcome struct {
 	Key object.Key
-	// Result is "converged", "changed", "waiting", "gone", "retry" or, after a fault, the reason of its condition.
+	// Result is "converged", "changed", "waiting", "echo", "gone" or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
 	Err      error
@@ -77,9 +77,8 @@ func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	started := p.Clock.Now()
 	run := &run{Pipeline: p, item: item, remembered: p.memory.of(item.Key)}
-	if run.behind() {
-		p.Recorder.Synced(p.Name, Outcome{Key: item.Key, Result: "waiting", Waited: item.Waited})
-		return controller.Result{RequeueAfter: echoTimeout}, nil
+	if result, ok := run.early(); ok {
+		return result, nil
 	}
 	ctx = run.begin(ctx)
 	err := run.recovered(ctx)
@@ -92,6 +91,24 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	return verdict.next, verdict.retry
 }
 
+// early ends a sync before it begins: because the cache is behind, or because there is nothing but the echo of an own write.
+func (r *run) early() (controller.Result, bool) {
+	o := Outcome{Key: r.item.Key, Waited: r.item.Waited}
+	switch {
+	case r.behind():
+		o.Result = "waiting"
+		r.remembered.postponed = true
+		r.Recorder.Synced(r.Name, o)
+		return controller.Result{RequeueAfter: echoTimeout, Skipped: true}, true
+	case r.echo():
+		o.Result = "echo"
+		r.Recorder.Synced(r.Name, o)
+		return controller.Result{Skipped: true}, true
+	}
+	r.remembered.postponed = false
+	return controller.Result{}, false
+}
+
 // run is one sync under way.
 type run struct {
 	*Pipeline
@@ -102,6 +119,8 @@ type run struct {
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
 	asked  bool
+	// hook names the hook that was asked last, for what is wrong with its answer.
+	hook   string
 	tally  tally
 	resync time.Duration
 }

@@ -90,7 +90,7 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 		if !ok {
 			return nil, fmt.Errorf("no %s hook is declared", q.Op)
 		}
-		r.asked = true
+		r.asked, r.hook = true, string(q.Op)+" "+h.Address
 		answer, err := h.Ask(ctx, q)
 		if err != nil {
 			return nil, err
@@ -106,11 +106,11 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	defer span.End()
 	desired, err := r.Shape.Desired(observed, answers)
 	if err != nil {
-		return nil, plan.Result{}, err
+		return nil, plan.Result{}, r.invalid(err)
 	}
 	result, err := plan.Make(observed, desired, r.remembered.settled)
 	if err != nil {
-		return nil, plan.Result{}, err
+		return nil, plan.Result{}, r.invalid(err)
 	}
 	r.tally.unchanged, r.tally.pending, r.tally.held = result.Unchanged, result.Pending, result.Held
 	span.SetAttributes(
@@ -118,6 +118,11 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 		attribute.Int("hookloop.actions", len(result.Actions)),
 	)
 	return desired, result, nil
+}
+
+// invalid names the hook whose answer is refused.
+func (r *run) invalid(err error) error {
+	return &hook.Error{Kind: hook.Invalid, Hook: r.hook, Err: err}
 }
 
 // act writes the children. What was found or made converged is remembered.
@@ -189,7 +194,7 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, status map
 	}
 	if written != nil {
 		r.tally.writes++
-		r.remembered.expectObject(r.Parent, written)
+		r.remembered.expectStatus(r.Parent, written)
 		parent = written
 	}
 	r.remembered.triedStatus(parent, hash)

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/controller"
@@ -192,7 +194,8 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 		return
 	}
 	r.Events.Warning(ctx, r.parent, "SyncError", message)
-	if r.remembered.said == reason+message {
+	said := reason + " " + withoutDigits(message)
+	if r.remembered.said == said {
 		return
 	}
 	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.Parent, r.parent,
@@ -202,9 +205,20 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 	case condErr != nil:
 		klog.FromContext(ctx).Error(condErr, "condition not written")
 	default:
-		r.remembered.said = reason + message
+		r.remembered.said = said
 	}
 	if written != nil {
-		r.remembered.expectObject(r.Parent, written)
+		r.remembered.expectStatus(r.Parent, written)
 	}
+}
+
+// withoutDigits makes messages equal that differ in ports, times and counts: a condition that changes with every try is no news, and each
+// write of it would bring the next try at once.
+func withoutDigits(message string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, message)
 }

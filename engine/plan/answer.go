@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -69,8 +70,11 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 }
 
 func name(ref object.Ref) string {
-	if ref.GVK.Empty() {
+	switch {
+	case ref.GVK.Empty():
 		return ""
+	case ref.Name == "":
+		return object.KindString(ref.GVK)
 	}
 	return ref.String()
 }
@@ -85,7 +89,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	}
 	o, err := object.Decode(raw)
 	if err != nil {
-		return Child{}, err
+		return Child{}, plain(err)
 	}
 	ref := o.Ref()
 	declared, err := scope.declared(ref.GVK)
@@ -153,4 +157,42 @@ func stamped(own, stamps map[string]string) labels.Set {
 		}
 	}
 	return all
+}
+
+// plain says of a value of the wrong type what it is and what was expected, in JSON's words instead of Go's.
+func plain(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	at := strings.TrimSuffix(err.Error(), ": "+wrong.Error())
+	if wrong.Field != "" {
+		at += "." + wrong.Field
+	}
+	return fmt.Errorf("%s: got %s, expected %s", at, article(wrong.Value), jsonType(wrong.Type))
+}
+
+func article(noun string) string {
+	if noun == "array" || noun == "object" {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// jsonType is what a Go type is called in JSON.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map:
+		return "an object with strings as values"
+	case reflect.Struct, reflect.Pointer:
+		return "an object"
+	default:
+		return "a number"
+	}
 }

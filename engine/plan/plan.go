@@ -3,7 +3,8 @@
 //
 // It is pure: no clock, no client, no context. What it reads comes from the shapes (Observed), the hook (Desired) and the
 // engine's own memory of converged children (Memory); what it returns goes to package act. Everything is a value; nothing
-// is shared. Golden files under testdata hold the rules, one story each.
+// is shared. Golden files under testdata hold the rules, one story each (go test ./engine/plan -update rewrites their plans); random
+// worlds with a small API server check that every plan comes to rest, and a fuzz target answers with anything.
 package plan
 
 import (

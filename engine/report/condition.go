@@ -14,6 +14,8 @@ type Condition struct {
 	Status  bool
 	Reason  string
 	Message string
+	// Observed has status.observedGeneration set too, beside the condition's own.
+	Observed bool
 }
 
 // SetCondition puts a condition into an object's status and keeps all else. Nothing is written where type, status, reason and
@@ -36,6 +38,10 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 
 // upsert changes status in place and says whether it did.
 func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
+	moved := c.Observed && status["observedGeneration"] != generation
+	if c.Observed {
+		status["observedGeneration"] = generation
+	}
 	list, ok := status["conditions"].([]any)
 	if status["conditions"] != nil && !ok {
 		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
@@ -57,7 +63,7 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 			next["lastTransitionTime"] = present["lastTransitionTime"]
 		}
 		if sameCondition(present, next) {
-			return false, nil
+			return moved, nil
 		}
 		list[i] = next
 		return true, nil

@@ -99,8 +99,8 @@ func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (obj
 }
 
 // openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were opened before it are closed.
-func (s *Supervisor) openHooks(c *config) (map[hook.Op]hook.Hook, []*hook.Opened, error) {
-	hooks := map[hook.Op]hook.Hook{}
+func (s *Supervisor) openHooks(c *config) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
+	hooks := map[hook.Op]*hook.Opened{}
 	var opened []*hook.Opened
 	for op, declared := range declaredHooks(c.composite) {
 		o, err := s.open(c, op, declared)

@@ -123,6 +123,7 @@ func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (
 
 // say writes the condition Ready of a declaring object, where it is not there already.
 func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) error {
+	c.Observed = true
 	_, err := s.Status.SetCondition(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, c)
 	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
 		return nil

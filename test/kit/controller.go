@@ -113,7 +113,7 @@ func (k *Kit) AwaitReady(reason string) {
 
 func hookAt(address, timeout string) map[string]any {
 	if target, ok := strings.CutPrefix(address, "grpc:"); ok {
-		return map[string]any{"grpc": map[string]any{"target": target, "mode": "Unary"}}
+		return map[string]any{"grpc": map[string]any{"target": target, "mode": "Unary", "insecure": true}}
 	}
 	webhook := map[string]any{"url": address}
 	if timeout != "" {

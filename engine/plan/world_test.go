@@ -1,0 +1,154 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/merge"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// world is an API server in a few lines: it stores objects, checks preconditions, sets system metadata, and alters what it is given.
+type world struct {
+	t       testing.TB
+	scope   plan.Scope
+	objects map[object.Ref]map[string]any
+	memory  plan.Memory
+	writes  int
+	version int
+	// alter is what the server makes of an object that is written: defaults, dropped and normalised values.
+	alter func(body map[string]any)
+}
+
+func newWorld(t testing.TB, scope string) *world {
+	return &world{
+		t: t, scope: scopeOf(t, parentOf(t, ""), scope), objects: map[object.Ref]map[string]any{},
+		memory: plan.Memory{}, alter: func(map[string]any) {},
+	}
+}
+
+// observed is the parent's view.
+func (w *world) observed() *plan.Observed {
+	var children []*object.Object
+	for ref := range w.objects {
+		if o := w.get(ref); o.ControllerRef() != nil && o.ControllerRef().UID == w.scope.Owner.UID {
+			children = append(children, o)
+		}
+	}
+	return &plan.Observed{Scope: w.scope, Children: object.NewSet(children...)}
+}
+
+func (w *world) get(ref object.Ref) *object.Object {
+	o, err := object.FromMap(w.objects[ref])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+// sync plans once, carries the actions out and remembers as the pipeline does.
+func (w *world) sync(items ...string) plan.Result {
+	w.t.Helper()
+	raw := make([]json.RawMessage, len(items))
+	for i, item := range items {
+		raw[i] = json.RawMessage(item)
+	}
+	children, err := plan.Children(w.scope, raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	result, err := plan.Make(w.observed(), &plan.Desired{Children: children}, w.memory)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.memory = result.Settled
+	for _, a := range result.Actions {
+		w.writes++
+		answer := w.do(a)
+		if answer == nil {
+			continue
+		}
+		if w.memory[a.Ref], err = plan.Settle(a.Desired, answer); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return result
+}
+
+// converge syncs until there is nothing to write, and says how many writes that took. Nothing needs more than three syncs: delete,
+// create, and a look that finds all well.
+func (w *world) converge(items ...string) int {
+	w.t.Helper()
+	before := w.writes
+	for range 3 {
+		if len(w.sync(items...).Actions) == 0 {
+			return w.writes - before
+		}
+	}
+	w.t.Fatalf("does not converge: after three syncs there is still %v", w.sync(items...).Actions)
+	return 0
+}
+
+func (w *world) do(a plan.Action) *object.Object {
+	w.t.Helper()
+	present := w.objects[a.Ref]
+	switch a.Verb {
+	case plan.Delete:
+		if w.get(a.Ref).UID() != a.UID {
+			w.t.Fatalf("%s: uid is %s", a, w.get(a.Ref).UID())
+		}
+		delete(w.objects, a.Ref)
+		return nil
+	case plan.Create:
+		if present != nil {
+			w.t.Fatalf("%s: is there already", a)
+		}
+		w.store(a, types.UID(fmt.Sprint("uid-", w.writes)))
+	case plan.Update:
+		if w.get(a.Ref).ResourceVersion() != a.ResourceVersion {
+			w.t.Fatalf("%s: resourceVersion is %s", a, w.get(a.Ref).ResourceVersion())
+		}
+		w.store(a, a.UID)
+	default:
+		w.t.Fatalf("%s: not expected here", a)
+	}
+	return w.get(a.Ref)
+}
+
+// store puts a body in; an update that changes nothing leaves the version as it is.
+func (w *world) store(a plan.Action, uid types.UID) {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := object.DecodeMap(data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body["metadata"].(map[string]any)["uid"] = string(uid)
+	w.alter(body)
+	if merge.Equal(body, w.objects[a.Ref]) {
+		return
+	}
+	w.objects[a.Ref] = body
+	w.touch(a.Ref)
+}
+
+// touch gives an object a new version, as every change does.
+func (w *world) touch(ref object.Ref) {
+	w.version++
+	w.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(w.version)
+}
+
+// meddle changes an object as somebody else would.
+func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
+	change(w.objects[ref])
+	w.touch(ref)
+}
+
+// forget is a restart of the engine.
+func (w *world) forget() { w.memory = plan.Memory{} }
