@@ -62,7 +62,7 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 	wait.Wait()
 }
 
-// Do carries out one action and returns the server's answer; nil after a delete. ErrStale is returned where the object has
+// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that nothing needed to be deleted. ErrStale is returned where the object has
 // changed, vanished or been recreated; any other error names the action.
 func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
 	ctx, span := w.start(ctx, a)
@@ -76,7 +76,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 	case plan.Update:
 		written, err = w.update(ctx, a)
 	case plan.Delete:
-		err = w.delete(ctx, a)
+		written, err = w.delete(ctx, a)
 	case plan.Adopt, plan.Release:
 		written, err = w.own(ctx, a)
 	case plan.AddFinalizer, plan.RemoveFinalizer:

@@ -108,8 +108,14 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 		SetHeader("Content-Type", "application/json").Body(data))
 }
 
-// delete deletes in the background, with the observed UID as precondition.
-func (w *Writer) delete(ctx context.Context, a plan.Action) error {
+// delete deletes in the background, with the observed UID as precondition. Where the action asks a question first and the server sees no
+// difference, nothing is deleted and the object is returned.
+func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if a.Body != nil {
+		if same := w.sameForServer(ctx, a); same != nil {
+			return same, nil
+		}
+	}
 	background := metav1.DeletePropagationBackground
 	data, err := json.Marshal(&metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -117,11 +123,30 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) error {
 		PropagationPolicy: &background,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
 	inject(ctx, request)
-	return request.SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	return nil, request.SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+}
+
+// sameForServer puts the action's body as a dry run. It returns the answer where that is what the object was before, else nil: a refusal
+// (a field that cannot change) is a difference.
+func (w *Writer) sameForServer(ctx context.Context, a plan.Action) *object.Object {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		return nil
+	}
+	answer, err := w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body(data))
+	if err != nil {
+		return nil
+	}
+	after, err := answer.Map()
+	if err != nil || answer.UID() != a.UID || plan.StableHash(after) != a.Stable {
+		return nil
+	}
+	return answer
 }
 
 // send performs a request that answers with an object.

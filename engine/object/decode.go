@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
 )
 
 // Decode reads one API object from JSON. It keeps no reference to data. The error says what is wrong with the JSON or which of
@@ -30,7 +31,8 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 		return nil, err
 	}
 	o := &Object{gvk: schema.FromAPIVersionAndKind(parts.apiVersion, parts.kind)}
-	if err := json.Unmarshal(parts.metadata, &o.meta); err != nil {
+	// As the API server does, and encoding/json does not, tell Name from name.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(parts.metadata, &o.meta); err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
 	lastApplied, carries := o.meta.Annotations[LastAppliedAnnotation]

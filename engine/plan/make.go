@@ -133,11 +133,25 @@ func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 		return nil
 	case recreate:
 		p.remove(c.Declared, o, "recreate: "+why)
+		if known.Desired != c.Hash && merge.Equal(last, desired) {
+			return p.doubt(c, before, merged, desired)
+		}
 		return nil
 	case why == "":
 		why = "metadata.annotations." + object.LastAppliedAnnotation
 	}
 	return p.update(c, o, merged, desired, why)
+}
+
+// doubt has the last delete asked about first. The hook wants what it wanted before, and nothing is remembered of what the server made of
+// it, as after a restart: the difference may be the server's own way of writing a value (1000m is 1), for which nothing must be recreated.
+func (p *planner) doubt(c Child, before, merged, desired map[string]any) error {
+	if err := annotate(merged, desired); err != nil {
+		return err
+	}
+	a := &p.deletes[len(p.deletes)-1]
+	a.Body, a.Stable, a.Desired = merged, StableHash(before), c.Hash
+	return nil
 }
 
 func (p *planner) update(c Child, o *object.Object, merged, desired map[string]any, why string) error {

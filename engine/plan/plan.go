@@ -112,8 +112,11 @@ type Action struct {
 	UID types.UID
 	// ResourceVersion is the observed object's; empty for Create and Delete.
 	ResourceVersion string
-	// Body is the whole object to POST or PUT (Create, Update); nil otherwise.
+	// Body is the whole object to POST or PUT (Create, Update). On a Delete it is a question that comes first: would the server see a
+	// difference if this were written (a dry run)? If not, nothing is deleted. Nil otherwise.
 	Body map[string]any
+	// Stable is the StableHash of the observed object, for that question.
+	Stable uint64
 	// Owner is the reference that Adopt adds and Release removes.
 	Owner Owner
 	// Finalizer is the name for AddFinalizer and RemoveFinalizer.
