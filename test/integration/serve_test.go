@@ -44,6 +44,7 @@ func serve(t *testing.T, c *cluster.Cluster, binary string, flags ...string) *se
 	health, metrics := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	process, err := proc.Start(proc.Spec{Name: "hookloop", Path: binary, Args: append([]string{
 		"serve", "--kubeconfig=" + c.Kubeconfig(), "--health-probe-bind-address=" + health, "--metrics-address=" + metrics,
+		"--target-label-selector=engine=none", // the shared engine runs what tests declare
 	}, flags...)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/proc"
+)
+
+// TestEngineIsKilledBetweenTwoWrites kills an engine when it has made some of ten children, and starts it again: it makes the others,
+// each once, and touches none that is there.
+func TestEngineIsKilledBetweenTwoWrites(t *testing.T) {
+	for _, k := range []int{1, 5, 8} {
+		t.Run(fmt.Sprintf("after write %d of 10", k), func(t *testing.T) { killedAfter(t, k) })
+	}
+}
+
+func killedAfter(t *testing.T, writes int) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	// The limit of five requests in a second has the writes follow each other, and the kill come between two of them.
+	engine := k.Process(proc.Spec{
+		Name: "hookloop", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hookloop"), Args: []string{
+			"serve", "--kubeconfig=" + k.Cluster.Kubeconfig(), "--target-label-selector=" + own + ",test=" + k.Name,
+			"--client-go-qps=5", "--client-go-burst=1", "--metrics-address=0", "--health-probe-bind-address=0",
+		},
+	})
+	k.Run(kit.Composite{
+		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t), Labels: map[string]any{"engine": "own", "test": k.Name},
+	})
+	var children, creates []string
+	for i := range 10 {
+		name := fmt.Sprintf("page-%d", i)
+		children = append(children, page(name, "text: one"))
+		creates = append(creates, "create configmaps "+name)
+	}
+	mark := k.Mark()
+	k.Apply(parent("web", children...))
+	k.Eventually("some children are made", func() error {
+		if n := len(k.ChildWrites(mark)); n < writes {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	if err := engine.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(k.ChildWrites(mark)); n == 10 {
+		t.Fatal("the kill came too late: all children are made")
+	}
+	if err := engine.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	await(k, "Web", "web", "status.observedGeneration", "1")
+	awaitSync(k, "web")
+	if diff := cmp.Diff(creates, sorted(k.ChildWrites(mark))); diff != "" {
+		t.Errorf("all writes of both engines to children (-want +got):\n%s", strings.TrimSpace(diff))
+	}
+}

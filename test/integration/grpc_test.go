@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/test/kit"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// grpcMirror is the mirror over gRPC. It refuses a parent with spec.refuse.
+type grpcMirror struct {
+	hookv1.UnimplementedCompositeHookServiceServer
+}
+
+// mirrored is the part of a parent that the mirror reads.
+type mirrored struct {
+	Spec struct {
+		Refuse          string `json:"refuse"`
+		Answer, Finally struct {
+			Status    json.RawMessage   `json:"status"`
+			Children  []json.RawMessage `json:"children"`
+			Finalized bool              `json:"finalized"`
+		}
+	} `json:"spec"`
+}
+
+func (grpcMirror) Sync(_ context.Context, r *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	var parent mirrored
+	if err := json.Unmarshal(r.GetParent().GetBody(), &parent); err != nil {
+		return nil, err
+	}
+	if parent.Spec.Refuse != "" {
+		return nil, status.Error(codes.InvalidArgument, parent.Spec.Refuse)
+	}
+	answer := parent.Spec.Answer
+	return &hookv1.CompositeHookServiceSyncResponse{Status: answer.Status, Children: desired(answer.Children)}, nil
+}
+
+func (grpcMirror) Finalize(
+	_ context.Context, r *hookv1.CompositeHookServiceFinalizeRequest,
+) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	var parent mirrored
+	if err := json.Unmarshal(r.GetParent().GetBody(), &parent); err != nil {
+		return nil, err
+	}
+	answer := parent.Spec.Finally
+	return &hookv1.CompositeHookServiceFinalizeResponse{
+		Status: answer.Status, Children: desired(answer.Children), Finalized: answer.Finalized,
+	}, nil
+}
+
+func desired(children []json.RawMessage) []*hookv1.DesiredObject {
+	var objects []*hookv1.DesiredObject
+	for _, c := range children {
+		objects = append(objects, &hookv1.DesiredObject{Body: c})
+	}
+	return objects
+}
+
+// serveGRPC serves the mirror until the test ends, and returns its address.
+func serveGRPC(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	hookv1.RegisterCompositeHookServiceServer(server, grpcMirror{})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return "grpc:" + listener.Addr().String()
+}
+
+// TestHookOverGRPC tells a parent's life with a hook over gRPC.
+func TestHookOverGRPC(t *testing.T) {
+	k := start(t)
+	k.CRD("Thing", "Namespaced")
+	hook := serveGRPC(t)
+	run(t, k, kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}})
+	k.Apply(parent("web", page("page", "text: one"),
+		"{apiVersion: $GROUP/v1, kind: Thing, metadata: {name: big}, spec: {number: 9007199254740993}}"))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	await(k, "Thing", "big", "spec.number", "9007199254740993")
+	awaitSync(k, "web")
+
+	k.Patch("Web", "web", "spec: {refuse: it is too late}")
+	k.AwaitFault("Web", "web", "HookRejected", "it is too late")
+	k.Patch("Web", "web", "spec: {refuse: null, answer: {children: ["+page("page", "text: two")+"]}}")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+	await(k, "Thing", "big", "metadata.name", "")
+	k.AwaitSynced("Web", "web")
+
+	k.Delete("Web", "web")
+	await(k, "v1/ConfigMap", "page", "metadata.name", "")
+	k.Patch("Web", "web", "spec: {finally: {finalized: true}}")
+	k.Eventually("the Web is gone", func() error {
+		if k.Find("Web", "web") != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
+// TestGRPCHookIsDown names a hook that is not there.
+func TestGRPCHookIsDown(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{Sync: "grpc:127.0.0.1:1"})
+	k.Apply(parent("web"))
+	k.AwaitFault("Web", "web", "HookUnreachable", "127.0.0.1:1")
+	k.AwaitReady("HookUnreachable")
+}

@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// pages answers one ConfigMap "page" with a text.
+func pages(text string) func(kit.Request) any {
+	return func(kit.Request) any {
+		return map[string]any{"children": []any{configMap("page", text)}}
+	}
+}
+
+// configMap is a child as a hook answers it.
+func configMap(name, text string) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"text": text},
+	}
+}
+
+func TestControllerWaitsForItsParentResource(t *testing.T) {
+	k := start(t)
+	k.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t)})
+	k.AwaitReady("ParentNotFound")
+	k.CRD("Web", "Namespaced")
+	k.AwaitReady("Running")
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
+
+func TestControllerOutlivesItsParentResource(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{})
+	k.Apply(parent("web", page("first", "text: one")))
+	await(k, "v1/ConfigMap", "first", "data.text", "one")
+	crd := "webs." + k.Group
+	k.Delete("apiextensions.k8s.io/v1/CustomResourceDefinition", crd)
+	k.AwaitReady("ParentNotFound")
+	k.Eventually("the CRD is gone", func() error {
+		if k.Find("apiextensions.k8s.io/v1/CustomResourceDefinition", crd) != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	k.CRD("Web", "Namespaced")
+	k.AwaitReady("Running")
+	k.Apply(parent("web", page("second", "text: one")))
+	await(k, "v1/ConfigMap", "second", "data.text", "one")
+	await(k, "Web", "web", "status.observedGeneration", "1")
+}
+
+func TestControllerRestartsWhenItsSpecChanges(t *testing.T) {
+	k := start(t)
+	old, current := k.Hook(pages("old")), k.Hook(pages("new"))
+	run(t, k, kit.Composite{Sync: old.URL})
+	k.Apply(parent("web"))
+	await(k, "v1/ConfigMap", "page", "data.text", "old")
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: current.URL})
+	await(k, "v1/ConfigMap", "page", "data.text", "new")
+	asked := old.Asked("web")
+	k.Delete("v1/ConfigMap", "page")
+	await(k, "v1/ConfigMap", "page", "data.text", "new")
+	if n := old.Asked("web") - asked; n != 0 {
+		t.Errorf("the old hook was asked %d times more, want none", n)
+	}
+}
+
+func TestClusterScopedChildOfANamespacedParentIsRefused(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	k.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/namespaces InPlace"}, Sync: mirror(t)})
+	k.AwaitReady("InvalidSpec")
+}

@@ -1,0 +1,31 @@
+"""A hook that answers what its parent says: spec.answer, or spec.finally while the parent is being deleted."""
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        field = "finally" if request["finalizing"] else "answer"
+        data = json.dumps(request["parent"]["spec"].get(field, {})).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+with Server(("127.0.0.1", 0), Handler) as server:
+    print(f"http://127.0.0.1:{server.server_address[1]}/hook", flush=True)
+    server.serve_forever()
