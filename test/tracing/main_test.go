@@ -1,0 +1,167 @@
+// Package tracing tests what users see of a sync in Jaeger: an engine and hooks as processes of their own, a real control plane, a
+// real Jaeger, and the audit log as the witness that no write is missing from a trace.
+//
+// It holds no test of how spans are made; those stand beside the code. All tests share one cluster, one Jaeger and one engine, and work
+// in namespaces of their own. "make controlplane jaeger-build build" builds the programs first.
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/jaeger"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/proc"
+)
+
+func TestMain(m *testing.M) { cluster.Main(m) }
+
+// traced is the label of the controllers that the engine with a Jaeger runs; others name their own.
+const traced = "jaeger"
+
+// quickly makes a process send its spans soon after they end.
+const quickly = "OTEL_BSP_SCHEDULE_DELAY=200"
+
+// shared is the engine that exports to the shared Jaeger. It dies with the test binary.
+var shared struct {
+	once   sync.Once
+	engine *proc.Process
+	err    error
+}
+
+// start makes a Kit on a cluster with the traced engine at work.
+func start(t *testing.T) (*kit.Kit, *jaeger.Jaeger) {
+	t.Helper()
+	j := jaeger.Start(t)
+	k := kit.New(t)
+	shared.once.Do(func() {
+		installCRDs(k)
+		shared.engine, shared.err = startEngine(t.Context(), k.Cluster, traced, append(j.Env(), quickly)...)
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("hookloop said:\n%s", shared.engine.Output())
+		}
+	})
+	return k, j
+}
+
+func installCRDs(k *kit.Kit) {
+	k.Helper()
+	files, err := filepath.Glob(filepath.Join(cluster.Root(), "manifests", "crds", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		k.Fatalf("the CRDs' manifests are missing: %v", err)
+	}
+	for _, file := range files {
+		k.ApplyFile(file)
+	}
+}
+
+// startEngine runs "hookloop serve" for the controllers with the label engine=name, and returns when it is ready.
+func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*proc.Process, error) {
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	engine, err := proc.Start(proc.Spec{
+		Name: "hookloop", Path: program("hookloop"), Env: env,
+		Args: []string{
+			"serve", "--kubeconfig=" + c.Kubeconfig(), "--health-probe-bind-address=" + health, "--metrics-address=0",
+			"--target-label-selector=engine=" + name,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kit.Deadline)
+	defer cancel()
+	return engine, engine.Await(ctx, func(ctx context.Context) error { return ready(ctx, "http://"+health+"/readyz") })
+}
+
+func ready(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is read from it
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+func program(name string) string { return filepath.Join(cluster.Root(), ".cache", "bin", name) }
+
+// helloGRPC runs the hook of examples/hello-grpc and returns its address.
+func helloGRPC(k *kit.Kit, env ...string) string {
+	k.Helper()
+	hook := k.Process(proc.Spec{
+		Name: "hello-grpc", Path: program("hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
+		Env: append([]string{"OTEL_SERVICE_NAME=hello-grpc", quickly}, env...),
+	})
+	var address string
+	k.Eventually("the hook says where it listens", func() error {
+		_, rest, _ := strings.Cut(hook.Output(), "listening on ")
+		line, _, whole := strings.Cut(rest, "\n")
+		if !whole {
+			return fmt.Errorf("its output is %q", hook.Output())
+		}
+		address = strings.TrimSpace(line)
+		return nil
+	})
+	return address
+}
+
+// greetings declares the controller of examples/hello-grpc, for the engine with a name and for objects in the kit's group.
+func greetings(k *kit.Kit, engine, address string) {
+	k.Helper()
+	k.CRD("Greeting", "Namespaced")
+	k.Run(kit.Composite{
+		Parent: "greetings", Sync: "grpc:" + address, Labels: map[string]any{"engine": engine},
+		Children: []string{"v1/configmaps InPlace", "apps/v1/deployments InPlace", "v1/services InPlace", "v1/pods Recreate"},
+	})
+}
+
+// greet creates the Greeting "hello", or changes whom it greets, and waits until that is done.
+func greet(k *kit.Kit, who string) {
+	k.Helper()
+	k.Apply("{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, spec: {who: " + who + ", replicas: 1}}")
+	k.Eventually("the Greeting is converged", func() error { return greets(k, who) })
+}
+
+// greets returns nil when the Greeting's status and all children say the greeting.
+func greets(k *kit.Kit, who string) error {
+	text := "Hello, " + who + "!"
+	parent, err := k.Lookup("Greeting", "hello")
+	if err != nil {
+		return err
+	}
+	status, _ := parent.Object["status"].(map[string]any)
+	if status["greeting"] != text || status["servers"] != int64(1) || status["observedGeneration"] != parent.GetGeneration() {
+		return fmt.Errorf("generation %d, its status is %v", parent.GetGeneration(), status)
+	}
+	for _, kind := range []string{"v1/ConfigMap", "apps/v1/Deployment", "v1/Service", "v1/Pod"} {
+		child, err := k.Lookup(kind, "hello")
+		if err != nil {
+			return err
+		}
+		if child.GetDeletionTimestamp() != nil || kind != "v1/Service" && !strings.Contains(fmt.Sprint(child.Object), text) {
+			return fmt.Errorf("the %s does not say %q yet", kind, text)
+		}
+	}
+	return nil
+}
