@@ -1,0 +1,107 @@
+package composite
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+)
+
+// answered is what a shape makes of an answer about the parent web, leaving or not.
+func answered(t *testing.T, parent object.Resource, metadata string, answer *hook.Answer) (*plan.Desired, error) {
+	t.Helper()
+	s := declare(t, parent, withFinalize)
+	w := holds(t, web(metadata+finalizers(finalize), selector))
+	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Desired(o, []*hook.Answer{answer})
+}
+
+func TestStatus(t *testing.T) {
+	tests := []struct {
+		name   string
+		parent object.Resource
+		status string
+		want   map[string]any
+	}{
+		{"none says the generation", webs, "", map[string]any{"observedGeneration": int64(4)}},
+		{"the generation is put in", webs, `{"a":1}`, map[string]any{"a": int64(1), "observedGeneration": int64(4)}},
+		{"in place of the hook's own", webs, `{"observedGeneration":99}`, map[string]any{"observedGeneration": int64(4)}},
+		{"none, without a subresource", bare, "", nil},
+		{"one, without a subresource", bare, `{"a":1}`, map[string]any{"a": int64(1)}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			answer := &hook.Answer{}
+			if test.status != "" {
+				answer.Status = json.RawMessage(test.status)
+			}
+			d, err := answered(t, test.parent, "", answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Status); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnswersAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer *hook.Answer
+		want   string
+	}{
+		"a status that is a list":  {&hook.Answer{Status: json.RawMessage(`[1]`)}, "status"},
+		"a status that is a text":  {&hook.Answer{Status: json.RawMessage(`"fine"`)}, "status"},
+		"a child that is null":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, ""},
+		"a child of another place": {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`},
+		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := answered(t, webs, "", test.answer)
+			var fault *plan.AnswerError
+			if d != nil || !errors.As(err, &fault) || fault.Item != test.want {
+				t.Errorf("Desired = %v, %v, want an error of the item %q", d, err, test.want)
+			}
+		})
+	}
+}
+
+// TestFinalized removes the finalizer only while the parent leaves, and only when the hook says so.
+func TestFinalized(t *testing.T) {
+	tests := []struct {
+		name, metadata string
+		finalized      bool
+		want           string
+	}{
+		{"while the parent stays", "", true, ""},
+		{"while it leaves", deleting, true, finalize},
+		{"before the hook has finished", deleting, false, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := answered(t, webs, test.metadata, &hook.Answer{Finalized: test.finalized})
+			if err != nil || d.RemoveFinalizer != test.want {
+				t.Errorf("Desired = %+v, %v, want to remove %q", d, err, test.want)
+			}
+		})
+	}
+}
+
+func TestDesiredCarriesTheAnswer(t *testing.T) {
+	d, err := answered(t, webs, "", &hook.Answer{
+		Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","labels":{"app":"web"}}}`)}, ResyncAfter: time.Minute,
+	})
+	if err != nil || len(d.Children) != 1 || d.Children[0].Ref.NamespacedName() != "shop/a" || d.Children[0].Declared.Method != plan.OnDelete ||
+		d.ResyncAfter != time.Minute {
+		t.Errorf("Desired = %+v, %v", d, err)
+	}
+}

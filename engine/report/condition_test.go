@@ -1,0 +1,90 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	m, err := object.DecodeMap([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestUpsert(t *testing.T) {
+	const then = `"observedGeneration":3,"lastTransitionTime":"then"`
+	tests := []struct {
+		name, status string
+		condition    Condition
+		want         string // empty where nothing changes
+	}{
+		{
+			"an empty status gets its first condition", `{}`, Condition{Type: "Ready", Status: true, Reason: "Running", Message: "it runs"},
+			`{"conditions":[{"type":"Ready","status":"True","reason":"Running","message":"it runs","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+		},
+		{
+			"all is there already", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
+		},
+		{
+			"another message keeps the time of the transition", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "n"},
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"n",` + then + `}]}`,
+		},
+		{
+			"a new generation keeps it too",
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":2,"lastTransitionTime":"then"}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"},
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+		},
+		{
+			"another status is a transition", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			Condition{Type: "Ready", Reason: "R", Message: "m"},
+			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+		},
+		{
+			"all else is kept, whatever it is", `{"phase":"Up","conditions":[7,{"type":"Other","status":"True"}]}`,
+			Condition{Type: "Ready", Reason: "R", Message: "m"},
+			`{"phase":"Up","conditions":[7,{"type":"Other","status":"True"},` +
+				`{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+		},
+		{
+			"the status's own observedGeneration", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m", Observed: true},
+			`{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+		},
+		{
+			"it is there already",
+			`{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m", Observed: true}, "",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status := decode(t, test.status)
+			changed, err := upsert(status, test.condition, 3, "now")
+			if err != nil || changed != (test.want != "") {
+				t.Fatalf("upsert = %v, %v", changed, err)
+			}
+			want := test.want
+			if want == "" {
+				want = test.status
+			}
+			if diff := cmp.Diff(decode(t, want), status); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpsertIntoWhatIsNoList(t *testing.T) {
+	changed, err := upsert(decode(t, `{"conditions":{"Ready":true}}`), Condition{Type: "Ready"}, 1, "now")
+	if changed || err == nil {
+		t.Errorf("upsert = %v, %v, want an error", changed, err)
+	}
+}
