@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/composite"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/transports/webhook"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+const children = 3
+
+var (
+	parents     = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true, HasStatus: true}
+	deployments = object.Resource{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Plural: "deployments", Namespaced: true, HasStatus: true}
+)
+
+// desired is one child as the hook answers it.
+const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop","labels":{"app":"web","controller-uid":"u"}},` +
+	`"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":` +
+	`[{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}]}}}}`
+
+// world is the cache in the state to which a parent has converged. It does not change, so that nothing may be written.
+type world struct {
+	parent   *object.Object
+	children []*object.Object
+}
+
+func (w *world) Get(r object.Resource, _, name string) *object.Object {
+	if r == parents {
+		return w.parent
+	}
+	i := slices.IndexFunc(w.children, func(o *object.Object) bool { return o.Name() == name })
+	if i < 0 {
+		return nil
+	}
+	return w.children[i]
+}
+
+func (w *world) OwnedBy(object.Resource, types.UID) []*object.Object       { return w.children }
+func (w *world) Orphans(object.Resource, string) []*object.Object          { return nil }
+func (w *world) List(r object.Resource, namespace string) []*object.Object { return w.children }
+func (w *world) Passed(object.Resource, string) bool                       { return true }
+
+var _ cache.Reader = (*world)(nil)
+
+// converged is a world with the children of the answer as an API server would have stored them.
+func converged(b *testing.B) *world {
+	b.Helper()
+	w := &world{parent: decode(b, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"1",`+
+		`"generation":1},"spec":{"replicas":3,"text":"hello"},"status":{"observedGeneration":1,"ready":3}}`)}
+	for i := range children {
+		body := decodeMap(b, fmt.Sprintf(desired, i))
+		metadata, _ := body["metadata"].(map[string]any)
+		metadata["uid"], metadata["resourceVersion"], metadata["generation"] = fmt.Sprint("uid-", i), fmt.Sprint(i+2), int64(1)
+		metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
+		metadata["annotations"] = map[string]any{object.LastAppliedAnnotation: fmt.Sprintf(desired, i)}
+		metadata["ownerReferences"] = []any{map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Web", "name": "web", "uid": "u", "controller": true, "blockOwnerDeletion": true,
+		}}
+		body["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "readyReplicas": int64(1), "conditions": []any{
+			map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability."},
+			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "ReplicaSet has progressed."},
+		}}
+		o, err := object.FromMap(body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.children = append(w.children, o)
+	}
+	return w
+}
+
+func decode(b *testing.B, text string) *object.Object {
+	b.Helper()
+	o, err := object.Decode([]byte(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return o
+}
+
+func decodeMap(b *testing.B, text string) map[string]any {
+	b.Helper()
+	m, err := object.DecodeMap([]byte(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// answer is the hook's, always the same.
+func answer() *hook.Answer {
+	a := &hook.Answer{Status: json.RawMessage(`{"ready":3}`)}
+	for i := range children {
+		a.Children = append(a.Children, json.RawMessage(fmt.Sprintf(desired, i)))
+	}
+	return a
+}
+
+// silent counts nothing and hears of every sync.
+type silent struct{ last pipeline.Outcome }
+
+func (*silent) Wrote(string, string)                        {}
+func (s *silent) Synced(_ string, outcome pipeline.Outcome) { s.last = outcome }
+
+// newPipeline makes the pipeline of a controller with generated selectors, whose API server does not exist.
+func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipeline.Pipeline {
+	b.Helper()
+	declared := decode(b, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`)
+	yes := true
+	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CompositeControllerSpec{
+		GenerateSelector: &yes, Hooks: &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}},
+		ChildResources: []v1alpha1.ChildResourceRule{{UpdateStrategy: &v1alpha1.ChildUpdateStrategy{Method: "InPlace"}}},
+	}}
+	shape, err := composite.New(declared, c, parents, []object.Resource{deployments})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tracer := noop.NewTracerProvider().Tracer("bench")
+	writer, err := act.NewWriter(&rest.Config{Host: "http://127.0.0.1:1"}, tracer, heard)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return pipeline.New(pipeline.Settings{
+		Name: "composite/web", Controller: declared, Parent: parents, Shape: shape, Hooks: map[hook.Op]*hook.Opened{hook.Sync: h},
+		Reader: w, Writer: writer, Status: report.NewStatus(writer, tracer, heard), Recorder: heard, Tracer: tracer, Clock: clock.RealClock{},
+		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return false },
+	})
+}
+
+// syncs runs syncs of a converged parent, each brought by one event of a child.
+func syncs(b *testing.B, h *hook.Opened) {
+	b.Helper()
+	w, heard := converged(b), &silent{}
+	p := newPipeline(b, w, h, heard)
+	item := queue.Item{
+		Key: object.Key{Parent: w.parent.Ref()}, Count: 1,
+		Causes: []queue.Cause{{Kind: queue.CauseChild, Ref: w.children[0].Ref(), ResourceVersion: "2"}},
+	}
+	sync := func() {
+		if _, err := p.Reconcile(b.Context(), item); err != nil || heard.last.Result != "converged" {
+			b.Fatalf("Reconcile = %v, %+v, want converged", err, heard.last)
+		}
+	}
+	sync() // the first one has nothing to remember
+	b.ReportAllocs()
+	for b.Loop() {
+		sync()
+	}
+}
+
+// BenchmarkNoopSync is one sync of a parent with three Deployments that changes nothing, with tracing off.
+func BenchmarkNoopSync(b *testing.B) {
+	b.Run("inproc", func(b *testing.B) {
+		same := answer()
+		ask := func(context.Context, *hook.Question) (*hook.Answer, error) { return same, nil }
+		syncs(b, &hook.Opened{Hook: hook.Func(ask), Address: "inproc:web"})
+	})
+	// The hook's own work, in the same process, is in these figures.
+	b.Run("webhook", func(b *testing.B) {
+		a := answer()
+		body, err := json.Marshal(map[string]any{"status": a.Status, "children": a.Children})
+		if err != nil {
+			b.Fatal(err)
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if _, err := w.Write(body); err != nil {
+				b.Error(err)
+			}
+		}))
+		defer server.Close()
+		h, err := webhook.Open(hook.Settings{
+			ControllerKind: "CompositeController", ControllerName: "web", Op: hook.Sync, Version: "v1",
+			Field: json.RawMessage(`{"url":"` + server.URL + `"}`),
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() {
+			if err := h.Close(); err != nil {
+				b.Error(err)
+			}
+		}()
+		syncs(b, h)
+	})
+}
