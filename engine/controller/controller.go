@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -74,12 +76,17 @@ type Controller struct {
 	name       string
 	settings   Settings
 	queue      *queue.Queue
-	watched    object.Resource
-	filters    []Filter
+	watched    []watched
 	watches    []watch
 	sources    []Source
 	initialize func(context.Context, Runtime) error
 	reconciler Reconciler
+}
+
+// watched is a type whose objects are the keys. An event counts where all filters say so.
+type watched struct {
+	resource object.Resource
+	filters  []Filter
 }
 
 // watch is a further type under watch.
@@ -100,8 +107,10 @@ func New(name string, s Settings) *Controller {
 	}
 }
 
-// For declares the watched type: its objects are the keys. An event counts where all filters say so.
-func (c *Controller) For(r object.Resource, filters ...Filter) { c.watched, c.filters = r, filters }
+// For declares a watched type: its objects are the keys. An event counts where all filters say so. It may be called for several types.
+func (c *Controller) For(r object.Resource, filters ...Filter) {
+	c.watched = append(c.watched, watched{r, filters})
+}
 
 // Watch declares a further type, whose events the mappers turn into keys.
 func (c *Controller) Watch(r object.Resource, mappers ...mapper.Func) {
@@ -131,7 +140,7 @@ func (c *Controller) Enqueue(key object.Key, p queue.Priority, cause queue.Cause
 // Run fills the caches, then reconciles until ctx is done; then it takes no new key, waits for reconciles under way and gives the caches back.
 // It fails at once where a resource cannot be watched (a *cache.UnwatchableError), and with the initializer's error.
 func (c *Controller) Run(ctx context.Context) error {
-	if c.reconciler == nil || c.watched == (object.Resource{}) {
+	if c.reconciler == nil || len(c.watched) == 0 {
 		return errors.New("controller " + c.name + ": For and Reconcile must be declared")
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name))
@@ -155,7 +164,10 @@ func (c *Controller) Run(ctx context.Context) error {
 // acquire has every declared resource watched, each once.
 func (c *Controller) acquire(ctx context.Context) (map[object.Resource]*cache.Handle, error) {
 	handles := map[object.Resource]*cache.Handle{}
-	resources := []object.Resource{c.watched}
+	var resources []object.Resource
+	for _, w := range c.watched {
+		resources = append(resources, w.resource)
+	}
 	for _, w := range c.watches {
 		resources = append(resources, w.resource)
 	}
@@ -184,16 +196,17 @@ func (c *Controller) subscribe(ctx context.Context, handles map[object.Resource]
 	for _, w := range c.watches {
 		cancels = append(cancels, handles[w.resource].Subscribe(func(e cache.Event) { c.mapped(ctx, w, e) }))
 	}
-	return append(cancels, handles[c.watched].Subscribe(func(e cache.Event) { c.own(ctx, e) }))
+	for _, w := range c.watched {
+		cancels = append(cancels, handles[w.resource].Subscribe(func(e cache.Event) { c.own(ctx, w, e) }))
+	}
+	return cancels
 }
 
 // own handles an event of the watched type.
-func (c *Controller) own(ctx context.Context, e cache.Event) {
+func (c *Controller) own(ctx context.Context, w watched, e cache.Event) {
 	defer c.guard(ctx)
-	for _, f := range c.filters {
-		if !f(e) {
-			return
-		}
+	if !w.counts(e) {
+		return
 	}
 	kind, priority := queue.CauseObject, queue.User
 	if e.Initial {
@@ -201,6 +214,20 @@ func (c *Controller) own(ctx context.Context, e cache.Event) {
 	}
 	o := subject(e)
 	c.queue.Add(object.Key{Parent: o.Ref()}, priority, c.cause(kind, o))
+}
+
+func (w watched) counts(e cache.Event) bool {
+	for _, f := range w.filters {
+		if !f(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// isWatched says whether objects of a kind are keys by themselves.
+func (c *Controller) isWatched(gvk schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(c.watched, func(w watched) bool { return w.resource.GVK == gvk })
 }
 
 // mapped handles an event of a further type. Objects that were there before the controller cause nothing: the watched type's first list
@@ -213,7 +240,7 @@ func (c *Controller) mapped(ctx context.Context, w watch, e cache.Event) {
 			switch {
 			case !e.Initial:
 				c.queue.Add(key, queue.Child, c.cause(queue.CauseChild, o))
-			case key.Parent.GVK != c.watched.GVK:
+			case !c.isWatched(key.Parent.GVK):
 				c.queue.Add(key, queue.Resync, c.cause(queue.CauseInitial, o))
 			}
 		}

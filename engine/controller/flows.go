@@ -37,7 +37,7 @@ func (c *Controller) guarded(ctx context.Context, s Source) error {
 	return s(ctx, c.Enqueue)
 }
 
-// resync enqueues every object of the watched type once in each period, spread over it, so that no burst of syncs delays an event.
+// resync enqueues every object of the watched types once in each period, spread over it, so that no burst of syncs delays an event.
 func (c *Controller) resync(ctx context.Context) {
 	for {
 		timer := c.settings.Clock.NewTimer(c.settings.ResyncPeriod)
@@ -47,22 +47,20 @@ func (c *Controller) resync(ctx context.Context) {
 			return
 		case <-timer.C():
 		}
-		for _, o := range c.Reader().List(c.watched, "") {
-			if c.unfiltered(o) {
-				wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
-				c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
-					queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
-			}
+		for _, w := range c.watched {
+			c.resyncAll(w)
 		}
 	}
 }
 
-// unfiltered says whether an object would count if it were new.
-func (c *Controller) unfiltered(o *object.Object) bool {
-	for _, f := range c.filters {
-		if !f(cache.Event{Type: cache.Added, Resource: c.watched, New: o, Initial: true}) {
-			return false
+// resyncAll enqueues the objects of one type that would count if they were new.
+func (c *Controller) resyncAll(w watched) {
+	for _, o := range c.Reader().List(w.resource, "") {
+		if !w.counts(cache.Event{Type: cache.Added, Resource: w.resource, New: o, Initial: true}) {
+			continue
 		}
+		wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
+		c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
+			queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
 	}
-	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
@@ -24,9 +25,9 @@ import (
 type Settings struct {
 	// Name names the controller in logs, spans and metrics: "composite/hello".
 	Name string
-	// Controller is the declaring object; Parent is the resource that it declares.
+	// Controller is the declaring object; Parents are the resources that it declares.
 	Controller *object.Object
-	Parent     object.Resource
+	Parents    []object.Resource
 	Shape      Shape
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
@@ -76,7 +77,7 @@ func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory
 // retry with backoff; faults that are on record and wait for a change return none.
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	started := p.Clock.Now()
-	run := &run{Pipeline: p, item: item, remembered: p.memory.of(item.Key)}
+	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), remembered: p.memory.of(item.Key)}
 	if result, ok := run.early(); ok {
 		return result, nil
 	}
@@ -89,6 +90,12 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 		Duration: p.Clock.Since(started), Waited: item.Waited,
 	})
 	return verdict.next, verdict.retry
+}
+
+// resource is the one among the parents' resources that a key belongs to.
+func (p *Pipeline) resource(key object.Key) object.Resource {
+	i := slices.IndexFunc(p.Parents, func(r object.Resource) bool { return r.GVK == key.Parent.GVK })
+	return p.Parents[i]
 }
 
 // early ends a sync before it begins: because the cache is behind, or because there is nothing but the echo of an own write.
@@ -113,6 +120,7 @@ func (r *run) early() (controller.Result, bool) {
 type run struct {
 	*Pipeline
 	item       queue.Item
+	resource   object.Resource
 	remembered *remembered
 	span       trace.Span
 	change     change.ID

@@ -45,7 +45,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	defer span.End()
 	observed, err := r.Shape.Observe(r.Reader, r.item.Key)
 	if err != nil {
-		r.parent = r.Reader.Get(r.Parent, r.item.Key.Parent.Namespace, r.item.Key.Parent.Name)
+		r.parent = r.Reader.Get(r.resource, r.item.Key.Parent.Namespace, r.item.Key.Parent.Name)
 		return nil, err
 	}
 	if observed == nil {
@@ -115,7 +115,7 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	r.tally.unchanged, r.tally.pending, r.tally.held = result.Unchanged, result.Pending, result.Held
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),
-		attribute.Int("hookloop.actions", len(result.Actions)),
+		attribute.Int("hookloop.actions", result.Len()),
 	)
 	return desired, result, nil
 }
@@ -125,16 +125,26 @@ func (r *run) invalid(err error) error {
 	return &hook.Error{Kind: hook.Invalid, Hook: r.hook, Err: err}
 }
 
-// act writes the children. What was found or made converged is remembered.
+// act writes the children, stage by stage. What was found or made converged is remembered.
 func (r *run) act(ctx context.Context, result plan.Result) error {
 	r.remembered.settled = result.Settled
-	if len(result.Actions) == 0 {
+	if result.Len() == 0 {
 		return nil
 	}
 	ctx, span := r.Tracer.Start(ctx, "act")
 	defer span.End()
+	for _, stage := range [][]plan.Action{result.First, result.Actions, result.Last} {
+		if err := r.stage(ctx, stage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage carries out actions that need not wait for each other's success.
+func (r *run) stage(ctx context.Context, actions []plan.Action) error {
 	var faults []error
-	for _, outcome := range r.Writer.All(ctx, result.Actions) {
+	for _, outcome := range r.Writer.All(ctx, actions) {
 		if outcome.Err != nil {
 			faults = append(faults, outcome.Err)
 		}
@@ -163,7 +173,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
 	r.resync = desired.ResyncAfter
-	r.tally.converged = len(result.Actions) == 0 && len(observed.Prepare) == 0
+	r.tally.converged = result.Len() == 0 && len(observed.Prepare) == 0
 	if desired.RemoveFinalizer != "" {
 		return r.removeFinalizer(ctx, observed.Parent, desired.RemoveFinalizer)
 	}
@@ -175,7 +185,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 
 func (r *run) removeFinalizer(ctx context.Context, parent *object.Object, name string) error {
 	outcome := r.Writer.All(ctx, []plan.Action{{
-		Verb: plan.RemoveFinalizer, Resource: r.Parent, Ref: parent.Ref(), UID: parent.UID(), Finalizer: name,
+		Verb: plan.RemoveFinalizer, Resource: r.resource, Ref: parent.Ref(), UID: parent.UID(), Finalizer: name,
 		Why: "the finalize hook has finished",
 	}})[0]
 	r.wrote(outcome)
@@ -188,13 +198,13 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, status map
 	if r.remembered.statusTried(parent, hash) {
 		return nil
 	}
-	written, err := r.Status.Replace(ctx, r.Parent, parent, status)
+	written, err := r.Status.Replace(ctx, r.resource, parent, status)
 	if err != nil {
 		return err
 	}
 	if written != nil {
 		r.tally.writes++
-		r.remembered.expectStatus(r.Parent, written)
+		r.remembered.expectStatus(r.resource, written)
 		parent = written
 	}
 	r.remembered.triedStatus(parent, hash)

@@ -20,7 +20,7 @@ import (
 // one sync. The logger in the returned context carries the trace id.
 func (r *run) begin(ctx context.Context) context.Context {
 	key := r.item.Key.Parent
-	parent := r.Reader.Get(r.Parent, key.Namespace, key.Name)
+	parent := r.Reader.Get(r.resource, key.Namespace, key.Name)
 	links := causeLinks(r.item.Causes)
 	if parent != nil {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())

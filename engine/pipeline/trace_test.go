@@ -53,7 +53,7 @@ func traced(s *still, ask hook.Func) (*Pipeline, *tracetest.InMemoryExporter, *o
 	spans, heard := tracetest.NewInMemoryExporter(), &outcomes{}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(change.IDGenerator{}))
 	return New(Settings{
-		Name: "composite/web", Parent: web, Shape: s, Reader: s, Recorder: heard, Tracer: provider.Tracer("test"), Clock: clock.RealClock{},
+		Name: "composite/web", Parents: []object.Resource{web}, Shape: s, Reader: s, Recorder: heard, Tracer: provider.Tracer("test"), Clock: clock.RealClock{},
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: ask, Address: "inproc:web"}},
 		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return true },
 	}), spans, heard

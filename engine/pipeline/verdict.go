@@ -198,7 +198,7 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 	if r.remembered.said == said {
 		return
 	}
-	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.Parent, r.parent,
+	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent,
 		report.Condition{Type: Synced, Status: false, Reason: reason, Message: message})
 	switch {
 	case errors.Is(condErr, act.ErrStale): // said by the retry
@@ -208,7 +208,7 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 		r.remembered.said = said
 	}
 	if written != nil {
-		r.remembered.expectStatus(r.Parent, written)
+		r.remembered.expectStatus(r.resource, written)
 	}
 }
 

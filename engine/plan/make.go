@@ -25,7 +25,7 @@ func Make(observed *Observed, desired *Desired, mem Memory) (Result, error) {
 			return Result{}, &AnswerError{Index: i, Item: c.Ref.String(), Problem: err.Error()}
 		}
 	}
-	p.result.Actions = slices.Concat(p.deletes, p.writes)
+	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
 	return p.result, nil
 }
 

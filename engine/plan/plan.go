@@ -76,7 +76,10 @@ type Owner struct {
 
 // Desired is what one sync wants, after the shape has merged the answers.
 type Desired struct {
-	Children []Child
+	// First and Last are writes before and after those of the children: what must be on record before a child is touched, and what is
+	// no longer needed when all are written.
+	First, Last []Action
+	Children    []Child
 	// Status is the parent's whole new status; nil leaves the status alone.
 	Status map[string]any
 	// Labels and Annotations patch the parent; a nil value deletes the key.
@@ -153,9 +156,13 @@ type Memory map[object.Ref]Settled
 
 // Result is the plan of one sync.
 type Result struct {
-	Actions []Action
+	// First, Actions and Last are three stages: nothing of a stage is begun before all of the one before it has succeeded.
+	First, Actions, Last []Action
 	// Settled are the children that were found converged, to be remembered.
 	Settled Memory
 	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone by OnDelete.
 	Unchanged, Pending, Held int
 }
+
+// Len is the number of actions of all stages.
+func (r Result) Len() int { return len(r.First) + len(r.Actions) + len(r.Last) }

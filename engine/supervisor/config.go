@@ -12,76 +12,58 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// config is what one controller is made of: its spec, and the resources that the spec names.
+// config is what one controller is made of: what its spec declares, and the resources that the spec names.
 type config struct {
+	*declared
 	object    *object.Object
 	spec      string
-	composite *v1alpha1.CompositeController
-	parent    object.Resource
-	children  []object.Resource
+	resources []object.Resource // of the parents
+	owned     []object.Resource // of the children
 }
 
 // same says whether a controller made of c need not be restarted for other.
 func (c *config) same(other *config) bool {
 	return c.object.UID() == other.object.UID() && c.spec == other.spec &&
-		c.parent == other.parent && slices.Equal(c.children, other.children)
+		slices.Equal(c.resources, other.resources) && slices.Equal(c.owned, other.owned)
 }
+
+// name names the controller in logs, spans and metrics: "composite/hello".
+func (c *config) name() string { return c.prefix + "/" + c.object.Name() }
 
 // resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its error is a *Fault.
 func (s *Supervisor) resolve(o *object.Object) (*config, error) {
-	if o.GVK().Kind != "CompositeController" {
-		return nil, &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: o.GVK().Kind + " is not supported by this version"}
+	d, err := declare(o)
+	if err != nil {
+		return nil, err
 	}
 	spec, _ := o.Field("spec")
-	c := &config{object: o, spec: string(spec), composite: &v1alpha1.CompositeController{}}
-	if err := json.Unmarshal(o.Raw(), c.composite); err != nil {
-		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: "spec: " + err.Error()}
-	}
-	c.composite.Default()
-	if errs := c.composite.Validate(); len(errs) > 0 {
-		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: errs.ToAggregate().Error()}
-	}
-	if err := unsupported(c.composite); err != nil {
-		return nil, err
+	c := &config{declared: d, object: o, spec: string(spec)}
+	if len(d.endpointConfigs) > 0 {
+		return nil, &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.endpointConfigs: not supported by this version"}
 	}
 	return c, s.findResources(c)
 }
 
-// unsupported names what the spec asks for and this version does not do.
-func unsupported(c *v1alpha1.CompositeController) error {
-	if c.Spec.Hooks != nil && c.Spec.Hooks.Customize != nil {
-		return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.hooks.customize: not supported by this version"}
-	}
-	for i, child := range c.Spec.ChildResources {
-		if child.UpdateStrategy != nil && child.UpdateStrategy.Method.Rolling() {
-			return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: fmt.Sprintf(
-				"spec.childResources[%d].updateStrategy.method: %s is not supported by this version; expected OnDelete, Recreate or InPlace",
-				i, child.UpdateStrategy.Method)}
-		}
-	}
-	if len(c.Spec.EndpointConfigs) > 0 {
-		return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.endpointConfigs: not supported by this version"}
-	}
-	return nil
-}
-
-// findResources asks discovery for the parent's and the children's resources.
+// findResources asks discovery for the parents' and the children's resources.
 func (s *Supervisor) findResources(c *config) error {
-	var err error
-	if c.parent, err = s.find("spec.parentResource", v1alpha1.ReasonParentNotFound, c.composite.Spec.ParentResource.ResourceRule); err != nil {
-		return err
-	}
-	for i, rule := range c.composite.Spec.ChildResources {
-		field := fmt.Sprintf("spec.childResources[%d]", i)
-		child, err := s.find(field, v1alpha1.ReasonChildNotFound, rule.ResourceRule)
+	for _, rule := range c.parents {
+		parent, err := s.find(rule.field, v1alpha1.ReasonParentNotFound, rule.ResourceRule)
 		if err != nil {
 			return err
 		}
-		if c.parent.Namespaced && !child.Namespaced {
-			return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-				"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource", field, child, c.parent)}
+		c.resources = append(c.resources, parent)
+	}
+	clusterScoped := func(r object.Resource) bool { return !r.Namespaced }
+	for _, rule := range c.children {
+		child, err := s.find(rule.field, v1alpha1.ReasonChildNotFound, rule.ResourceRule)
+		if err != nil {
+			return err
 		}
-		c.children = append(c.children, child)
+		if !child.Namespaced && !slices.ContainsFunc(c.resources, clusterScoped) {
+			return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
+				"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource", rule.field, child, c.resources[0])}
+		}
+		c.owned = append(c.owned, child)
 	}
 	return nil
 }
@@ -102,7 +84,10 @@ func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (obj
 func (s *Supervisor) openHooks(c *config) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
 	hooks := map[hook.Op]*hook.Opened{}
 	var opened []*hook.Opened
-	for op, declared := range declaredHooks(c.composite) {
+	for op, declared := range c.hooks {
+		if declared == nil {
+			continue
+		}
 		o, err := s.open(c, op, declared)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeHooks(opened))
@@ -110,19 +95,6 @@ func (s *Supervisor) openHooks(c *config) (map[hook.Op]*hook.Opened, []*hook.Ope
 		hooks[op], opened = o, append(opened, o)
 	}
 	return hooks, opened, nil
-}
-
-func declaredHooks(c *v1alpha1.CompositeController) map[hook.Op]*v1alpha1.Hook {
-	hooks := map[hook.Op]*v1alpha1.Hook{}
-	if c.Spec.Hooks == nil {
-		return hooks
-	}
-	for op, h := range map[hook.Op]*v1alpha1.Hook{hook.Sync: c.Spec.Hooks.Sync, hook.Finalize: c.Spec.Hooks.Finalize} {
-		if h != nil {
-			hooks[op] = h
-		}
-	}
-	return hooks
 }
 
 // open finds the one transport whose field the hook sets.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/composite"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -34,21 +33,20 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	if err != nil {
 		return nil, err
 	}
-	shape, err := composite.New(c.object, c.composite, c.parent, c.children)
+	shape, err := c.shape(c.object, c.resources, c.owned)
 	if err != nil {
 		return nil, errors.Join(&Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: err.Error()}, closeHooks(opened))
 	}
 	h := &health{recorder: s.Recorder, changed: func() { s.nudge(key) }}
-	name := "composite/" + c.object.Name()
-	run := controller.New(name, controller.Settings{
+	run := controller.New(c.name(), controller.Settings{
 		Cache: s.Cache, Clock: s.Clock, Workers: s.Workers, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
-		MetricsName: "CompositeController-" + c.object.Name(), ResyncPeriod: c.composite.Spec.ResyncPeriod(),
+		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
 	filled := make(chan struct{})
 	run.Initialize(func(context.Context, controller.Runtime) error { close(filled); return nil })
 	run.Reconcile(pipeline.New(pipeline.Settings{
-		Name: name, Controller: c.object, Parent: c.parent, Shape: shape, Hooks: hooks, Reader: s.Cache.Reader(),
+		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, Hooks: hooks, Reader: s.Cache.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
 	}))

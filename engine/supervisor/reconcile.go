@@ -19,7 +19,11 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	key := item.Key
 	defer s.looked(key)
 	o := s.Cache.Reader().Get(resourceOf(key), "", key.Parent.Name)
-	if o == nil || o.Deleting() || !s.TargetSelector.Matches(labels.Set(o.Labels())) {
+	switch {
+	case o == nil || o.Deleting():
+		s.stop(ctx, key, o)
+		return controller.Result{}, s.gone(ctx, key)
+	case !s.TargetSelector.Matches(labels.Set(o.Labels())):
 		s.stop(ctx, key, o)
 		return controller.Result{}, nil
 	}
@@ -59,6 +63,9 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) erro
 		return nil
 	}
 	s.stop(ctx, key, c.object)
+	if err := s.moved(ctx, key, c); err != nil {
+		return err
+	}
 	s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
 	started, err := s.start(ctx, key, c)
 	if err != nil {

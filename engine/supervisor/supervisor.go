@@ -62,8 +62,10 @@ type Supervisor struct {
 	// nudges are declaring objects that are to be looked at again for a reason that is no event: their hooks' health.
 	nudges chan object.Key
 
-	mu      sync.Mutex // guards running and pending
+	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance
+	// known is what each declaring object was last understood to say; kept until its parents have been let go.
+	known map[object.Key]*config
 	// pending are the declaring objects of the first list that have not been looked at; nil before that list is known.
 	pending map[object.Key]bool
 }
@@ -73,7 +75,7 @@ func New(s Settings) *Supervisor {
 	if s.TargetSelector == nil {
 		s.TargetSelector = labels.Everything()
 	}
-	return &Supervisor{Settings: s, nudges: make(chan object.Key, 64), running: map[object.Key]*instance{}}
+	return &Supervisor{Settings: s, nudges: make(chan object.Key, 64), running: map[object.Key]*instance{}, known: map[object.Key]*config{}}
 }
 
 // Ready says whether every declaring object of the first list has been looked at: its controller runs with its caches filled, or it

@@ -1,10 +1,12 @@
 package kit
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -51,11 +53,36 @@ func (k *Kit) AwaitSynced(kind, name string) {
 	})
 }
 
+// AwaitControllerEvent waits until there is an Event with a reason about the kit's controller.
+func (k *Kit) AwaitControllerEvent(reason string) {
+	k.Helper()
+	k.Eventually("the controller has an Event "+reason, func() error {
+		// Events about cluster-scoped objects are in the namespace default.
+		if len(k.eventsIn(metav1.NamespaceDefault, k.Name, reason)) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+}
+
 // Events are the messages of the Events with a reason about an object in the kit's namespace.
 func (k *Kit) Events(name, reason string) []string {
 	k.Helper()
+	return k.eventsIn(k.Namespace, name, reason)
+}
+
+func (k *Kit) eventsIn(namespace, name, reason string) []string {
+	k.Helper()
+	client, err := k.resource(k.gvk("v1/Event"), namespace)
+	if err != nil {
+		k.Fatal(err)
+	}
+	list, err := client.List(k.Context(), metav1.ListOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
 	var messages []string
-	for _, e := range k.List("v1/Event") {
+	for _, e := range list.Items {
 		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
 		if about == name && e.Object["reason"] == reason {
 			message, _ := e.Object["message"].(string)

@@ -1,0 +1,110 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/composite"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// shape is a pipeline's shape that knows what to watch.
+type shape interface {
+	pipeline.Shape
+	Wire(*controller.Controller)
+}
+
+// declaration is a declaring object, typed: what the kinds of controller have in common.
+type declaration interface {
+	Default()
+	Validate() field.ErrorList
+}
+
+// declared is what a declaration asks for, before its resources are looked up.
+type declared struct {
+	// prefix comes before the controller's name in logs and spans: "composite".
+	prefix          string
+	contract        hook.Contract
+	parents         []rule
+	children        []rule
+	hooks           map[hook.Op]*v1alpha1.Hook
+	endpointConfigs []v1alpha1.EndpointConfig
+	resync          time.Duration
+	// finalizer is the name that the controller's parents may carry.
+	finalizer string
+	// shape makes the shape once the resources are known.
+	shape func(o *object.Object, parents, children []object.Resource) (shape, error)
+}
+
+// rule is a resource and the field of the spec that names it.
+type rule struct {
+	field string
+	v1alpha1.ResourceRule
+}
+
+// declare reads a declaring object. The error is a *Fault.
+func declare(o *object.Object) (*declared, error) {
+	switch o.GVK().Kind {
+	case v1alpha1.CompositeControllerKind:
+		c := &v1alpha1.CompositeController{}
+		if err := read(o, c); err != nil {
+			return nil, err
+		}
+		return compositeDeclared(c), unsupported(c)
+	default:
+		return nil, &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: o.GVK().Kind + " is not supported by this version"}
+	}
+}
+
+// read decodes, defaults and validates a declaring object.
+func read(o *object.Object, into declaration) error {
+	if err := json.Unmarshal(o.Raw(), into); err != nil {
+		return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: "spec: " + err.Error()}
+	}
+	into.Default()
+	if errs := into.Validate(); len(errs) > 0 {
+		return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: errs.ToAggregate().Error()}
+	}
+	return nil
+}
+
+// unsupported names what the spec asks for and this version does not do.
+func unsupported(c *v1alpha1.CompositeController) error {
+	if c.Spec.Hooks != nil && c.Spec.Hooks.Customize != nil {
+		return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.hooks.customize: not supported by this version"}
+	}
+	for i, child := range c.Spec.ChildResources {
+		if child.UpdateStrategy.Method.Rolling() {
+			return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: fmt.Sprintf(
+				"spec.childResources[%d].updateStrategy.method: %s is not supported by this version; expected OnDelete, Recreate or InPlace",
+				i, child.UpdateStrategy.Method)}
+		}
+	}
+	return nil
+}
+
+func compositeDeclared(c *v1alpha1.CompositeController) *declared {
+	d := &declared{
+		prefix: "composite", contract: hook.Composite,
+		parents:         []rule{{"spec.parentResource", c.Spec.ParentResource.ResourceRule}},
+		endpointConfigs: c.Spec.EndpointConfigs,
+		resync:          c.Spec.ResyncPeriod(),
+		finalizer:       composite.FinalizerPrefix + c.Name,
+		shape: func(o *object.Object, parents, children []object.Resource) (shape, error) {
+			return composite.New(o, c, parents[0], children)
+		},
+	}
+	for i, child := range c.Spec.ChildResources {
+		d.children = append(d.children, rule{fmt.Sprintf("spec.childResources[%d]", i), child.ResourceRule})
+	}
+	if h := c.Spec.Hooks; h != nil {
+		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
+	}
+	return d
+}

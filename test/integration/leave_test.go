@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// awaitFinalizer waits until the parent web has the controller's finalizer, or has it no more.
+func awaitFinalizer(k *kit.Kit, want bool) {
+	k.Helper()
+	name := "metacontroller.io/compositecontroller-" + k.Name
+	k.Eventually(fmt.Sprintf("finalizer %v", want), func() error {
+		if found := k.Get("Web", "web").GetFinalizers(); slices.Contains(found, name) != want {
+			return fmt.Errorf("finalizers are %v", found)
+		}
+		return nil
+	})
+}
+
+func TestFinalizerGoesWithItsController(t *testing.T) {
+	hook := mirror(t)
+	cases := map[string]func(*kit.Kit){
+		"the controller is deleted": func(k *kit.Kit) { k.Delete(kit.CompositeController, k.Name) },
+		"finalize is declared no more": func(k *kit.Kit) {
+			k.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook})
+		},
+		"the parents are of another resource": func(k *kit.Kit) {
+			k.Declare(kit.Composite{Parent: "v1/configmaps", Only: map[string]any{"none": "here"}, Sync: hook, Finalize: hook})
+		},
+	}
+	for name, leave := range cases {
+		t.Run(name, func(t *testing.T) {
+			k := start(t)
+			run(t, k, kit.Composite{Sync: hook, Finalize: hook})
+			k.Apply(parent("web", page("page", "text: one")))
+			awaitFinalizer(k, true)
+			leave(k)
+			awaitFinalizer(k, false)
+			k.Delete("Web", "web")
+			k.Eventually("the parent is gone", func() error {
+				if k.Find("Web", "web") != nil {
+					return fmt.Errorf("it is there")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestControllerThatIsNoLongerTargeted is stopped, and started again when its labels match again.
+func TestControllerThatIsNoLongerTargeted(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{})
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	k.Patch(kit.CompositeController, k.Name, "metadata: {labels: {engine: own}}")
+	k.AwaitControllerEvent("Stopped")
+	k.Apply(parent("web", page("page", "text: two")))
+	k.Patch(kit.CompositeController, k.Name, "metadata: {labels: {engine: null}}")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+}
