@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -17,8 +18,10 @@ type Write struct {
 	Namespace, Name              string
 	User, UserAgent              string
 	Code                         int32
-	Time                         time.Time
-	AuditID                      string
+	// DryRun says that the server was asked what it would do, and did nothing.
+	DryRun  bool
+	Time    time.Time
+	AuditID string
 }
 
 // String is one line: patch helloworlds.example.com/status hello/your-name 200 by system:serviceaccount:… .
@@ -38,6 +41,7 @@ type auditEvent struct {
 	AuditID   string `json:"auditID"`
 	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
+	URI       string `json:"requestURI"`
 	UserAgent string `json:"userAgent"`
 	User      struct {
 		Username string `json:"username"`
@@ -67,7 +71,7 @@ func (c *Cluster) Mark() (Mark, error) {
 	return Mark(info.Size()), nil
 }
 
-// Writes reads all writes since a mark. The API server logs a request before it answers it, so that whatever a client has seen
+// Writes reads all writes since a mark, dry runs among them. The API server logs a request before it answers it, so that whatever a client has seen
 // answered is here.
 func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	file, err := os.Open(c.path("audit.log"))
@@ -102,6 +106,6 @@ func (e auditEvent) write() Write {
 	return Write{
 		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, User: e.User.Username, UserAgent: e.UserAgent,
-		Code: e.ResponseStatus.Code, Time: e.StageTimestamp, AuditID: e.AuditID,
+		Code: e.ResponseStatus.Code, DryRun: strings.Contains(e.URI, "dryRun=All"), Time: e.StageTimestamp, AuditID: e.AuditID,
 	}
 }

@@ -2,14 +2,11 @@ package integration
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // TestEngineIsKilledBetweenTwoWrites kills an engine when it has made some of ten children, and starts it again: it makes the others,
@@ -24,15 +21,8 @@ func killedAfter(t *testing.T, writes int) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	// The limit of five requests in a second has the writes follow each other, and the kill come between two of them.
-	engine := k.Process(proc.Spec{
-		Name: "hookloop", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hookloop"), Args: []string{
-			"serve", "--kubeconfig=" + k.Cluster.Kubeconfig(), "--target-label-selector=" + own + ",test=" + k.Name,
-			"--client-go-qps=5", "--client-go-burst=1", "--metrics-address=0", "--health-probe-bind-address=0",
-		},
-	})
-	k.Run(kit.Composite{
-		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t), Labels: map[string]any{"engine": "own", "test": k.Name},
-	})
+	engine, labels := ownEngine(k, "--client-go-qps=5", "--client-go-burst=1")
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t), Labels: labels})
 	var children, creates []string
 	for i := range 10 {
 		name := fmt.Sprintf("page-%d", i)

@@ -19,7 +19,7 @@ func (k *Kit) Mark() cluster.Mark {
 	return mark
 }
 
-// Writes are the engine's writes since a mark that concern the kit's namespace, group or controller.
+// Writes are the engine's writes since a mark that concern the kit's namespace, group or controller; dry runs are none.
 func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
@@ -28,7 +28,7 @@ func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	}
 	var own []cluster.Write
 	for _, w := range all {
-		if (w.Namespace == k.Namespace || w.Group == k.Group || w.Name == k.Name) && IsEngine(w) {
+		if (w.Namespace == k.Namespace || w.Group == k.Group || w.Name == k.Name) && IsEngine(w) && !w.DryRun {
 			own = append(own, w)
 		}
 	}

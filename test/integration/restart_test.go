@@ -1,0 +1,51 @@
+package integration
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/proc"
+)
+
+// ownEngine runs an engine in a process of its own, for controllers with the labels that are returned.
+func ownEngine(k *kit.Kit, flags ...string) (*proc.Process, map[string]any) {
+	k.Helper()
+	engine := k.Process(proc.Spec{
+		Name: "hookloop", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hookloop"), Args: append([]string{
+			"serve", "--kubeconfig=" + k.Cluster.Kubeconfig(), "--target-label-selector=" + own + ",test=" + k.Name,
+			"--metrics-address=0", "--health-probe-bind-address=0",
+		}, flags...),
+	})
+	return engine, map[string]any{"engine": "own", "test": k.Name}
+}
+
+// TestRestartRecreatesNothing starts an engine anew beside children that the server writes in its own way: 1000m of CPU is 1. Nothing is
+// remembered of that, and still nothing is recreated.
+func TestRestartRecreatesNothing(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	engine, labels := ownEngine(k)
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments Recreate"}, Sync: mirror(t), Labels: labels})
+	k.Apply(parent("web", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, template: {
+		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx, resources: {requests: {cpu: 1000m}}}]}}}}`))
+	await(k, "apps/v1/Deployment", "server", "spec.replicas", "1")
+	awaitSync(k, "web")
+	before, mark := k.Get("apps/v1/Deployment", "server").GetUID(), k.Mark()
+	if err := engine.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaitSync(k, "web")
+	awaitSync(k, "web")
+	if after := k.Get("apps/v1/Deployment", "server").GetUID(); after != before {
+		t.Errorf("the child was recreated")
+	}
+	if diff := cmp.Diff([]string{}, k.ChildWrites(mark)); diff != "" {
+		t.Errorf("writes of the new engine (-want +got):\n%s", diff)
+	}
+}
