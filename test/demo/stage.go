@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/proc"
 )
@@ -22,7 +23,7 @@ type stage struct {
 	dir     string
 	cluster *cluster.Cluster
 	jaeger  *jaeger.Jaeger
-	engine  *proc.Process
+	engine  *engine.Engine
 	hooks   []*proc.Process
 }
 
@@ -65,38 +66,26 @@ func (s *stage) startJaeger(ctx context.Context) (err error) {
 }
 
 func (s *stage) startEngine(ctx context.Context) error {
-	ports, err := cluster.FreePorts(2)
-	if err != nil {
-		return err
-	}
-	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	log, err := os.Create(filepath.Join(s.dir, "hookloop.log"))
 	if err != nil {
 		return err
 	}
-	s.engine, err = proc.Start(proc.Spec{
-		Name: "hookloop", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hookloop"), Log: log,
-		Args: []string{
-			"serve", "--kubeconfig", s.cluster.Kubeconfig(),
-			"--health-probe-bind-address", health, "--metrics-address", fmt.Sprintf("127.0.0.1:%d", ports[1]),
-		},
+	s.engine, err = engine.Start(ctx, engine.Settings{
+		Kubeconfig: s.cluster.Kubeconfig(), Log: log,
 		Env: append(s.jaeger.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	return s.engine.Await(ctx, func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") })
+	return err
 }
 
 // close ends everything, in the order in which it depends on each other.
 func (s *stage) close() error {
 	var errs []error
-	for _, p := range append([]*proc.Process{s.engine}, s.hooks...) {
-		if p != nil {
-			errs = append(errs, p.Stop(10*time.Second))
-		}
+	processes := s.hooks
+	if s.engine != nil {
+		processes = append([]*proc.Process{s.engine.Process}, s.hooks...)
+	}
+	for _, p := range processes {
+		errs = append(errs, p.Stop(10*time.Second))
 	}
 	if s.jaeger != nil {
 		errs = append(errs, s.jaeger.Stop())

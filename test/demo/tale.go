@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/proc"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,12 +77,10 @@ func (s *stage) tell(ctx context.Context, t tale) error {
 
 func (s *stage) declare(ctx context.Context, t tale) error {
 	t.hook.Env = append(t.hook.Env, s.jaeger.Env()...)
-	hook, err := proc.Start(t.hook)
-	if err != nil {
-		return err
+	hook, address, err := engine.Hook(ctx, t.hook)
+	if hook != nil {
+		s.hooks = append(s.hooks, hook)
 	}
-	s.hooks = append(s.hooks, hook)
-	address, err := listening(ctx, hook)
 	if err != nil {
 		return err
 	}
@@ -102,23 +100,6 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return err
 	}
 	return s.show(ctx, "get", "compositecontroller", t.example)
-}
-
-// listening waits until the hook has printed its address.
-func listening(ctx context.Context, hook *proc.Process) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	var address string
-	err := hook.Await(ctx, func(context.Context) error {
-		_, rest, found := strings.Cut(hook.Output(), "listening on ")
-		line, _, whole := strings.Cut(rest, "\n")
-		if !found || !whole {
-			return errors.New("it has not said where it listens")
-		}
-		address = strings.TrimSpace(line)
-		return nil
-	})
-	return address, err
 }
 
 func (s *stage) create(ctx context.Context, t tale) error {
@@ -248,21 +229,4 @@ func (s *stage) eventually(ctx context.Context, what string, condition func() er
 			return fmt.Errorf("%s: not within %s: %w", what, stepTimeout, err)
 		}
 	}
-}
-
-// answers says whether a URL answers with 200.
-func answers(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing is read from it
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return nil
 }

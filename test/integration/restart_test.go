@@ -1,25 +1,26 @@
 package integration
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/test/proc"
 )
 
 // ownEngine runs an engine in a process of its own, for controllers with the labels that are returned.
-func ownEngine(k *kit.Kit, flags ...string) (*proc.Process, map[string]any) {
+func ownEngine(k *kit.Kit, flags ...string) (*engine.Engine, map[string]any) {
 	k.Helper()
-	engine := k.Process(proc.Spec{
-		Name: "hookloop", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hookloop"), Args: append([]string{
-			"serve", "--kubeconfig=" + k.Cluster.Kubeconfig(), "--target-label-selector=" + own + ",test=" + k.Name,
-			"--metrics-address=0", "--health-probe-bind-address=0",
-		}, flags...),
+	e, err := engine.Start(k.Context(), engine.Settings{
+		Kubeconfig: k.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
 	})
-	return engine, map[string]any{"engine": "own", "test": k.Name}
+	if e != nil {
+		k.Own(e.Process)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+	return e, map[string]any{"engine": "own", "test": k.Name}
 }
 
 // TestRestartRecreatesNothing starts an engine anew beside children that the server writes in its own way: 1000m of CPU is 1. Nothing is

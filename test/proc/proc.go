@@ -97,6 +97,9 @@ func (p *Process) Err() error {
 	return p.err
 }
 
+// Name is the process's name in messages.
+func (p *Process) Name() string { return p.spec.Name }
+
 // PID is the process's id.
 func (p *Process) PID() int {
 	p.mu.Lock()

@@ -8,13 +8,13 @@ package tracing
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
@@ -31,7 +31,7 @@ const quickly = "OTEL_BSP_SCHEDULE_DELAY=200"
 // shared is the engine that exports to the shared Jaeger. It dies with the test binary.
 var shared struct {
 	once   sync.Once
-	engine *proc.Process
+	engine *engine.Engine
 	err    error
 }
 
@@ -66,63 +66,26 @@ func installCRDs(k *kit.Kit) {
 	}
 }
 
-// startEngine runs "hookloop serve" for the controllers with the label engine=name, and returns when it is ready.
-func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*proc.Process, error) {
-	ports, err := cluster.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	engine, err := proc.Start(proc.Spec{
-		Name: "hookloop", Path: program("hookloop"), Env: env,
-		Args: []string{
-			"serve", "--kubeconfig=" + c.Kubeconfig(), "--health-probe-bind-address=" + health, "--metrics-address=0",
-			"--target-label-selector=engine=" + name,
-		},
+// startEngine runs an engine for the controllers with the label engine=name.
+func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*engine.Engine, error) {
+	return engine.Start(ctx, engine.Settings{
+		Kubeconfig: c.Kubeconfig(), Env: env, Flags: []string{"--target-label-selector=engine=" + name},
 	})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, kit.Deadline)
-	defer cancel()
-	return engine, engine.Await(ctx, func(ctx context.Context) error { return ready(ctx, "http://"+health+"/readyz") })
 }
-
-func ready(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing is read from it
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return nil
-}
-
-func program(name string) string { return filepath.Join(cluster.Root(), ".cache", "bin", name) }
 
 // helloGRPC runs the hook of examples/hello-grpc and returns its address.
 func helloGRPC(k *kit.Kit, env ...string) string {
 	k.Helper()
-	hook := k.Process(proc.Spec{
-		Name: "hello-grpc", Path: program("hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
+	hook, address, err := engine.Hook(k.Context(), proc.Spec{
+		Name: "hello-grpc", Path: engine.Program("hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
 		Env: append([]string{"OTEL_SERVICE_NAME=hello-grpc", quickly}, env...),
 	})
-	var address string
-	k.Eventually("the hook says where it listens", func() error {
-		_, rest, _ := strings.Cut(hook.Output(), "listening on ")
-		line, _, whole := strings.Cut(rest, "\n")
-		if !whole {
-			return fmt.Errorf("its output is %q", hook.Output())
-		}
-		address = strings.TrimSpace(line)
-		return nil
-	})
+	if hook != nil {
+		k.Own(hook)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
 	return address
 }
 

@@ -1,0 +1,112 @@
+// Package engine runs `hookloop serve` and hooks as processes of their own, as a user does, and waits until they are ready.
+//
+// It starts no control plane and declares no controllers; packages cluster and kit do. It is used by the demonstration, the examples and
+// the tests that need an engine which can be killed.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/proc"
+)
+
+// StartTimeout bounds the wait for a process that starts.
+const StartTimeout = 30 * time.Second
+
+// Settings say how to run an engine.
+type Settings struct {
+	Kubeconfig string
+	// Flags are added to those for the cluster and the addresses; Env to the environment.
+	Flags, Env []string
+	// Log gets what the engine writes; it may be nil.
+	Log io.Writer
+}
+
+// Engine is a running `hookloop serve`.
+type Engine struct {
+	*proc.Process
+	// Health and Metrics are addresses, host:port.
+	Health, Metrics string
+}
+
+// Start runs an engine and returns when it is ready. With an error, the process is there to be stopped if it is not nil.
+func Start(ctx context.Context, s Settings) (*Engine, error) {
+	ports, err := cluster.FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{Health: fmt.Sprintf("127.0.0.1:%d", ports[0]), Metrics: fmt.Sprintf("127.0.0.1:%d", ports[1])}
+	e.Process, err = proc.Start(proc.Spec{
+		Name: "hookloop", Path: Program("hookloop"), Env: s.Env, Log: s.Log,
+		Args: append([]string{
+			"serve", "--kubeconfig", s.Kubeconfig, "--health-probe-bind-address", e.Health, "--metrics-address", e.Metrics,
+		}, s.Flags...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, e.AwaitReady(ctx)
+}
+
+// AwaitReady waits until /readyz says so.
+func (e *Engine) AwaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	return e.Await(ctx, func(ctx context.Context) error {
+		_, err := Fetch(ctx, "http://"+e.Health+"/readyz")
+		return err
+	})
+}
+
+// Program is the path of a program that `make build` builds.
+func Program(name string) string { return filepath.Join(cluster.Root(), ".cache", "bin", name) }
+
+// Hook runs a hook and returns when it has printed "listening on <address>", with that address.
+func Hook(ctx context.Context, spec proc.Spec) (*proc.Process, string, error) {
+	p, err := proc.Start(spec)
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	var address string
+	err = p.Await(ctx, func(context.Context) error {
+		_, rest, _ := strings.Cut(p.Output(), "listening on ")
+		line, _, whole := strings.Cut(rest, "\n")
+		if !whole {
+			return errors.New("it has not said where it listens")
+		}
+		address = strings.TrimSpace(line)
+		return nil
+	})
+	return p, address, err
+}
+
+// Fetch gets a URL; anything but status 200 is an error.
+func Fetch(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // read as far as it counts
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+	}
+	return string(body), nil
+}
