@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 // stepTimeout bounds each step of the story.
@@ -23,7 +23,7 @@ type stage struct {
 	dir     string
 	cluster *cluster.Cluster
 	jaeger  *jaeger.Jaeger
-	engine  *engine.Engine
+	engine  *serve.Engine
 	hooks   []*proc.Process
 }
 
@@ -70,7 +70,7 @@ func (s *stage) startEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.engine, err = engine.Start(ctx, engine.Settings{
+	s.engine, err = serve.Start(ctx, serve.Settings{
 		Kubeconfig: s.cluster.Kubeconfig(), Log: log,
 		Env: append(s.jaeger.Env(), "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_SERVICE_NAME=hookloop"),
 	})

@@ -13,9 +13,9 @@ import (
 
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -77,7 +77,7 @@ func (s *stage) tell(ctx context.Context, t tale) error {
 
 func (s *stage) declare(ctx context.Context, t tale) error {
 	t.hook.Env = append(t.hook.Env, s.jaeger.Env()...)
-	hook, address, err := engine.Hook(ctx, t.hook)
+	hook, address, err := serve.Hook(ctx, t.hook)
 	if hook != nil {
 		s.hooks = append(s.hooks, hook)
 	}

@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -96,8 +96,8 @@ func startEngine(t *testing.T) {
 	shared.ended = make(chan error, 1)
 	go func() { shared.ended <- server.Run(ctx, c) }()
 	ready := func(ctx context.Context) (bool, error) {
-		code, _, _ := fetch(ctx, "http://"+c.HealthAddress+"/readyz")
-		return code == http.StatusOK, nil
+		_, err := serve.Fetch(ctx, "http://"+c.HealthAddress+"/readyz")
+		return err == nil, nil
 	}
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, kit.Deadline, true, ready); err != nil {
 		t.Fatalf("the engine is not ready: %v", err)

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 // ownEngine runs an engine in a process of its own, for controllers with the labels that are returned.
-func ownEngine(k *kit.Kit, flags ...string) (*engine.Engine, map[string]any) {
+func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
-	e, err := engine.Start(k.Context(), engine.Settings{
+	e, err := serve.Start(k.Context(), serve.Settings{
 		Kubeconfig: k.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
 	})
 	if e != nil {

@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/test/engine"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
 )
 
 func TestMain(m *testing.M) { cluster.Main(m) }
@@ -31,7 +31,7 @@ const quickly = "OTEL_BSP_SCHEDULE_DELAY=200"
 // shared is the engine that exports to the shared Jaeger. It dies with the test binary.
 var shared struct {
 	once   sync.Once
-	engine *engine.Engine
+	engine *serve.Engine
 	err    error
 }
 
@@ -67,8 +67,8 @@ func installCRDs(k *kit.Kit) {
 }
 
 // startEngine runs an engine for the controllers with the label engine=name.
-func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*engine.Engine, error) {
-	return engine.Start(ctx, engine.Settings{
+func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...string) (*serve.Engine, error) {
+	return serve.Start(ctx, serve.Settings{
 		Kubeconfig: c.Kubeconfig(), Env: env, Flags: []string{"--target-label-selector=engine=" + name},
 	})
 }
@@ -76,8 +76,8 @@ func startEngine(ctx context.Context, c *cluster.Cluster, name string, env ...st
 // helloGRPC runs the hook of examples/hello-grpc and returns its address.
 func helloGRPC(k *kit.Kit, env ...string) string {
 	k.Helper()
-	hook, address, err := engine.Hook(k.Context(), proc.Spec{
-		Name: "hello-grpc", Path: engine.Program("hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
+	hook, address, err := serve.Hook(k.Context(), proc.Spec{
+		Name: "hello-grpc", Path: serve.Program("hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
 		Env: append([]string{"OTEL_SERVICE_NAME=hello-grpc", quickly}, env...),
 	})
 	if hook != nil {

@@ -1,8 +1,8 @@
-// Package engine runs `hookloop serve` and hooks as processes of their own, as a user does, and waits until they are ready.
+// Package serve runs `hookloop serve` and hooks as processes of their own, as a user does, and waits until they are ready.
 //
 // It starts no control plane and declares no controllers; packages cluster and kit do. It is used by the demonstration, the examples and
 // the tests that need an engine which can be killed.
-package engine
+package serve
 
 import (
 	"context"
