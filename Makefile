@@ -23,6 +23,11 @@ demo: controlplane jaeger-build build ## Tell the hello-world story on a real co
 	@go build -o $(BIN)/demo ./test/demo
 	@exec $(BIN)/demo
 
+.PHONY: examples
+examples: controlplane build ## Prove the examples on a real control plane (EXAMPLES="bluegreen": only these)
+	@go build -o $(BIN)/prove ./test/prove
+	@exec $(BIN)/prove $(EXAMPLES)
+
 .PHONY: test
 test: lint check-gen unit integration ## Run everything that must hold
 
@@ -55,7 +60,7 @@ check-gen: $(TOOLS) ## Fail when a generated file is stale
 
 .PHONY: build
 build: ## Build .cache/bin/hookloop, and the hooks of the examples that are Go programs
-	go build -o $(BIN)/ ./cmd/hookloop ./examples/hello-grpc
+	go build -o $(BIN)/ ./cmd/hookloop $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
 
 .PHONY: controlplane
 controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl

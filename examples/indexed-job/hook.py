@@ -1,0 +1,33 @@
+"""A Job whose Pods know their number: one Pod for each index from 0 to completions - 1, at most parallelism of them at a time."""
+
+
+def sync(request):
+    job = request["parent"]
+    spec, name = job["spec"], job["metadata"]["name"]
+    phases = {index_of(pod): pod.get("status", {}).get("phase", "Pending") for pod in request["children"]["Pod.v1"].values()}
+    done = {i for i, phase in phases.items() if phase == "Succeeded"}
+    failed = {i for i, phase in phases.items() if phase == "Failed"}
+    # Finished Pods stay, so that they are not run again; the next ones join while there is room.
+    wanted = set(phases) - failed
+    for i in range(spec["completions"]):
+        if len(wanted - done) >= spec.get("parallelism", 1):
+            break
+        wanted.add(i)
+    return {
+        "status": {"succeeded": len(done), "active": len(set(phases) - done - failed), "complete": len(done) == spec["completions"]},
+        "children": [pod(name, i, spec["template"]) for i in sorted(wanted)],
+    }
+
+
+def pod(name, index, template):
+    containers = [{**c, "env": [*c.get("env", []), {"name": "INDEX", "value": str(index)}]} for c in template["spec"]["containers"]]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{name}-{index}", "labels": template["metadata"]["labels"]},
+        "spec": {**template["spec"], "restartPolicy": "Never", "containers": containers},
+    }
+
+
+def index_of(pod):
+    return int(pod["metadata"]["name"].rsplit("-", 1)[1])

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// period is the time between two resyncs while silence is proved, and silence how long it must last: more than two periods.
+const (
+	period  = time.Second
+	silence = 3 * period
+)
+
+// quiet has the example's controllers resync every second, and waits until the hooks have been asked at least twice more and the audit
+// log shows no write of the engine for longer than two periods.
+func (s *stage) quiet(ctx context.Context, dir string) error {
+	resync := fmt.Sprintf(`{"spec":{"resyncPeriodSeconds":%d}}`, int(period.Seconds()))
+	if err := s.run(ctx, "patch", "-f", filepath.Join(dir, "controller.yaml"), "--type=merge", "-p", resync); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var last error
+	for ctx.Err() == nil {
+		asked, err := s.asked(ctx)
+		if err != nil {
+			return err
+		}
+		writes, err := s.writes(ctx, silence)
+		if err != nil {
+			return err
+		}
+		again, err := s.asked(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(writes) > 0:
+			last = fmt.Errorf("%d writes in a steady state, the last: %s", len(writes), writes[len(writes)-1])
+		case again < asked+2:
+			last = fmt.Errorf("the hooks were asked %d times in %s, expected a resync every %s", again-asked, silence, period)
+		default:
+			fmt.Printf("  no write through %d more syncs\n", again-asked)
+			return nil
+		}
+	}
+	return errors.Join(last, ctx.Err())
+}
+
+// writes lists the engine's writes during a time; leases and Events are none.
+func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Write, error) {
+	mark, err := s.cluster.Mark()
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(during)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+	}
+	all, err := s.cluster.Writes(mark)
+	if err != nil {
+		return nil, err
+	}
+	var own []cluster.Write
+	for _, w := range all {
+		if strings.HasPrefix(w.UserAgent, "hookloop/") && !w.DryRun && w.Resource != "events" && w.Resource != "leases" {
+			own = append(own, w)
+		}
+	}
+	return own, nil
+}
+
+// asked counts the questions to all sync and finalize hooks so far.
+func (s *stage) asked(ctx context.Context) (int, error) {
+	text, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "metacontroller_sync_requests_total{") || strings.HasPrefix(line, "metacontroller_finalize_requests_total{") {
+			var n float64
+			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n); err != nil {
+				return 0, fmt.Errorf("metrics: %q: %w", line, err)
+			}
+			total += n
+		}
+	}
+	return int(total), nil
+}
+
+// clean deletes what the example has made: the objects of its own kinds, then its controllers.
+func (s *stage) clean(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var errs []error
+	script := filepath.Join(dir, "clean.sh")
+	if found, err := filepath.Glob(script); err == nil && len(found) > 0 {
+		errs = append(errs, s.command(exec.CommandContext(ctx, script))) //nolint:gosec // the example's own script
+	}
+	if crds, err := filepath.Glob(filepath.Join(dir, "crd.yaml")); err == nil && len(crds) > 0 {
+		errs = append(errs, s.run(ctx, "delete", "--ignore-not-found", "--wait", "-f", crds[0]))
+	}
+	return errors.Join(append(errs, s.run(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(dir, "controller.yaml")))...)
+}
+
+// run runs kubectl.
+func (s *stage) run(ctx context.Context, args ...string) error {
+	return s.command(exec.CommandContext(ctx, filepath.Join(s.dir, "bin", "kubectl"), args...)) //nolint:gosec // the stage's own kubectl
+}
+
+func (s *stage) command(c *exec.Cmd) error {
+	c.Env = s.env()
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(c.Args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kubelet"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// stage is what examples are run on.
+type stage struct {
+	dir     string
+	cluster *cluster.Cluster
+	engine  *serve.Engine
+	cancel  context.CancelFunc
+	flows   sync.WaitGroup
+}
+
+// open starts the control plane, an engine and the stand-in for kubelets. What has been started is in the stage even with an error.
+func open(ctx context.Context) (*stage, error) {
+	s := &stage{}
+	var err error
+	if s.dir, err = os.MkdirTemp("", "hookloop-prove-"); err != nil {
+		return s, err
+	}
+	crds, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", "crd.yaml"))
+	if err != nil {
+		return s, err
+	}
+	crds = append([]string{filepath.Join(cluster.Root(), "manifests", "crds")}, crds...)
+	if s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds}); err != nil {
+		return s, err
+	}
+	if err := s.kubectl(); err != nil {
+		return s, err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.flows.Go(func() {
+		fault := func(err error) { fmt.Println("stand-in kubelet:", err) }
+		if err := kubelet.Run(background, s.cluster.Admin(), fault); err != nil {
+			fault(err)
+		}
+	})
+	s.engine, err = serve.Start(ctx, serve.Settings{
+		Kubeconfig: s.cluster.Kubeconfig(), Flags: []string{"--client-go-qps=-1", "--discovery-interval=5s"},
+	})
+	return s, err
+}
+
+// kubectl puts a kubectl where scripts find it.
+func (s *stage) kubectl() error {
+	if err := os.MkdirAll(filepath.Join(s.dir, "bin"), 0o700); err != nil {
+		return err
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", s.cluster.Program())
+	return os.WriteFile(filepath.Join(s.dir, "bin", "kubectl"), []byte(script), 0o700) //nolint:gosec // it is to be executed
+}
+
+// env is a script's environment: the cluster, and a kubectl for it.
+func (s *stage) env() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PATH=") && !strings.HasPrefix(v, "KUBECONFIG=") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
+}
+
+// close ends everything, in the order in which it depends on each other.
+func (s *stage) close() error {
+	var errs []error
+	if s.engine != nil {
+		errs = append(errs, s.engine.Stop(10*time.Second))
+	}
+	if s.cancel != nil {
+		s.cancel()
+		s.flows.Wait()
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
