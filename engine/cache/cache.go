@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -42,12 +44,13 @@ func New(s Settings) (*Cache, error) {
 	return &Cache{config: s.Config, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil
 }
 
-// Close ends all watches and waits for them.
+// Close ends all watches and waits for them. A subscriber may use the cache meanwhile.
 func (c *Cache) Close() {
 	c.cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, i := range c.informers {
+	c.mu.RLock()
+	informers := slices.Collect(maps.Values(c.informers))
+	c.mu.RUnlock()
+	for _, i := range informers {
 		<-i.stopped
 	}
 }

@@ -17,7 +17,8 @@ type Reader interface {
 	Orphans(r object.Resource, namespace string) []*object.Object
 	// List lists the objects of a namespace ("" for all), in no order.
 	List(r object.Resource, namespace string) []*object.Object
-	// Passed says whether the store shows the state at resourceVersion, or a later one. Resource versions are compared as numbers (KEP-5504).
+	// Passed says whether the store shows the state at resourceVersion, or a later one. Resource versions are compared as numbers (KEP-5504);
+	// one that is no number has never passed.
 	Passed(r object.Resource, resourceVersion string) bool
 }
 
@@ -55,7 +56,8 @@ func (r reader) List(res object.Resource, namespace string) []*object.Object {
 }
 
 func (r reader) Passed(res object.Resource, resourceVersion string) bool {
-	return r.store(res).seen() >= version(resourceVersion)
+	v, err := strconv.ParseUint(resourceVersion, 10, 64)
+	return err == nil && r.store(res).seen() >= v
 }
 
 // version is a resource version as a number; 0 for text that is none.

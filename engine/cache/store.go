@@ -87,16 +87,9 @@ func (s *store) UpdateResourceVersion(resourceVersion string) {
 func (s *store) put(obj any) error {
 	o, ok := obj.(*object.Object)
 	if !ok {
-		return fmt.Errorf("%s: got %T, expected an object", s.resource, obj)
+		return s.noObject(obj)
 	}
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.mu.Lock()
-	s.rv = max(s.rv, version(o.ResourceVersion()))
-	old := s.all[idOf(o)]
-	s.replace(old, o)
-	s.mu.Unlock()
-	s.deliver(change(s.resource, old, o))
+	s.step(o, o)
 	return nil
 }
 
@@ -104,19 +97,28 @@ func (s *store) put(obj any) error {
 func (s *store) Delete(obj any) error {
 	o, ok := obj.(*object.Object)
 	if !ok {
-		return fmt.Errorf("%s: got %T, expected an object", s.resource, obj)
+		return s.noObject(obj)
 	}
+	s.step(o, nil)
+	return nil
+}
+
+func (s *store) noObject(obj any) error {
+	return fmt.Errorf("%s: got %T, expected an object", s.resource, obj)
+}
+
+// step takes one event into account: current, which may be nil, is in o's place from now on.
+func (s *store) step(o, current *object.Object) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.mu.Lock()
 	s.rv = max(s.rv, version(o.ResourceVersion()))
 	old := s.all[idOf(o)]
-	s.replace(old, nil)
+	s.replace(old, current)
 	s.mu.Unlock()
-	if old != nil {
-		s.deliver(change(s.resource, old, nil))
+	if old != nil || current != nil {
+		s.deliver(change(s.resource, old, current))
 	}
-	return nil
 }
 
 // Replace implements the reflector's store: a new list, after the first start or after a watch was lost.
@@ -125,7 +127,7 @@ func (s *store) Replace(items []any, resourceVersion string) error {
 	for _, item := range items {
 		o, ok := item.(*object.Object)
 		if !ok {
-			return fmt.Errorf("%s: got %T, expected an object", s.resource, item)
+			return s.noObject(item)
 		}
 		next[idOf(o)] = o
 	}

@@ -1,0 +1,299 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/cache/cachetest"
+	"github.com/hookloop/hookloop/engine/object"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+	books = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Book"}, Plural: "books", Namespaced: true}
+)
+
+// page is an object; its owner is a UID, empty for none.
+func page(namespace, name, owner, text string) string {
+	references := ""
+	if owner != "" {
+		references = fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"b","uid":%q,"controller":true}]`, owner)
+	}
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s"%s},"text":%q}`,
+		namespace, name, name, references, text)
+}
+
+// open makes a cache of the server's objects, which the test's end closes.
+func open(t *testing.T, s *cachetest.Server) *cache.Cache {
+	t.Helper()
+	c, err := cache.New(cache.Settings{Config: s.Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func acquire(t *testing.T, c *cache.Cache, r object.Resource) *cache.Handle {
+	t.Helper()
+	h, err := c.Acquire(deadline(t), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Release)
+	return h
+}
+
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// log collects events as lines.
+type log chan string
+
+func newLog() log { return make(log, 1000) }
+
+func (l log) note(e cache.Event) {
+	o := e.New
+	if o == nil {
+		o = e.Old
+	}
+	line := string(e.Type) + " " + o.Ref().NamespacedName()
+	if e.Initial {
+		line = "initial " + line
+	}
+	l <- line
+}
+
+// next waits for the next n events and returns them sorted.
+func (l log) next(t *testing.T, n int) []string {
+	t.Helper()
+	lines := []string{}
+	for range n {
+		select {
+		case line := <-l:
+			lines = append(lines, line)
+		case <-deadline(t).Done():
+			t.Fatalf("only %q have come, want %d events", lines, n)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func refs(objects []*object.Object) []string {
+	names := []string{}
+	for _, o := range objects {
+		names = append(names, o.Ref().NamespacedName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestCacheFollowsTheServer(t *testing.T) {
+	s := cachetest.New(t)
+	s.Put(pages, page("shop", "a", "u", "one"))
+	s.Put(pages, page("shop", "b", "", "one"))
+	c := open(t, s)
+	h, events := acquire(t, c, pages), newLog()
+	defer h.Subscribe(events.note)()
+	expect := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, events.next(t, len(want))); diff != "" {
+			t.Fatalf("events (-want +got):\n%s", diff)
+		}
+	}
+	reader := c.Reader()
+	indexes := func(owned, orphans, all []string) {
+		t.Helper()
+		got := [][]string{refs(reader.OwnedBy(pages, "u")), refs(reader.Orphans(pages, "shop")), refs(reader.List(pages, ""))}
+		if diff := cmp.Diff([][]string{owned, orphans, all}, got); diff != "" {
+			t.Fatalf("owned, orphans, all (-want +got):\n%s", diff)
+		}
+	}
+	expect("initial added shop/a", "initial added shop/b")
+	indexes([]string{"shop/a"}, []string{"shop/b"}, []string{"shop/a", "shop/b"})
+
+	s.Put(pages, page("shop", "b", "u", "one"))
+	expect("updated shop/b")
+	indexes([]string{"shop/a", "shop/b"}, []string{}, []string{"shop/a", "shop/b"})
+
+	s.Put(pages, page("else", "c", "", "one"))
+	expect("added else/c")
+	indexes([]string{"shop/a", "shop/b"}, []string{}, []string{"else/c", "shop/a", "shop/b"})
+	if diff := cmp.Diff([]string{"else/c"}, refs(reader.Orphans(pages, ""))); diff != "" {
+		t.Errorf("orphans of all namespaces (-want +got):\n%s", diff)
+	}
+
+	s.Delete(pages, "shop", "a")
+	expect("deleted shop/a")
+	indexes([]string{"shop/b"}, []string{}, []string{"else/c", "shop/b"})
+	if o := reader.Get(pages, "shop", "a"); o != nil {
+		t.Errorf("Get of a deleted object = %s", o.Ref())
+	}
+	if stats := c.Stats(); len(stats) != 1 || stats[0].Objects != 2 || stats[0].Bytes == 0 {
+		t.Errorf("Stats = %+v, want 2 objects of one resource", stats)
+	}
+}
+
+// TestLostWatch changes objects while no watch is open: the next list brings the difference, and nothing that has not changed.
+func TestLostWatch(t *testing.T) {
+	s := cachetest.New(t)
+	for _, name := range []string{"same", "changed", "gone"} {
+		s.Put(pages, page("shop", name, "", "one"))
+	}
+	c := open(t, s)
+	h, events := acquire(t, c, pages), newLog()
+	defer h.Subscribe(events.note)()
+	events.next(t, 3)
+	s.Refuse(pages, http.StatusServiceUnavailable)
+	s.Drop()
+	s.Put(pages, page("shop", "changed", "", "two"))
+	s.Put(pages, page("shop", "new", "", "one"))
+	s.Delete(pages, "shop", "gone")
+	s.Forget()
+	s.Refuse(pages, 0)
+	want := []string{"added shop/new", "deleted shop/gone", "updated shop/changed"}
+	if diff := cmp.Diff(want, events.next(t, 3)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestPassed(t *testing.T) {
+	s := cachetest.New(t)
+	before := s.Put(pages, page("shop", "a", "", "one"))
+	c := open(t, s)
+	h, events := acquire(t, c, pages), newLog()
+	defer h.Subscribe(events.note)()
+	reader := c.Reader()
+	if !reader.Passed(pages, before) {
+		t.Errorf("Passed(%s) = false after the first list", before)
+	}
+	later := s.Bookmark(pages)
+	for ctx := deadline(t); !reader.Passed(pages, later); {
+		if ctx.Err() != nil {
+			t.Fatalf("Passed(%s) = false after the bookmark", later)
+		}
+	}
+	if reader.Passed(pages, "999999") {
+		t.Error("Passed says that the future is past")
+	}
+	if reader.Passed(pages, "opaque") {
+		t.Error("Passed says that a version which is no number has been seen")
+	}
+	if reader.Passed(books, before) {
+		t.Error("Passed says that a resource which is not watched has been seen")
+	}
+}
+
+func TestUnwatchable(t *testing.T) {
+	for _, test := range []struct {
+		code                int
+		forbidden, notFound bool
+	}{{http.StatusForbidden, true, false}, {http.StatusNotFound, false, true}} {
+		s := cachetest.New(t)
+		s.Refuse(pages, test.code)
+		c := open(t, s)
+		_, err := c.Acquire(deadline(t), pages)
+		var unwatchable *cache.UnwatchableError
+		if !errors.As(err, &unwatchable) || unwatchable.Forbidden() != test.forbidden || unwatchable.NotFound() != test.notFound {
+			t.Errorf("%d: Acquire = %v", test.code, err)
+		}
+		s.Refuse(pages, 0)
+		acquire(t, c, pages) // the next try begins anew
+	}
+}
+
+// TestAcquireWaitsForAServerThatIsDown tries again until its context ends.
+func TestAcquireWaitsForAServerThatIsDown(t *testing.T) {
+	s := cachetest.New(t)
+	s.Refuse(pages, http.StatusServiceUnavailable)
+	c := open(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := c.Acquire(ctx, pages); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want the context's error", err)
+	}
+	s.Refuse(pages, 0)
+	acquire(t, c, pages)
+}
+
+// TestHandlesAreCounted shares one watch, which ends with the last handle.
+func TestHandlesAreCounted(t *testing.T) {
+	s := cachetest.New(t)
+	c := open(t, s)
+	first, second := acquire(t, c, pages), acquire(t, c, pages)
+	awaitWatches(t, s, 1)
+	first.Release()
+	first.Release()
+	if open, ever := s.Watches(pages); open != 1 || ever != 1 {
+		t.Errorf("%d of %d watches are open while a handle is held, want 1 of 1", open, ever)
+	}
+	second.Release()
+	awaitWatches(t, s, 0)
+	if objects := c.Reader().List(pages, ""); len(objects) != 0 {
+		t.Errorf("a resource that is not watched has %d objects", len(objects))
+	}
+	acquire(t, c, pages)
+	awaitWatches(t, s, 1)
+}
+
+func awaitWatches(t *testing.T, s *cachetest.Server, want int) {
+	t.Helper()
+	for ctx := deadline(t); ; {
+		open, _ := s.Watches(pages)
+		if open == want {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches are open, want %d", open, want)
+		}
+	}
+}
+
+// TestCloseWithASubscriberThatReads must not wait for itself.
+func TestCloseWithASubscriberThatReads(t *testing.T) {
+	s := cachetest.New(t)
+	c, err := cache.New(cache.Settings{Config: s.Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Acquire(deadline(t), pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Refuse(books, http.StatusServiceUnavailable)
+	inside, done := make(chan struct{}), make(chan struct{})
+	h.Subscribe(func(cache.Event) {
+		close(inside)
+		_, err := c.Acquire(t.Context(), books) // until Close is under way
+		if err == nil {
+			t.Error("a resource of a server that is down was acquired")
+		}
+		c.Reader().List(books, "")
+	})
+	s.Put(pages, page("shop", "a", "", "one"))
+	<-inside
+	go func() {
+		c.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-deadline(t).Done():
+		t.Fatal("Close waits for a subscriber that waits for Close")
+	}
+}

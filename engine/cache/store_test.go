@@ -1,0 +1,123 @@
+package cache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var things = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+
+func thing(t testing.TB, namespace, name, owner string, version int) *object.Object {
+	t.Helper()
+	references := ""
+	if owner != "" {
+		references = fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":%q,"controller":true}]`, owner)
+	}
+	o, err := object.Decode([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Thing","metadata":{"namespace":%q,"name":%q,"resourceVersion":"%d"%s}}`,
+		namespace, name, version, references)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestIndexesAgreeWithAScan runs random changes; after each, every index says what a scan over all objects says.
+func TestIndexesAgreeWithAScan(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s := newStore(things)
+		for version := range 100 {
+			o := thing(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)), []string{"", "u", "v"}[random.IntN(3)], version)
+			var err error
+			switch random.IntN(4) {
+			case 0:
+				err = s.Delete(o)
+			case 1:
+				err = s.Replace([]any{o}, fmt.Sprint(version))
+			default:
+				err = s.Add(o)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			agree(t, s)
+		}
+	}
+}
+
+func agree(t *testing.T, s *store) {
+	t.Helper()
+	owned, free, bytes := map[types.UID]int{}, map[string]int{}, 0
+	for _, o := range s.list("") {
+		bytes += o.Size()
+		if ref := o.ControllerRef(); ref != nil {
+			owned[ref.UID]++
+		} else {
+			free[o.Namespace()]++
+		}
+	}
+	for _, uid := range []types.UID{"u", "v"} {
+		if got := len(s.ownedBy(uid)); got != owned[uid] {
+			t.Fatalf("%d objects are owned by %s, a scan finds %d", got, uid, owned[uid])
+		}
+	}
+	for _, namespace := range []string{"ns0", "ns1"} {
+		if got := len(s.orphans(namespace)); got != free[namespace] {
+			t.Fatalf("%d orphans are in %s, a scan finds %d", got, namespace, free[namespace])
+		}
+	}
+	if n, size := s.size(); size != bytes || n != len(s.list("")) {
+		t.Fatalf("size = %d objects of %d bytes, a scan finds %d", n, size, bytes)
+	}
+}
+
+// filled is a store of n objects, ten for each owner.
+func filled(b *testing.B, n int) (*store, []any) {
+	b.Helper()
+	items := make([]any, n)
+	for i := range items {
+		items[i] = thing(b, "shop", fmt.Sprint("n", i), fmt.Sprint("u", i/10), i)
+	}
+	s := newStore(things)
+	if err := s.Replace(items, "1"); err != nil {
+		b.Fatal(err)
+	}
+	return s, items
+}
+
+// BenchmarkOwnedBy finds the ten children of one owner among as many objects as its name says.
+func BenchmarkOwnedBy(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, _ := filled(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(s.ownedBy("u7")) != 10 {
+					b.Fatal("not ten children")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPut takes one event of an object among as many as its name says.
+func BenchmarkPut(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, items := filled(b, n)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if err := s.Update(items[i%n]); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
