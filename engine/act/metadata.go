@@ -82,6 +82,28 @@ func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, 
 	return w.patchMetadata(ctx, a, map[string]any{"finalizers": append(others, a.Finalizer)})
 }
 
+// decorate changes labels and annotations, and removes the finalizer where one is named. The action's resourceVersion is the precondition.
+func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, error) {
+	fields := map[string]any{}
+	if len(a.Labels) > 0 {
+		fields["labels"] = a.Labels
+	}
+	if len(a.Annotations) > 0 {
+		fields["annotations"] = a.Annotations
+	}
+	if a.Finalizer != "" {
+		present, err := w.Get(ctx, a.Resource, a.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if present.UID() != a.UID || present.ResourceVersion() != a.ResourceVersion {
+			return nil, ErrStale
+		}
+		fields["finalizers"] = slices.DeleteFunc(slices.Clone(present.Finalizers()), func(f string) bool { return f == a.Finalizer })
+	}
+	return w.patchMetadata(ctx, a, fields)
+}
+
 // patchMetadata merges fields into metadata; the UID and the resourceVersion are preconditions.
 func (w *Writer) patchMetadata(ctx context.Context, a plan.Action, fields map[string]any) (*object.Object, error) {
 	fields["uid"], fields["resourceVersion"] = a.UID, a.ResourceVersion

@@ -83,13 +83,27 @@ func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	}
 	owner := present.ControllerRef()
 	switch {
-	case present.Deleting(), owner != nil && owner.UID == a.Owner.UID:
+	case present.Deleting():
 		return ErrStale
+	case owner != nil && owner.UID == a.Owner.UID && marked(present, a.Marks):
+		return ErrStale
+	case owner != nil && owner.UID == a.Owner.UID:
+		return &TakenError{By: "belongs to another controller of the same parent"}
 	case owner != nil:
 		return &TakenError{By: fmt.Sprintf("is controlled by %s %q", owner.Kind, owner.Name)}
 	default:
 		return &TakenError{By: "has no controller and is not selected by the parent"}
 	}
+}
+
+// marked says whether an object carries the annotations of its owner's controller.
+func marked(o *object.Object, marks map[string]string) bool {
+	for key, value := range marks {
+		if o.Annotations()[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // TakenError says that a child's name belongs to an object of somebody else.

@@ -8,11 +8,11 @@ package composite
 
 import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/claim"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/parent"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,38 +26,35 @@ const FinalizerPrefix = "metacontroller.io/compositecontroller-"
 type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object    *object.Object
-	parent    object.Resource
+	rules     parent.Rules
 	declared  []plan.Declared
 	generate  bool
-	finalizes bool
-	finalizer string
-	// selected says which objects of the parent resource count.
-	selected     labels.Selector
-	ignoreStatus bool
-	selectors    *mapper.Selectors
+	selectors *mapper.Selectors
 }
 
 var _ pipeline.Shape = (*Shape)(nil)
 
 // New makes the shape of a declared controller, whose resources the caller has resolved.
 // The error names a field of the spec.
-func New(o *object.Object, c *v1alpha1.CompositeController, parent object.Resource, children []object.Resource) (*Shape, error) {
-	s := &Shape{
-		object:       o,
-		parent:       parent,
-		generate:     c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
-		finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
-		finalizer:    FinalizerPrefix + c.Name,
-		selected:     labels.Everything(),
-		ignoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,
-		selectors:    mapper.NewSelectors(),
-	}
+func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Resource, children []object.Resource) (*Shape, error) {
+	selected := labels.Everything()
 	if c.Spec.ParentResource.LabelSelector != nil {
-		selected, err := metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector)
-		if err != nil {
+		var err error
+		if selected, err = metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector); err != nil {
 			return nil, &pipeline.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
 		}
-		s.selected = selected
+	}
+	s := &Shape{
+		object:    o,
+		generate:  c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
+		selectors: mapper.NewSelectors(),
+		rules: parent.Rules{
+			Resource:     resource,
+			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
+			Finalizer:    FinalizerPrefix + c.Name,
+			Finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
+			IgnoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,
+		},
 	}
 	for i, rule := range c.Spec.ChildResources {
 		method := plan.OnDelete
@@ -71,24 +68,12 @@ func New(o *object.Object, c *v1alpha1.CompositeController, parent object.Resour
 
 // Wire tells a controller what to watch: the parents, their children by owner, and orphans that a parent's selector takes in.
 func (s *Shape) Wire(c *controller.Controller) {
-	c.For(s.parent, s.concerns)
-	c.Watch(s.parent, s.track)
-	owner, orphans := mapper.Owner(s.parent), mapper.Orphans(s.selectors)
+	c.For(s.rules.Resource, s.rules.Concerns)
+	c.Watch(s.rules.Resource, s.track)
+	owner, orphans := mapper.Owner(s.rules.Resource), mapper.Orphans(s.selectors)
 	for _, d := range s.declared {
 		c.Watch(d.Resource, owner, orphans)
 	}
-}
-
-// concerns drops events of parents that need no sync: objects that are not selected and never were, and, where the controller
-// asks for it, changes of status alone (compatibility: ignoreStatusChanges, with finalizers and owners counted as changes).
-func (s *Shape) concerns(e cache.Event) bool {
-	if e.New == nil {
-		return true
-	}
-	if !s.selected.Matches(labels.Set(e.New.Labels())) && !e.New.HasFinalizer(s.finalizer) {
-		return e.Old != nil && s.selected.Matches(labels.Set(e.Old.Labels()))
-	}
-	return !s.ignoreStatus || e.Old == nil || e.New.Deleting() || !sameButStatus(e.Old, e.New)
 }
 
 // track keeps the index of the parents' selectors; it maps to no keys.

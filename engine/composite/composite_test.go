@@ -46,7 +46,7 @@ func TestConcerns(t *testing.T) {
 			if test.current != "-" {
 				e.New = parse(t, web(test.current, "{}"))
 			}
-			if got := declare(t, webs, test.declare).concerns(e); got != test.want {
+			if got := declare(t, webs, test.declare).rules.Concerns(e); got != test.want {
 				t.Errorf("concerns = %v, want %v", got, test.want)
 			}
 		})

@@ -36,7 +36,7 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	}
 	desired := &plan.Desired{Children: children, Status: status, ResyncAfter: answer.ResyncAfter}
 	if o.Finalizing && answer.Finalized {
-		desired.RemoveFinalizer = s.finalizer
+		desired.RemoveFinalizer = s.rules.Finalizer
 	}
 	return desired, nil
 }
@@ -50,10 +50,10 @@ func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]a
 		if status, err = object.DecodeMap(answer.Status); err != nil {
 			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
 		}
-	} else if !s.parent.HasStatus {
+	} else if !s.rules.Resource.HasStatus {
 		return nil, nil
 	}
-	if s.parent.HasStatus {
+	if s.rules.Resource.HasStatus {
 		status["observedGeneration"] = parent.Generation()
 	}
 	return status, nil

@@ -1,7 +1,6 @@
 package composite
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/cache"
@@ -9,20 +8,18 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/plan"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Observe reads a parent and what belongs to it. It returns nil for a parent that is gone, or that leaves (is being deleted or no
 // longer selected) without our finalizer.
 func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, error) {
-	parent := reader.Get(s.parent, key.Parent.Namespace, key.Parent.Name)
+	parent := reader.Get(s.rules.Resource, key.Parent.Namespace, key.Parent.Name)
 	if parent == nil {
 		return nil, nil
 	}
-	held := parent.HasFinalizer(s.finalizer)
-	leaving := parent.Deleting() || !s.selected.Matches(labels.Set(parent.Labels()))
-	if leaving && !held {
+	leaving := s.rules.Leaving(parent)
+	if leaving && !s.rules.Held(parent) {
 		return nil, nil
 	}
 	selector, err := claim.Selector(parent, s.generate)
@@ -34,10 +31,10 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 		Key: key, Parent: parent,
 		Children:   object.NewSet(slices.Concat(claims.Owned, claims.Adopt)...),
 		Finalizing: leaving,
-		Settled:    leaving && (!s.finalizes || collected(parent)),
+		Settled:    s.rules.Untouched(parent),
 		Scope:      s.scope(parent, selector),
 	}
-	observed.Prepare = s.prepare(observed, claims, held)
+	observed.Prepare = append(s.rules.Prepare(parent), s.claims(observed, claims)...)
 	return observed, nil
 }
 
@@ -54,16 +51,10 @@ func (s *Shape) candidates(reader cache.Reader, parent *object.Object, leaving b
 	return all
 }
 
-// collected says that the garbage collector is at work on the parent's children, or was told to leave them.
-func collected(parent *object.Object) bool {
-	return parent.Deleting() &&
-		(parent.HasFinalizer(metav1.FinalizerDeleteDependents) || parent.HasFinalizer(metav1.FinalizerOrphanDependents))
-}
-
 func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scope {
 	scope := plan.Scope{
 		Declared:        s.declared,
-		Owner:           plan.Owner{GVK: parent.GVK(), Name: parent.Name(), UID: parent.UID(), Resource: s.parent},
+		Owner:           plan.Owner{GVK: parent.GVK(), Name: parent.Name(), UID: parent.UID(), Resource: s.rules.Resource},
 		ParentNamespace: parent.Namespace(),
 		Selector:        selector,
 	}
@@ -73,18 +64,9 @@ func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scop
 	return scope
 }
 
-// prepare lists the writes that come before the hook is asked: the finalizer first, then the claims.
-func (s *Shape) prepare(o *plan.Observed, claims claim.Claims, held bool) []plan.Action {
+// claims are the writes by which children come and go.
+func (s *Shape) claims(o *plan.Observed, claims claim.Claims) []plan.Action {
 	var actions []plan.Action
-	if held != s.finalizes {
-		verb, why := plan.AddFinalizer, "a finalize hook is declared"
-		if held {
-			verb, why = plan.RemoveFinalizer, "no finalize hook is declared"
-		}
-		actions = append(actions, plan.Action{
-			Verb: verb, Resource: s.parent, Ref: o.Parent.Ref(), UID: o.Parent.UID(), Finalizer: s.finalizer, Why: why,
-		})
-	}
 	for _, child := range claims.Adopt {
 		actions = append(actions, s.claim(plan.Adopt, child, o.Scope.Owner, "the parent's selector matches an orphan"))
 	}
@@ -100,12 +82,4 @@ func (s *Shape) claim(verb plan.Verb, child *object.Object, owner plan.Owner, wh
 		Verb: verb, Resource: s.declared[i].Resource, Ref: child.Ref(), UID: child.UID(),
 		ResourceVersion: child.ResourceVersion(), Owner: owner, Why: why,
 	}
-}
-
-// sameButStatus says that an update changed none of generation, labels, annotations, finalizers and owners.
-func sameButStatus(old, current *object.Object) bool {
-	return old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
-		maps.Equal(old.Labels(), current.Labels()) && maps.Equal(old.Annotations(), current.Annotations()) &&
-		slices.Equal(old.Finalizers(), current.Finalizers()) &&
-		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
 }

@@ -22,7 +22,7 @@ type view struct {
 
 func observe(t *testing.T, s *Shape, w world) *view {
 	t.Helper()
-	o, err := s.Observe(w, object.Key{Parent: object.Ref{GVK: s.parent.GVK, Namespace: w.namespace(s), Name: "web"}})
+	o, err := s.Observe(w, object.Key{Parent: object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func observe(t *testing.T, s *Shape, w world) *view {
 
 // namespace is that of the parents.
 func (w world) namespace(s *Shape) string {
-	if s.parent.Namespaced {
+	if s.rules.Resource.Namespaced {
 		return "shop"
 	}
 	return ""

@@ -57,6 +57,8 @@ type remembered struct {
 	status       uint64
 	statusAnswer string
 	statusKnown  bool
+	// decoration is the hash of the labels and annotations that were last asked of the parent, decorated that of the ones it then had.
+	decoration, decorated uint64
 	// postponed says that a sync was put off until the cache shows the echoes.
 	postponed bool
 	// statusVersion is the parent's resourceVersion after our last write of its status.
@@ -122,6 +124,38 @@ func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
 func (m *remembered) triedStatus(parent *object.Object, status uint64) {
 	present, _ := parent.Field("status")
 	m.status, m.statusAnswer, m.statusKnown = status, string(present), true
+}
+
+// decorationTried says whether the same labels and annotations have been written, and the parent's own have not changed since: the server
+// keeps others.
+func (m *remembered) decorationTried(parent *object.Object, d *plan.Desired) bool {
+	return m.decoration != 0 && m.decoration == hashOf(d.Labels, d.Annotations) && m.decorated == hashOf(parent.Labels(), parent.Annotations())
+}
+
+// triedDecoration notes that labels and annotations are reached in parent, as far as the server takes them.
+func (m *remembered) triedDecoration(parent *object.Object, d *plan.Desired) {
+	m.decoration, m.decorated = hashOf(d.Labels, d.Annotations), hashOf(parent.Labels(), parent.Annotations())
+}
+
+// hashOf hashes labels and annotations.
+func hashOf[V string | *string](labels, annotations map[string]V) uint64 {
+	return plan.StableHash(map[string]any{"labels": plain(labels), "annotations": plain(annotations)})
+}
+
+func plain[V string | *string](in map[string]V) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		switch v := any(value).(type) {
+		case string:
+			out[key] = v
+		case *string:
+			out[key] = nil
+			if v != nil {
+				out[key] = *v
+			}
+		}
+	}
+	return out
 }
 
 // behind says whether the cache still has to show an own write of this parent.

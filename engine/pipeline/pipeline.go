@@ -29,6 +29,8 @@ type Settings struct {
 	Controller *object.Object
 	Parents    []object.Resource
 	Shape      Shape
+	// OwnsStatus says that the parents' status is this controller's: the hook's replaces it, and faults become a condition in it.
+	OwnsStatus bool
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
 	Reader   cache.Reader

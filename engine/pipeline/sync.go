@@ -168,28 +168,52 @@ func (r *run) wrote(o act.Outcome) {
 	}
 }
 
-// report writes the parent: its status, or the removal of the finalizer.
+// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync that only changes metadata leaves the
+// status to the sync that this brings, so that a parent is written at most once in each; one that removes the finalizer is the last.
 func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
 	r.resync = desired.ResyncAfter
 	r.tally.converged = result.Len() == 0 && len(observed.Prepare) == 0
-	if desired.RemoveFinalizer != "" {
-		return r.removeFinalizer(ctx, observed.Parent, desired.RemoveFinalizer)
+	last := desired.RemoveFinalizer != ""
+	if !last {
+		if written, err := r.decorate(ctx, observed.Parent, desired); written || err != nil {
+			return err
+		}
 	}
-	if desired.Status == nil {
+	if desired.Status != nil && (!last || !r.OwnsStatus) {
+		if err := r.writeStatus(ctx, observed.Parent, desired.Status); err != nil {
+			return err
+		}
+	}
+	if !last {
 		return nil
 	}
-	return r.writeStatus(ctx, observed.Parent, desired.Status)
+	_, err := r.decorate(ctx, r.parent, desired)
+	return err
 }
 
-func (r *run) removeFinalizer(ctx context.Context, parent *object.Object, name string) error {
-	outcome := r.Writer.All(ctx, []plan.Action{{
-		Verb: plan.RemoveFinalizer, Resource: r.resource, Ref: parent.Ref(), UID: parent.UID(), Finalizer: name,
-		Why: "the finalize hook has finished",
-	}})[0]
+// decorate patches the parent's labels and annotations and removes the finalizer, unless that has been tried and nothing has changed
+// since. It says whether it has written.
+func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (bool, error) {
+	a := plan.Action{
+		Verb: plan.Decorate, Resource: r.resource, Ref: parent.Ref(), UID: parent.UID(), ResourceVersion: parent.ResourceVersion(),
+		Labels: plan.Patch(parent.Labels(), desired.Labels), Annotations: plan.Patch(parent.Annotations(), desired.Annotations),
+		Why: "the hook wants other labels or annotations",
+	}
+	if desired.RemoveFinalizer != "" {
+		a.Finalizer, a.Why = desired.RemoveFinalizer, "the finalize hook has finished"
+	}
+	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.remembered.decorationTried(parent, desired)) {
+		return false, nil
+	}
+	outcome := r.Writer.All(ctx, []plan.Action{a})[0]
 	r.wrote(outcome)
-	return outcome.Err
+	if outcome.Err != nil {
+		return false, outcome.Err
+	}
+	r.remembered.triedDecoration(outcome.Object, desired)
+	return true, nil
 }
 
 // writeStatus makes status the parent's, unless that has been tried and nothing has changed since.
@@ -205,7 +229,7 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, status map
 	if written != nil {
 		r.tally.writes++
 		r.remembered.expectStatus(r.resource, written)
-		parent = written
+		parent, r.parent = written, written
 	}
 	r.remembered.triedStatus(parent, hash)
 	return nil

@@ -186,7 +186,8 @@ func (r *run) good() verdict {
 	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
 }
 
-// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The same fault is said once.
+// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The same fault is said once. The
+// status of an object that is only decorated belongs to somebody else, and gets no condition.
 func (r *run) say(ctx context.Context, reason string, err error) {
 	message := report.Shorten("Sync error: "+err.Error(), report.MaxMessage)
 	klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
@@ -195,7 +196,7 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 	}
 	r.Events.Warning(ctx, r.parent, "SyncError", message)
 	said := reason + " " + withoutDigits(message)
-	if r.remembered.said == said {
+	if r.remembered.said == said || !r.OwnsStatus {
 		return
 	}
 	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 
 // AnswerError says what is wrong with one item of a hook's answer. The whole answer is refused.
 type AnswerError struct {
-	// Index is the item's place in the answer's list; -1 where Item names a field of the answer.
+	// Field is the answer's list; empty stands for children. Index is the item's place in it; -1 where Item names a field of the answer.
+	Field string
 	Index int
 	// Item names the object, as far as it can be told: Deployment.apps/v1 "shop/api".
 	Item    string
@@ -26,10 +28,13 @@ type AnswerError struct {
 func (e *AnswerError) Error() string {
 	where := e.Item
 	if e.Index >= 0 {
-		where = strings.TrimSpace(fmt.Sprintf("children[%d] %s", e.Index, e.Item))
+		where = strings.TrimSpace(fmt.Sprintf("%s[%d] %s", field(e.Field), e.Index, e.Item))
 	}
 	return where + ": " + e.Problem
 }
+
+// field is the name of an answer's list of children.
+func field(name string) string { return cmp.Or(name, "children") }
 
 const (
 	// maxFaults is how many faults of one answer are named.
@@ -50,11 +55,11 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 		c, fault := validate(&scope, raw)
 		if fault == nil {
 			if first, twice := seen[c.Ref]; twice {
-				fault = fmt.Errorf("is desired twice, first as children[%d]; expected each object once", first)
+				fault = fmt.Errorf("is desired twice, first as %s[%d]; expected each object once", field(scope.Field), first)
 			}
 		}
 		if fault != nil {
-			faults = append(faults, &AnswerError{Index: i, Item: name(c.Ref), Problem: fault.Error()})
+			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: fault.Error()})
 			if len(faults) == maxFaults {
 				break
 			}

@@ -22,7 +22,7 @@ func Make(observed *Observed, desired *Desired, mem Memory) (Result, error) {
 	p.undesired(desired.Children)
 	for i, c := range desired.Children {
 		if err := p.child(c); err != nil {
-			return Result{}, &AnswerError{Index: i, Item: c.Ref.String(), Problem: err.Error()}
+			return Result{}, &AnswerError{Field: observed.Scope.Field, Index: i, Item: c.Ref.String(), Problem: err.Error()}
 		}
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
@@ -105,7 +105,7 @@ func (p *planner) create(c Child) error {
 	own(body, p.observed.Scope.Owner)
 	p.writes = append(p.writes, Action{
 		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
-		Body: body, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: "desired, not there",
+		Body: body, Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Annotations, Desired: c.Hash, Why: "desired, not there",
 	})
 	return nil
 }

@@ -53,6 +53,8 @@ type Declared struct {
 
 // Scope is what answers are validated and children are stamped with.
 type Scope struct {
+	// Field is what an answer's list of children is called in messages; empty stands for children.
+	Field string
 	// Declared are the kinds that may be children, in the declared order.
 	Declared []Declared
 	// Owner is the reference that every created child gets (controller=true, blockOwnerDeletion=true).
@@ -104,6 +106,8 @@ const (
 	// AddFinalizer and RemoveFinalizer change the parent's metadata.finalizers.
 	AddFinalizer    Verb = "add-finalizer"
 	RemoveFinalizer Verb = "remove-finalizer"
+	// Decorate patches labels and annotations of the parent and removes Finalizer, where it is set, in one write.
+	Decorate Verb = "decorate"
 )
 
 // Action is one write. UID and ResourceVersion are preconditions: leader election does not fence, and a view may be stale.
@@ -122,8 +126,12 @@ type Action struct {
 	Stable uint64
 	// Owner is the reference that Adopt adds and Release removes.
 	Owner Owner
-	// Finalizer is the name for AddFinalizer and RemoveFinalizer.
+	// Marks are annotations of a Create by which a child is told from one of another controller with the same owner.
+	Marks map[string]string
+	// Finalizer is the name for AddFinalizer, RemoveFinalizer and Decorate.
 	Finalizer string
+	// Labels and Annotations are Decorate's patch; a nil value deletes the key.
+	Labels, Annotations map[string]*string
 	// Why says in a few words what brought the action about, for spans, logs and golden files: "spec.replicas: 1 → 3".
 	Why string
 	// Desired is the hash of the desired state that this action brings about; 0 where there is none.

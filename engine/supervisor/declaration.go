@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/composite"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/decorator"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
@@ -38,6 +39,8 @@ type declared struct {
 	resync          time.Duration
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string
+	// ownsStatus says that the parents' status is the hook's alone.
+	ownsStatus bool
 	// shape makes the shape once the resources are known.
 	shape func(o *object.Object, parents, children []object.Resource) (shape, error)
 }
@@ -57,8 +60,14 @@ func declare(o *object.Object) (*declared, error) {
 			return nil, err
 		}
 		return compositeDeclared(c), unsupported(c)
+	case v1alpha1.DecoratorControllerKind:
+		d := &v1alpha1.DecoratorController{}
+		if err := read(o, d); err != nil {
+			return nil, err
+		}
+		return decoratorDeclared(d), nil
 	default:
-		return nil, &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: o.GVK().Kind + " is not supported by this version"}
+		return nil, fmt.Errorf("%s declares no controller", o.Ref())
 	}
 }
 
@@ -96,12 +105,35 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		finalizer:       composite.FinalizerPrefix + c.Name,
+		ownsStatus:      true,
 		shape: func(o *object.Object, parents, children []object.Resource) (shape, error) {
 			return composite.New(o, c, parents[0], children)
 		},
 	}
 	for i, child := range c.Spec.ChildResources {
 		d.children = append(d.children, rule{fmt.Sprintf("spec.childResources[%d]", i), child.ResourceRule})
+	}
+	if h := c.Spec.Hooks; h != nil {
+		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
+	}
+	return d
+}
+
+func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
+	d := &declared{
+		prefix: "decorator", contract: hook.Decorator,
+		endpointConfigs: c.Spec.EndpointConfigs,
+		resync:          c.Spec.ResyncPeriod(),
+		finalizer:       decorator.FinalizerPrefix + c.Name,
+		shape: func(o *object.Object, parents, children []object.Resource) (shape, error) {
+			return decorator.New(o, c, parents, children)
+		},
+	}
+	for i, target := range c.Spec.Resources {
+		d.parents = append(d.parents, rule{fmt.Sprintf("spec.resources[%d]", i), target.ResourceRule})
+	}
+	for i, attachment := range c.Spec.Attachments {
+		d.children = append(d.children, rule{fmt.Sprintf("spec.attachments[%d]", i), attachment.ResourceRule})
 	}
 	if h := c.Spec.Hooks; h != nil {
 		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}

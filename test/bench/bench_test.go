@@ -143,7 +143,7 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 		b.Fatal(err)
 	}
 	return pipeline.New(pipeline.Settings{
-		Name: "composite/web", Controller: declared, Parents: []object.Resource{parents}, Shape: shape, Hooks: map[hook.Op]*hook.Opened{hook.Sync: h},
+		Name: "composite/web", Controller: declared, Parents: []object.Resource{parents}, Shape: shape, OwnsStatus: true, Hooks: map[hook.Op]*hook.Opened{hook.Sync: h},
 		Reader: w, Writer: writer, Status: report.NewStatus(writer, tracer, heard), Recorder: heard, Tracer: tracer, Clock: clock.RealClock{},
 		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return false },
 	})

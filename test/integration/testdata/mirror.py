@@ -1,4 +1,4 @@
-"""A hook that answers what its parent says: spec.answer, or spec.finally while the parent is being deleted."""
+"""A hook that answers what its parent, or the object that it decorates, says: spec.answer, or spec.finally while the parent is being deleted."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +11,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         field = "finally" if request["finalizing"] else "answer"
-        data = json.dumps(request["parent"]["spec"].get(field, {})).encode()
+        parent = request.get("parent") or request["object"]
+        data = json.dumps(parent.get("spec", {}).get(field, {})).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

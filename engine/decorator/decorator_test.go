@@ -1,0 +1,229 @@
+package decorator
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	webs  = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
+	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+)
+
+// world is a cache that holds one target and pages.
+type world struct {
+	cache.Reader
+	objects []*object.Object
+}
+
+func (w world) Get(r object.Resource, _, _ string) *object.Object {
+	for _, o := range w.objects {
+		if o.GVK() == r.GVK {
+			return o
+		}
+	}
+	return nil
+}
+
+func (w world) OwnedBy(r object.Resource, owner types.UID) []*object.Object {
+	var owned []*object.Object
+	for _, o := range w.objects {
+		if ref := o.ControllerRef(); o.GVK() == r.GVK && ref != nil && ref.UID == owner {
+			owned = append(owned, o)
+		}
+	}
+	return owned
+}
+
+func of(t *testing.T, objects ...string) world {
+	t.Helper()
+	var w world
+	for _, text := range objects {
+		o, err := object.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.objects = append(w.objects, o)
+	}
+	return w
+}
+
+// web is a target with more metadata; page an attachment of the controller by, owned by a UID.
+func web(metadata string) string {
+	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"9"` + metadata + `}}`
+}
+
+func page(name, owner, by string) string {
+	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name + `","annotations":{"` + Annotation + `":"` + by +
+		`"},"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Web","name":"web","uid":"` + owner + `","controller":true}]}}`
+}
+
+func declare(t *testing.T, change func(*v1alpha1.DecoratorControllerSpec)) *Shape {
+	t.Helper()
+	c := &v1alpha1.DecoratorController{ObjectMeta: metav1.ObjectMeta{Name: "deco"}, Spec: v1alpha1.DecoratorControllerSpec{
+		Resources: make([]v1alpha1.DecoratedResourceRule, 1), Attachments: make([]v1alpha1.AttachmentRule, 1),
+		Hooks: &v1alpha1.DecoratorHooks{Sync: &v1alpha1.Hook{}},
+	}}
+	if change != nil {
+		change(&c.Spec)
+	}
+	declaring := of(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"deco"}}`).objects[0]
+	s, err := New(declaring, c, []resource{webs}, []resource{pages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+type resource = object.Resource
+
+func withFinalize(c *v1alpha1.DecoratorControllerSpec) { c.Hooks.Finalize = &v1alpha1.Hook{} }
+
+func selecting(c *v1alpha1.DecoratorControllerSpec) {
+	c.Resources[0].AnnotationSelector = &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"wanted": "yes, please"}}
+}
+
+// view is what a test looks at in an observation.
+type view struct {
+	Ask      hook.Op
+	Children []string
+	Prepare  []string
+}
+
+func TestObserve(t *testing.T) {
+	const (
+		deleting = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
+		wanted   = `,"annotations":{"wanted":"yes, please"}`
+		held     = `,"finalizers":["other","` + FinalizerPrefix + `deco"]`
+	)
+	both := func(c *v1alpha1.DecoratorControllerSpec) { withFinalize(c); selecting(c) }
+	tests := []struct {
+		name    string
+		declare func(*v1alpha1.DecoratorControllerSpec)
+		world   []string
+		want    *view
+	}{
+		{"the target is gone", nil, nil, nil},
+		{"the target has no attachments", nil, []string{web("")}, &view{Ask: hook.Sync}},
+		{
+			"own attachments, those of another decorator, and those of another target", nil,
+			[]string{web(""), page("a", "u", "deco"), page("b", "u", "other"), page("c", "v", "deco")}, &view{Ask: hook.Sync, Children: []string{"a"}},
+		},
+		{"the target is selected", selecting, []string{web(wanted)}, &view{Ask: hook.Sync}},
+		{"the target is not selected: attachments stay", selecting, []string{web(""), page("a", "u", "deco")}, nil},
+		{"the target is not selected, and waits for us", both, []string{web(held), page("a", "u", "deco")}, &view{Ask: hook.Finalize, Children: []string{"a"}}},
+		{"the target goes", nil, []string{web(deleting)}, nil},
+		{"the target goes and waits for us", withFinalize, []string{web(deleting + held)}, &view{Ask: hook.Finalize}},
+		{"the target goes and waits for a hook that is declared no more", nil, []string{web(deleting + held)}, &view{Prepare: []string{"remove-finalizer web"}}},
+		{"a finalizer is to be added", withFinalize, []string{web("")}, &view{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}}},
+		{"it is there", withFinalize, []string{web(held)}, &view{Ask: hook.Sync}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := declare(t, test.declare)
+			o, err := s.Observe(of(t, test.world...), object.Key{Parent: object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got *view
+			if o != nil {
+				got = &view{}
+				for _, c := range o.Children.Of(pages.GVK) {
+					got.Children = append(got.Children, c.Name())
+				}
+				for _, a := range o.Prepare {
+					got.Prepare = append(got.Prepare, string(a.Verb)+" "+a.Ref.Name)
+				}
+				for _, q := range s.Questions(o) {
+					got.Ask = q.Op
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("observed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	long := strings.Repeat("no label has such a value! ", 5)
+	requirement := func(o metav1.LabelSelectorOperator, values ...string) *v1alpha1.AnnotationSelector {
+		return &v1alpha1.AnnotationSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: o, Values: values}}}
+	}
+	tests := []struct {
+		name          string
+		selector      *v1alpha1.AnnotationSelector
+		matches, does map[string]string
+	}{
+		{"matchAnnotations", &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"k": long}}, map[string]string{"k": long}, map[string]string{"k": "x"}},
+		{"In", requirement("In", "a", long), map[string]string{"k": long}, nil},
+		{"NotIn", requirement("NotIn", long), nil, map[string]string{"k": long}},
+		{"Exists", requirement("Exists"), map[string]string{"k": ""}, nil},
+		{"DoesNotExist", requirement("DoesNotExist"), nil, map[string]string{"k": ""}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			matches, err := annotations(test.selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !matches(test.matches) || matches(test.does) {
+				t.Errorf("%v: %v, %v: %v; want true and false", test.matches, matches(test.matches), test.does, matches(test.does))
+			}
+		})
+	}
+	if _, err := annotations(requirement("Near")); err == nil {
+		t.Error("an operator that is none is taken")
+	}
+}
+
+func TestDesired(t *testing.T) {
+	s := declare(t, withFinalize)
+	o, err := s.Observe(of(t, web("")), object.Key{Parent: object.Ref{GVK: webs.GVK}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := "not a label value!"
+	for name, test := range map[string]struct {
+		answer hook.Answer
+		want   string
+	}{
+		"a null attachment":      {hook.Answer{Children: []json.RawMessage{[]byte("null")}}, "attachments[0]: got null, expected a JSON object"},
+		"an undeclared kind":     {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Book","metadata":{"name":"a"}}`)}}, "attachments[0] Book.v1 \"a\": kind is not declared"},
+		"a bad label":            {hook.Answer{Labels: map[string]*string{"a": &bad}}, `labels["a"]: a valid label must`},
+		"a bad key":              {hook.Answer{Annotations: map[string]*string{"a b": nil}}, `annotations["a b"]: name part must`},
+		"the engine's own":       {hook.Answer{Annotations: map[string]*string{object.LastAppliedAnnotation: &bad}}, "belongs to the engine"},
+		"a status of no object":  {hook.Answer{Status: []byte(`[1]`)}, "status: "},
+		"an attachment far away": {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`)}}, `expected "shop", the parent's`},
+	} {
+		if _, err := s.Desired(o, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: Desired = %v, want an error that says %s", name, err, test.want)
+		}
+	}
+	d, err := s.Desired(o, []*hook.Answer{{Finalized: true, Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`)}}})
+	if err != nil || len(d.Children) != 1 || d.Status != nil || d.RemoveFinalizer != "" {
+		t.Fatalf("Desired = %+v, %v, want one attachment, and neither status nor, from sync, finalized", d, err)
+	}
+	body, err := d.Children[0].Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"name": "a", "namespace": "shop", "annotations": map[string]any{Annotation: "deco"}}
+	if diff := cmp.Diff(want, body["metadata"]); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	o.Finalizing = true
+	if d, err = s.Desired(o, []*hook.Answer{{Finalized: true}}); err != nil || d.RemoveFinalizer != FinalizerPrefix+"deco" {
+		t.Errorf("Desired = %+v, %v, want the finalizer removed", d, err)
+	}
+}

@@ -1,0 +1,223 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// decorate declares DecoratorControllers of Webs, named by the kit and a suffix, whose hook is the mirror; more is added to the first
+// resource rule, hooks to the hooks. It returns when the controller runs.
+func decorate(t *testing.T, k *kit.Kit, suffix, more, hooks string) {
+	t.Helper()
+	name := k.Name + suffix
+	k.Apply(strings.NewReplacer("NAME", name, "MIRROR", mirror(t)).Replace(`
+apiVersion: metacontroller.k8s.io/v1alpha1
+kind: DecoratorController
+metadata: {name: NAME}
+spec:
+  resyncPeriodSeconds: 1
+  resources:
+  - {apiVersion: $GROUP/v1, resource: webs` + more + `}
+  attachments:
+  - {apiVersion: v1, resource: configmaps, updateStrategy: {method: InPlace}}
+  - {apiVersion: v1, resource: secrets, updateStrategy: {method: RollingRecreate}}
+  hooks: {sync: {webhook: {url: "MIRROR"}}` + hooks + `}
+`))
+	const kind = "metacontroller.k8s.io/v1alpha1/DecoratorController"
+	k.Cleanup(func() { k.Delete(kind, name) })
+	k.Eventually("the controller runs", func() error {
+		if c := kit.Condition(k.Get(kind, name), "Ready"); c["status"] != "True" {
+			return fmt.Errorf("its condition is %v", c)
+		}
+		return nil
+	})
+}
+
+// target is a Web with metadata and an answer, in YAML.
+func target(metadata, answer string) string {
+	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS" + metadata + "}\nspec: {answer: {" + answer + "}}"
+}
+
+func TestDecorator(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", "", "")
+	k.Apply(target(", labels: {old: label, foreign: label}, annotations: {old: note}",
+		`labels: {old: null, new: label}, annotations: {old: null, new: "a note"}, status: {seen: true}, attachments: [`+page("page", "text: one")+`]`))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	await(k, "Web", "web", "status.seen", "true")
+	web := k.Get("Web", "web")
+	if diff := cmp.Diff(map[string]string{"foreign": "label", "new": "label"}, web.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"new": "a note"}, web.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	page1 := k.Get("v1/ConfigMap", "page")
+	if owner := page1.GetOwnerReferences(); len(owner) != 1 || owner[0].UID != web.GetUID() || !*owner[0].Controller {
+		t.Errorf("owners of the attachment are %v", owner)
+	}
+	if by := page1.GetAnnotations()["metacontroller.k8s.io/decorator-controller"]; by != k.Name {
+		t.Errorf("the attachment is %q's, want %q's", by, k.Name)
+	}
+
+	mark := k.Mark()
+	k.Patch("Web", "web", "spec: {answer: {attachments: ["+page("page", "text: two")+"], status: null}}")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+	k.Delete("v1/ConfigMap", "page")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+	k.Patch("Web", "web", "spec: {answer: {attachments: [], annotations: {end: reached}}}")
+	await(k, "v1/ConfigMap", "page", "metadata.name", "")
+	want := []string{"update configmaps page", "create configmaps page", "delete configmaps page"}
+	if diff := cmp.Diff(want, k.ChildWrites(mark)); diff != "" {
+		t.Errorf("writes to attachments (-want +got):\n%s", diff)
+	}
+	await(k, "Web", "web", "metadata.annotations.end", "reached")
+	await(k, "Web", "web", "status.seen", "true") // null leaves it alone
+	mark = k.Settled(settled)
+	k.Patch("Web", "web", "metadata: {annotations: {somebody: else}}")
+	await(k, "Web", "web", "metadata.annotations.somebody", "else")
+	k.Settled(2500 * time.Millisecond) // more than two resync periods
+	if writes := k.Writes(mark); len(writes) > 0 {
+		t.Errorf("writes in a steady state: %v", writes)
+	}
+}
+
+// TestTargetIsWrittenOnceInASync has labels and status change together: the target is written once by each of two syncs, and no more.
+func TestTargetIsWrittenOnceInASync(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", "", "")
+	mark := k.Mark()
+	k.Apply(target("", `labels: {a: b}, annotations: {c: d}, status: {seen: true}`))
+	await(k, "Web", "web", "status.seen", "true")
+	await(k, "Web", "web", "metadata.labels.a", "b")
+	var lines []string
+	for _, w := range k.Writes(mark) {
+		if w.Name == "web" {
+			lines = append(lines, w.Verb+" "+w.Resource+"/"+w.Subresource)
+		}
+	}
+	if diff := cmp.Diff([]string{"patch webs/", "patch webs/status"}, lines); diff != "" {
+		t.Errorf("writes to the target (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecoratorSelects(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", `, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, operator: In, values: ["yes, please!"]}]}`, "")
+	k.Apply(target(", labels: {tier: front}", "attachments: ["+page("page", "text: one")+"]"))
+	k.Apply(strings.ReplaceAll(target(`, labels: {tier: front}, annotations: {wanted: "yes, please!"}`, "attachments: ["+page("second", "text: one")+"]"), "name: web", "name: other"))
+	await(k, "v1/ConfigMap", "second", "data.text", "one")
+	if k.Find("v1/ConfigMap", "page") != nil {
+		t.Error("an object that is not selected was decorated")
+	}
+	k.Patch("Web", "web", `metadata: {annotations: {wanted: "yes, please!"}}`)
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	// Without a finalize hook, attachments stay when their target is no longer selected.
+	k.Patch("Web", "web", "metadata: {labels: {tier: back}}\nspec: {answer: {attachments: []}}")
+	k.Patch("Web", "other", "spec: {answer: {attachments: []}}")
+	await(k, "v1/ConfigMap", "second", "data.text", "")
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
+
+// TestTwoDecorators of one target each have their own attachments.
+func TestTwoDecorators(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "-a", ", labelSelector: {matchLabels: {a: \"yes\"}}", "")
+	k.Apply(target(`, labels: {a: "yes"}`, "attachments: ["+page("page", "text: one")+"]"))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	k.Patch("Web", "web", `metadata: {labels: {a: "no"}}`+"\nspec: {answer: {attachments: ["+page("other", "text: two")+"]}}")
+	decorate(t, k, "-b", "", "")
+	await(k, "v1/ConfigMap", "other", "data.text", "two")
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	k.Patch("Web", "web", "spec: {answer: {attachments: ["+page("page", "text: mine")+"]}}")
+	await(k, "v1/ConfigMap", "other", "data.text", "")
+	k.Eventually("the second decorator says that the name is taken", func() error {
+		if len(k.Events("web", "SyncError")) == 0 {
+			return errors.New("no Event")
+		}
+		return nil
+	})
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
+
+func TestDecoratorFinalizes(t *testing.T) {
+	for name, leave := range map[string]func(*kit.Kit){
+		"the target is deleted":            func(k *kit.Kit) { k.Delete("Web", "web") },
+		"the target is no longer selected": func(k *kit.Kit) { k.Patch("Web", "web", `metadata: {labels: {a: "no"}}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t)
+			k.CRD("Web", "Namespaced")
+			decorate(t, k, "", `, labelSelector: {matchLabels: {a: "yes"}}`, `, finalize: {webhook: {url: "MIRROR"}}`)
+			k.Apply(target(`, labels: {a: "yes"}, finalizers: [example.com/test]`, "attachments: ["+page("page", "text: one")+"]"))
+			await(k, "v1/ConfigMap", "page", "data.text", "one")
+			k.Patch("Web", "web", "spec: {finally: {attachments: ["+page("page", "text: bye")+"], finalized: false}}")
+			leave(k)
+			await(k, "v1/ConfigMap", "page", "data.text", "bye")
+			k.Patch("Web", "web", "spec: {finally: {attachments: [], labels: {gone: \"yes\"}, finalized: true}}")
+			await(k, "v1/ConfigMap", "page", "data.text", "")
+			await(k, "Web", "web", "metadata.finalizers", "[example.com/test]")
+			await(k, "Web", "web", "metadata.labels.gone", "yes")
+			k.Patch("Web", "web", "metadata: {finalizers: null}")
+		})
+	}
+}
+
+func TestDecoratorOfClusterScopedTargets(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Cluster")
+	decorate(t, k, "", "", "")
+	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web}\nspec: {answer: {attachments: [" +
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS}, data: {text: one}}]}}")
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	k.Delete("v1/ConfigMap", "page")
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
+
+// TestRollingMethodOfAnAttachment acts as its plain kind.
+func TestRollingMethodOfAnAttachment(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", "", "")
+	secret := func(text string) string {
+		return "{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {text: " + text + "}}"
+	}
+	k.Apply(target("", "attachments: ["+secret("one")+"]"))
+	await(k, "v1/Secret", "key", "data.text", "b25l")
+	mark := k.Mark()
+	k.Patch("Web", "web", "spec: {answer: {attachments: ["+secret("two")+"]}}")
+	await(k, "v1/Secret", "key", "data.text", "dHdv")
+	if diff := cmp.Diff([]string{"delete secrets key", "create secrets key"}, k.ChildWrites(mark)); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadDecoration(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", "", "")
+	k.Apply(target("", `labels: {"a b": c}, attachments: [`+page("page", "text: one")+"]"))
+	k.Eventually("an Event names the label", func() error {
+		for _, message := range k.Events("web", "SyncError") {
+			if strings.Contains(message, `labels["a b"]`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the Events are %q", k.Events("web", "SyncError"))
+	})
+	if k.Find("v1/ConfigMap", "page") != nil {
+		t.Error("the answer was half applied")
+	}
+	k.Patch("Web", "web", `spec: {answer: {labels: null}}`)
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
