@@ -13,6 +13,11 @@ MODULE := github.com/hookloop/hookloop
 # How many packages are compiled and tested at a time; every integration package runs a control plane of its own.
 PARALLEL ?= 2
 TESTFLAGS ?=
+# What "hookloop version" says. Where there is no git repository they are empty, and Go's own build information is used.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+IMAGE ?= hookloop/hookloop:dev
 
 .PHONY: help
 help: ## Print this help
@@ -36,7 +41,7 @@ unit: ## Run the unit tests, with the race detector
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 
 .PHONY: integration
-integration: controlplane jaeger-build build ## Run the tests on the real control plane, with the race detector
+integration: controlplane jaeger-build helm-build build ## Run the tests on the real control plane, with the race detector
 	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
 
 .PHONY: bench
@@ -60,7 +65,17 @@ check-gen: $(TOOLS) ## Fail when a generated file is stale
 
 .PHONY: build
 build: ## Build .cache/bin/hookloop, and the hooks of the examples that are Go programs
-	go build -o $(BIN)/ ./cmd/hookloop $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
+	go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/hookloop
+	go build -o $(BIN)/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
+	go -C examples/jsonnet-hook build -o $(CURDIR)/$(BIN)/
+
+.PHONY: image
+image: ## Build the container image (IMAGE=name:tag)
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .
+
+.PHONY: chart
+chart: $(BIN)/helm ## Pack the Helm chart into .cache
+	$(BIN)/helm package manifests/helm/hookloop --destination .cache
 
 .PHONY: controlplane
 controlplane: ## Build the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl
@@ -79,6 +94,9 @@ jaeger: jaeger-build ## Run a Jaeger in the foreground
 .PHONY: jaeger-build
 jaeger-build: $(BIN)/jaeger ## Build the Jaeger
 
+.PHONY: helm-build
+helm-build: $(BIN)/helm ## Build Helm
+
 .PHONY: ci
 ci: ## Do what CI does
 	.ci/run
@@ -96,3 +114,6 @@ $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 
 $(BIN)/jaeger: test/jaeger/program/go.mod test/jaeger/program/go.sum
 	@tools/build.sh test/jaeger/program jaeger
+
+$(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
+	@tools/build.sh tools/helm

@@ -1,0 +1,226 @@
+package manifests
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// none are defaults that are empty.
+var none = map[string]any{}
+
+// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program.
+func TestDefaultValues(t *testing.T) {
+	every := []any{"*"}
+	want := map[string]any{
+		"command":            "/usr/bin/hookloop",
+		"commandArgs":        []any{"--zap-log-level=4", "--discovery-interval=20s", "--cache-flush-interval=30m"},
+		"rbac":               map[string]any{"create": true},
+		"image":              map[string]any{"repository": "hookloop/hookloop", "pullPolicy": "IfNotPresent", "tag": ""},
+		"imagePullSecrets":   []any{},
+		"nameOverride":       "",
+		"namespaceOverride":  "",
+		"fullnameOverride":   "",
+		"serviceAccount":     map[string]any{"create": true, "annotations": none, "name": ""},
+		"podAnnotations":     none,
+		"podSecurityContext": none,
+		"securityContext":    none,
+		"resources":          none,
+		"nodeSelector":       none,
+		"tolerations":        []any{},
+		"affinity":           none,
+		"priorityClassName":  "",
+		"clusterRole": map[string]any{
+			"aggregationRule": none,
+			"rules":           []any{map[string]any{"apiGroups": every, "resources": every, "verbs": every}},
+		},
+		"replicas":            float64(1),
+		"podDisruptionBudget": none,
+		"service":             map[string]any{"enabled": false, "ports": []any{}},
+	}
+	if diff := cmp.Diff(want, values(t, path("helm", "hookloop", "values.yaml"))); diff != "" {
+		t.Errorf("values.yaml (-want +got):\n%s", diff)
+	}
+}
+
+func values(t *testing.T, file string) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := yaml.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestEveryValueCounts has a values file set every parameter, and each of its values show in what is rendered.
+func TestEveryValueCounts(t *testing.T) {
+	all := values(t, "testdata/all-values.yaml")
+	missing(t, "", values(t, path("helm", "hookloop", "values.yaml")), all)
+	text := chart(t, allValues)
+	for _, leaf := range leaves(all) {
+		if !strings.Contains(text, leaf) {
+			t.Errorf("%q is set and is not in what is rendered", leaf)
+		}
+	}
+}
+
+// missing reports the parameters that a values file does not set.
+func missing(t *testing.T, prefix string, defaults, set map[string]any) {
+	t.Helper()
+	for name, value := range defaults {
+		given, ok := set[name]
+		if !ok {
+			t.Errorf("testdata/all-values.yaml does not set %s%s", prefix, name)
+			continue
+		}
+		if nested, ok := value.(map[string]any); ok && len(nested) > 0 {
+			inner, _ := given.(map[string]any)
+			missing(t, prefix+name+".", nested, inner)
+		}
+	}
+}
+
+// leaves are the scalars of a value.
+func leaves(value any) []string {
+	var out []string
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			out = append(out, leaves(v)...)
+		}
+	case []any:
+		for _, v := range value {
+			out = append(out, leaves(v)...)
+		}
+	default:
+		out = append(out, fmt.Sprint(value))
+	}
+	return out
+}
+
+// TestChartChecksValues wants an error that names the field.
+func TestChartChecksValues(t *testing.T) {
+	for _, test := range []struct{ name, set, says string }{
+		{"replicas in words", "replicas=two", "/replicas"},
+		{"less than no replica", "replicas=-1", "/replicas"},
+		{"arguments in one string", "commandArgs=--workers=5", "/commandArgs"},
+		{"an unknown pull policy", "image.pullPolicy=Sometimes", "/image/pullPolicy"},
+		{"a Service without ports", "service.enabled=true", "/service/ports"},
+		{"a rule without verbs", "clusterRole.rules[0].resources={pods}", "/clusterRole/rules/0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := helm(t, "template", path("helm", "hookloop"), "--set="+test.set)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want an error that says %s", err, test.says)
+			}
+		})
+	}
+}
+
+// TestArguments says which arguments and ports follow from which values.
+func TestArguments(t *testing.T) {
+	usual := map[string]int32{"metrics": 9999, "health": 8081}
+	for _, test := range []struct {
+		name     string
+		replicas int
+		given    string
+		args     []string
+		ports    map[string]int32
+	}{
+		{"one replica needs no election", 1, `["--workers=9"]`, []string{"serve", "--workers=9"}, usual},
+		{"several elect", 2, `[]`, []string{"serve", "--leader-election"}, usual},
+		{
+			"an election's other flags do not stand for it", 2, `["--leader-election-id=a"]`,
+			[]string{"serve", "--leader-election-id=a", "--leader-election"}, usual,
+		},
+		{"whoever decides decides", 2, `["--leader-election=false"]`, []string{"serve", "--leader-election=false"}, usual},
+		{
+			"ports follow the flags", 1, `["--health-probe-bind-address=:1234", "--metrics-address", "0"]`,
+			[]string{"serve", "--health-probe-bind-address=:1234", "--metrics-address", "0"}, map[string]int32{"health": 1234},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			set := &appsv1.StatefulSet{}
+			text := chart(t, fmt.Sprint("--set=replicas=", test.replicas), "--set-json=commandArgs="+test.given)
+			into(t, workload(t, objects(t, text)).Object, set)
+			container := set.Spec.Template.Spec.Containers[0]
+			if diff := cmp.Diff(test.args, container.Args); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+			ports := map[string]int32{}
+			for _, p := range container.Ports {
+				ports[p.Name] = p.ContainerPort
+			}
+			if diff := cmp.Diff(test.ports, ports); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCRDsAreTheGeneratedOnes compares what the chart and the base bring with manifests/crds.
+func TestCRDsAreTheGeneratedOnes(t *testing.T) {
+	want := objects(t, kustomize(t, "crds"))
+	if len(want) != 3 {
+		t.Fatalf("manifests/crds has %d CRDs, want 3", len(want))
+	}
+	for name, text := range map[string]string{"chart": chart(t), "production": kustomize(t, "production")} {
+		all := objects(t, text)
+		for _, crd := range want {
+			got := find(t, all, "CustomResourceDefinition", crd.GetName())
+			if diff := cmp.Diff(crd.Object["spec"], got.Object["spec"]); diff != "" {
+				t.Errorf("%s: CRD %s (-generated +got):\n%s", name, crd.GetName(), diff)
+			}
+		}
+	}
+}
+
+// TestOneVersion has chart, base and docs speak of the same version.
+func TestOneVersion(t *testing.T) {
+	tag := regexp.MustCompile(`hookloop/hookloop:(v[0-9.]+)`)
+	images := map[string]bool{}
+	for _, text := range []string{kustomize(t, "production"), chart(t)} {
+		found := tag.FindStringSubmatch(text)
+		if found == nil {
+			t.Fatal("no image with a version")
+		}
+		images[found[1]] = true
+	}
+	data, err := os.ReadFile(path("..", "docs", "installing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range tag.FindAllStringSubmatch(string(data), -1) {
+		images[found[1]] = true
+	}
+	if len(images) != 1 {
+		t.Errorf("versions of the image: %v, want one", images)
+	}
+}
+
+// TestChartIsInstalled installs and upgrades the chart on the cluster, and finds nothing to say against it.
+func TestChartIsInstalled(t *testing.T) {
+	folder := path("helm", "hookloop")
+	if _, err := helm(t, "lint", "--strict", folder); err != nil {
+		t.Error(err)
+	}
+	args := []string{"upgrade", "--install", "installed", folder, "--namespace=chart-installed", "--create-namespace", "--skip-crds"}
+	for _, flags := range [][]string{nil, {allValues, "--set=namespaceOverride=chart-installed"}} {
+		if _, err := helm(t, append(args, flags...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := helm(t, "uninstall", "installed", "--namespace=chart-installed"); err != nil {
+		t.Error(err)
+	}
+}
