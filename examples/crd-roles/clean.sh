@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+kubectl delete rolebinding/viewer serviceaccount/viewer
