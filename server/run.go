@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,13 +56,17 @@ func Run(ctx context.Context, c Config) error {
 	return p.run(klog.NewContext(ctx, p.log))
 }
 
+// backgroundLog guards klog's one logger, which writes what client-go's background work says without a context. klog can change it
+// only while nobody logs, so the first server's stays for the life of the process; a server's own lines go to its own logger.
+var backgroundLog sync.Once
+
 // newProcess sets up what the parts of the process share. Nothing has been asked of the API server yet.
 func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error) {
 	log, err := c.Log.logger(logs)
 	if err != nil {
 		return nil, err
 	}
-	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	backgroundLog.Do(func() { klog.SetLoggerWithOptions(log, klog.ContextualLogger(true)) })
 	p := &process{Config: c, log: log, metrics: newRegistry(c.Version)}
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err

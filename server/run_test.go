@@ -3,12 +3,17 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // fakeEngine works until it is told to stop and let go.
@@ -90,4 +95,41 @@ func TestRunNeedsItsAddresses(t *testing.T) {
 	if err := p.run(t.Context()); err == nil {
 		t.Error("no error, want one that names --pprof-address")
 	}
+}
+
+// chattyEngine logs as client-go's background work does, which has no logger of its own.
+type chattyEngine struct{}
+
+func (chattyEngine) Run(context.Context) error {
+	klog.Background().Info("at work")
+	return nil
+}
+
+func (chattyEngine) Ready() bool { return true }
+
+// TestTwoServersInOneProcess start and log at the same time; the race detector is the judge.
+func TestTwoServersInOneProcess(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],` +
+		`"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			c := DefaultConfig()
+			c.Kubeconfig, c.MetricsAddress, c.HealthAddress = kubeconfig, "0", "0"
+			p, err := newProcess(t.Context(), c, io.Discard)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			p.build = func(context.Context) (engine, error) { return chattyEngine{}, nil }
+			if err := p.run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
 }
