@@ -30,6 +30,8 @@ type Shape struct {
 	declared  []plan.Declared
 	generate  bool
 	selectors *mapper.Selectors
+	// rolling is nil where no child is updated by a rolling method.
+	rolling *rolling
 }
 
 var _ pipeline.Shape = (*Shape)(nil)
@@ -48,6 +50,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Reso
 		object:    o,
 		generate:  c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
 		selectors: mapper.NewSelectors(),
+		rolling:   newRolling(&c.Spec, children),
 		rules: parent.Rules{
 			Resource:     resource,
 			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
@@ -73,6 +76,9 @@ func (s *Shape) Wire(c *controller.Controller) {
 	owner, orphans := mapper.Owner(s.rules.Resource), mapper.Orphans(s.selectors)
 	for _, d := range s.declared {
 		c.Watch(d.Resource, owner, orphans)
+	}
+	if s.rolling != nil {
+		c.Watch(revisions, owner, orphans)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 )
 
-// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook. None where nothing is to be
-// reconciled.
+// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook. During a rolling update it is one for
+// each live revision of the parent, the latest first. There are none where nothing is to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	if o.Settled {
 		return nil
@@ -19,10 +19,24 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	for _, d := range s.declared {
 		q.Children = append(q.Children, hook.Group{Resource: d.Resource, Objects: o.Children.Of(d.Resource.GVK)})
 	}
-	return []*hook.Question{q}
+	if o.Records == nil {
+		return []*hook.Question{q}
+	}
+	var questions []*hook.Question
+	for i, parent := range o.Records.Parents {
+		switch {
+		case i == 0: // as prepared
+			questions = append(questions, q)
+		case parent != nil:
+			older := *q
+			older.Parent = parent
+			questions = append(questions, &older)
+		}
+	}
+	return questions
 }
 
-// Desired validates the answer and stamps its children. The hook's status replaces the parent's, with observedGeneration put in
+// Desired validates the answers, stamps their children and merges them. The latest revision's status replaces the parent's, with observedGeneration put in
 // (compatibility: composite status).
 func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
@@ -34,11 +48,21 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if err != nil {
 		return nil, err
 	}
-	desired := &plan.Desired{Children: children, Status: status, ResyncAfter: answer.ResyncAfter}
-	if o.Finalizing && answer.Finalized {
+	desired := &plan.Desired{Children: children, Status: status}
+	finalized := o.Finalizing
+	for _, a := range answers {
+		finalized = finalized && a.Finalized
+		if a.ResyncAfter > 0 && (desired.ResyncAfter == 0 || a.ResyncAfter < desired.ResyncAfter) {
+			desired.ResyncAfter = a.ResyncAfter
+		}
+	}
+	if finalized {
 		desired.RemoveFinalizer = s.rules.Finalizer
 	}
-	return desired, nil
+	if o.Records == nil {
+		return desired, nil
+	}
+	return desired, s.roll(o, answers, desired)
 }
 
 // status is the parent's whole new status. Where the resource has no status subresource, a status is part of what counts as a new

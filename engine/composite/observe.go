@@ -35,6 +35,14 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 		Scope:      s.scope(parent, selector),
 	}
 	observed.Prepare = append(s.rules.Prepare(parent), s.claims(observed, claims)...)
+	if s.rolling == nil || observed.Settled {
+		return observed, nil
+	}
+	var adopt []plan.Action
+	if observed.Records, adopt, err = s.records(reader, observed); err != nil {
+		return nil, err
+	}
+	observed.Prepare = append(observed.Prepare, adopt...)
 	return observed, nil
 }
 
@@ -78,8 +86,9 @@ func (s *Shape) claims(o *plan.Observed, claims claim.Claims) []plan.Action {
 
 func (s *Shape) claim(verb plan.Verb, child *object.Object, owner plan.Owner, why string) plan.Action {
 	i := slices.IndexFunc(s.declared, func(d plan.Declared) bool { return d.Resource.GVK == child.GVK() })
-	return plan.Action{
-		Verb: verb, Resource: s.declared[i].Resource, Ref: child.Ref(), UID: child.UID(),
-		ResourceVersion: child.ResourceVersion(), Owner: owner, Why: why,
-	}
+	return claimed(verb, s.declared[i].Resource, child, owner, why)
+}
+
+func claimed(verb plan.Verb, r object.Resource, o *object.Object, owner plan.Owner, why string) plan.Action {
+	return plan.Action{Verb: verb, Resource: r, Ref: o.Ref(), UID: o.UID(), ResourceVersion: o.ResourceVersion(), Owner: owner, Why: why}
 }

@@ -120,6 +120,15 @@ func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
 	return m.statusKnown && m.status == status && m.statusAnswer == string(present)
 }
 
+// statusHash stands for a desired status, the engine's own condition in it included.
+func statusHash(d *plan.Desired) uint64 {
+	desired := map[string]any{"value": d.Status}
+	if c := d.Condition; c != nil {
+		desired["condition"] = map[string]any{"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message}
+	}
+	return plan.StableHash(desired)
+}
+
 // triedStatus notes that status is reached in parent, as far as the server takes it.
 func (m *remembered) triedStatus(parent *object.Object, status uint64) {
 	present, _ := parent.Field("status")

@@ -138,7 +138,9 @@ type run struct {
 // tally counts what a sync did, for its span and its result.
 type tally struct {
 	children, writes, unchanged, pending, held int
-	gone, converged                            bool
+	// spared are objects that a dry run has kept from being deleted.
+	spared          int
+	gone, converged bool
 }
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/report"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -52,6 +54,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.tally.gone = true
 		return nil, nil
 	}
+	observed.Memory = r.remembered.settled
 	r.parent = observed.Parent
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
@@ -108,7 +111,7 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}
-	result, err := plan.Make(observed, desired, r.remembered.settled)
+	result, err := plan.Make(observed, desired)
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}
@@ -160,6 +163,9 @@ func (r *run) wrote(o act.Outcome) {
 		return
 	}
 	r.remembered.expect(o)
+	if o.Action.Verb == plan.Delete && o.Object != nil {
+		r.tally.spared++
+	}
 	if o.Object == nil || o.Action.Desired == 0 {
 		return
 	}
@@ -174,6 +180,9 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
 	r.resync = desired.ResyncAfter
+	if r.tally.spared > 0 {
+		r.resync = time.Millisecond // no event tells what has been learnt, and a rolling update may wait for it
+	}
 	r.tally.converged = result.Len() == 0 && len(observed.Prepare) == 0
 	last := desired.RemoveFinalizer != ""
 	if !last {
@@ -182,7 +191,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 		}
 	}
 	if desired.Status != nil && (!last || !r.OwnsStatus) {
-		if err := r.writeStatus(ctx, observed.Parent, desired.Status); err != nil {
+		if err := r.writeStatus(ctx, observed.Parent, desired); err != nil {
 			return err
 		}
 	}
@@ -216,11 +225,17 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 	return true, nil
 }
 
-// writeStatus makes status the parent's, unless that has been tried and nothing has changed since.
-func (r *run) writeStatus(ctx context.Context, parent *object.Object, status map[string]any) error {
-	hash := plan.StableHash(map[string]any{"value": status})
+// writeStatus makes the desired status the parent's, unless that has been tried and nothing has changed since. The time in a condition does
+// not count: where the server keeps no conditions, each sync would have a new one.
+func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
+	status, hash := desired.Status, statusHash(desired)
 	if r.remembered.statusTried(parent, hash) {
 		return nil
+	}
+	if desired.Condition != nil {
+		if err := report.Include(status, r.Clock, parent, *desired.Condition); err != nil {
+			return r.invalid(&plan.AnswerError{Index: -1, Item: "status", Problem: err.Error()})
+		}
 	}
 	written, err := r.Status.Replace(ctx, r.resource, parent, status)
 	if err != nil {

@@ -16,8 +16,8 @@ const maxAnnotations = 256 << 10
 
 // Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
 // alone. The error is an *AnswerError about a desired child that cannot be written.
-func Make(observed *Observed, desired *Desired, mem Memory) (Result, error) {
-	p := planner{observed: observed, memory: mem}
+func Make(observed *Observed, desired *Desired) (Result, error) {
+	p := planner{observed: observed}
 	p.result.Settled = make(Memory, len(desired.Children))
 	p.undesired(desired.Children)
 	for i, c := range desired.Children {
@@ -32,7 +32,6 @@ func Make(observed *Observed, desired *Desired, mem Memory) (Result, error) {
 // planner is a plan in the making.
 type planner struct {
 	observed *Observed
-	memory   Memory
 	deletes  []Action
 	writes   []Action
 	result   Result
@@ -64,7 +63,7 @@ func (p *planner) remove(d Declared, o *object.Object, why string) {
 // child decides about one desired child. What is remembered as settled costs two comparisons.
 func (p *planner) child(c Child) error {
 	o := p.observed.Children.Get(c.Ref)
-	known := p.memory[c.Ref]
+	known := p.observed.Memory[c.Ref]
 	switch {
 	case o == nil:
 		return p.create(c)

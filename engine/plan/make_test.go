@@ -51,7 +51,8 @@ func TestMemoryStandsForTheComparison(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			result, err := plan.Make(observed, test.desired, plan.Memory{podA: test.known})
+			observed.Memory = plan.Memory{podA: test.known}
+			result, err := plan.Make(observed, test.desired)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +96,7 @@ func TestAnnotationThatIsTooLarge(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(large(255 << 10))
 	for _, observed := range []*plan.Observed{w.observed(), {Scope: w.scope}} {
-		_, err := plan.Make(observed, desire(t, w.scope, large(256<<10)), nil)
+		_, err := plan.Make(observed, desire(t, w.scope, large(256<<10)))
 		var fault *plan.AnswerError
 		if !errors.As(err, &fault) || fault.Index != 0 || !strings.Contains(err.Error(), `children[0] Pod.v1 "shop/a": its annotations would be`) {
 			t.Errorf("with %d children: %v", observed.Children.Len(), err)

@@ -31,12 +31,16 @@ type Observed struct {
 	Scope Scope
 	// Prepare are writes that must succeed before the hook is asked: adopt, release, the parent's finalizer.
 	Prepare []Action
+	// Memory is what the engine remembers of the children; a shape leaves it empty.
+	Memory Memory
+	// Records are the parent's revisions; nil where no child is updated by a rolling method.
+	Records *Records
 }
 
 // Method is an update strategy's method (compatibility: childResources[].updateStrategy.method).
 type Method string
 
-// The methods. Rolling methods are the concern of package rollout; here they act as their non-rolling kind.
+// The methods. Package rollout decides which revision a child follows; to make it so, rolling methods act as their non-rolling kind.
 const (
 	OnDelete        Method = "OnDelete"
 	Recreate        Method = "Recreate"
@@ -82,13 +86,24 @@ type Desired struct {
 	// no longer needed when all are written.
 	First, Last []Action
 	Children    []Child
-	// Status is the parent's whole new status; nil leaves the status alone.
-	Status map[string]any
+	// Status is the parent's whole new status; nil leaves the status alone. Condition, where there is one, is put into it.
+	Status    map[string]any
+	Condition *Condition
 	// Labels and Annotations patch the parent; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// RemoveFinalizer names a finalizer of the parent that is to go after the children are written; empty for none.
 	RemoveFinalizer string
 	ResyncAfter     time.Duration
+}
+
+// Condition is one entry of status.conditions that the engine says, beside those of the hook.
+type Condition struct {
+	Type    string
+	Status  bool
+	Reason  string
+	Message string
+	// Observed has status.observedGeneration set too, beside the condition's own.
+	Observed bool
 }
 
 // Verb says what an action does.

@@ -90,7 +90,7 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	result, err := plan.Make(observed, &plan.Desired{Children: children}, nil)
+	result, err := plan.Make(observed, &plan.Desired{Children: children})
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

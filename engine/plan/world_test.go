@@ -39,7 +39,7 @@ func (w *world) observed() *plan.Observed {
 			children = append(children, o)
 		}
 	}
-	return &plan.Observed{Scope: w.scope, Children: object.NewSet(children...)}
+	return &plan.Observed{Scope: w.scope, Children: object.NewSet(children...), Memory: w.memory}
 }
 
 func (w *world) get(ref object.Ref) *object.Object {
@@ -61,7 +61,7 @@ func (w *world) sync(items ...string) plan.Result {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	result, err := plan.Make(w.observed(), &plan.Desired{Children: children}, w.memory)
+	result, err := plan.Make(w.observed(), &plan.Desired{Children: children})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -3,20 +3,18 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
 	"k8s.io/utils/clock"
 )
 
+// timeFormat is that of metav1.Time.
+const timeFormat = "2006-01-02T15:04:05Z"
+
 // Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
-type Condition struct {
-	Type    string
-	Status  bool
-	Reason  string
-	Message string
-	// Observed has status.observedGeneration set too, beside the condition's own.
-	Observed bool
-}
+type Condition = plan.Condition
 
 // SetCondition puts a condition into an object's status and keeps all else. Nothing is written where type, status, reason and
 // message are there already; lastTransitionTime changes with the status only. It returns the server's answer, or nil where nothing was
@@ -26,7 +24,7 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 	if err != nil {
 		return nil, err
 	}
-	changed, err := upsert(status, c, o.Generation(), now.Now().UTC().Format("2006-01-02T15:04:05Z"))
+	changed, err := upsert(status, c, o.Generation(), now.Now().UTC().Format(timeFormat))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Ref(), err)
 	}
@@ -34,6 +32,32 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 		return nil, nil
 	}
 	return s.Replace(ctx, r, o, status)
+}
+
+// Include puts a condition into a status that is to replace o's. Where o has the condition with the same status, its lastTransitionTime stays.
+func Include(status map[string]any, now clock.PassiveClock, o *object.Object, c Condition) error {
+	present, err := statusOf(o)
+	if err != nil {
+		return err
+	}
+	list, ok := status["conditions"].([]any)
+	if status["conditions"] != nil && !ok {
+		return fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
+	}
+	list = slices.DeleteFunc(list, func(item any) bool { return isCondition(item, c.Type) })
+	before, _ := present["conditions"].([]any)
+	if at := slices.IndexFunc(before, func(item any) bool { return isCondition(item, c.Type) }); at >= 0 {
+		list = append(list, before[at])
+	}
+	status["conditions"] = list
+	_, err = upsert(status, c, o.Generation(), now.Now().UTC().Format(timeFormat))
+	return err
+}
+
+// isCondition says whether an item of status.conditions is of a type.
+func isCondition(item any, name string) bool {
+	m, ok := item.(map[string]any)
+	return ok && m["type"] == name
 }
 
 // upsert changes status in place and says whether it did.
@@ -55,10 +79,10 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 		"observedGeneration": generation, "lastTransitionTime": now,
 	}
 	for i, item := range list {
-		present, ok := item.(map[string]any)
-		if !ok || present["type"] != c.Type {
+		if !isCondition(item, c.Type) {
 			continue
 		}
+		present := item.(map[string]any)
 		if present["status"] == value {
 			next["lastTransitionTime"] = present["lastTransitionTime"]
 		}

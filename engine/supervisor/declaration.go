@@ -88,13 +88,6 @@ func unsupported(c *v1alpha1.CompositeController) error {
 	if c.Spec.Hooks != nil && c.Spec.Hooks.Customize != nil {
 		return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.hooks.customize: not supported by this version"}
 	}
-	for i, child := range c.Spec.ChildResources {
-		if child.UpdateStrategy.Method.Rolling() {
-			return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: fmt.Sprintf(
-				"spec.childResources[%d].updateStrategy.method: %s is not supported by this version; expected OnDelete, Recreate or InPlace",
-				i, child.UpdateStrategy.Method)}
-		}
-	}
 	return nil
 }
 

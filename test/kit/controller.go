@@ -20,6 +20,8 @@ type Composite struct {
 	Only map[string]any
 	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it is left out.
 	Children []string
+	// Checks are the statusChecks.conditions of all children.
+	Checks []any
 	// Sync and Finalize are URLs of webhooks, or "grpc:host:port".
 	Sync, Finalize string
 	// Timeout of a call; empty leaves it out.
@@ -75,7 +77,7 @@ func (k *Kit) Declare(c Composite) {
 		parent["labelSelector"] = map[string]any{"matchLabels": c.Only}
 	}
 	spec := map[string]any{
-		"generateSelector": !c.BySelector, "parentResource": parent, "childResources": k.childRules(c.Children), "hooks": hooks,
+		"generateSelector": !c.BySelector, "parentResource": parent, "childResources": k.childRules(c), "hooks": hooks,
 	}
 	if c.Resync != 0 {
 		spec["resyncPeriodSeconds"] = c.Resync
@@ -122,13 +124,17 @@ func hookAt(address, timeout string) map[string]any {
 	return map[string]any{"version": "v1", "webhook": webhook}
 }
 
-func (k *Kit) childRules(children []string) []any {
-	rules := make([]any, 0, len(children))
-	for _, c := range children {
-		resource, method, _ := strings.Cut(k.Expand(c), " ")
+func (k *Kit) childRules(c Composite) []any {
+	rules := make([]any, 0, len(c.Children))
+	for _, child := range c.Children {
+		resource, method, _ := strings.Cut(k.Expand(child), " ")
 		rule := resourceRule(resource)
 		if method != "" {
-			rule["updateStrategy"] = map[string]any{"method": method}
+			strategy := map[string]any{"method": method}
+			if len(c.Checks) > 0 {
+				strategy["statusChecks"] = map[string]any{"conditions": c.Checks}
+			}
+			rule["updateStrategy"] = strategy
 		}
 		rules = append(rules, rule)
 	}

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +20,7 @@ func (c *CompositeController) Validate() field.ErrorList {
 	errs := s.ParentResource.validate(parent)
 	errs = append(errs, validateSelector(s.ParentResource.LabelSelector, parent.Child("labelSelector"))...)
 	children := specPath.Child("childResources")
+	errs = append(errs, s.ParentResource.RevisionHistory.validate(parent.Child("revisionHistory"))...)
 	seen := seenResources{}
 	for i, child := range s.ChildResources {
 		at := children.Index(i)
@@ -92,6 +96,25 @@ func (s seenResources) add(r ResourceRule, at *field.Path) field.ErrorList {
 	}
 	s[key] = struct{}{}
 	return nil
+}
+
+// validate refuses paths that lead nowhere, and those into fields that change with every write or say what the parent is.
+func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
+	if h == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, path := range h.FieldPaths {
+		steps := strings.Split(path, ".")
+		described := len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations")
+		switch {
+		case slices.Contains(steps, ""):
+			errs = append(errs, field.Invalid(at.Child("fieldPaths").Index(i), path, "expected names joined by dots, such as spec.template"))
+		case steps[0] == "metadata" && !described, steps[0] == "status", steps[0] == "apiVersion", steps[0] == "kind":
+			errs = append(errs, field.Invalid(at.Child("fieldPaths").Index(i), path, "expected a field that users change, such as spec.template or metadata.labels"))
+		}
+	}
+	return errs
 }
 
 func (s *ChildUpdateStrategy) validate(at *field.Path) field.ErrorList {
