@@ -290,6 +290,9 @@ func (c *Controller) work(ctx context.Context) {
 	if c.settings.ResyncPeriod > 0 {
 		label("resync → queue", c.resync)
 	}
+	if c.settings.Metrics != nil {
+		label("queue → metrics", c.measure)
+	}
 	<-ctx.Done()
 	c.queue.ShutDown()
 	done := make(chan struct{})

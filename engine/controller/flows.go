@@ -14,6 +14,9 @@ import (
 // sourceBackoff is the wait before a source that failed is started again.
 const sourceBackoff = time.Second
 
+// measurePeriod is how old the metrics of keys in work may be.
+const measurePeriod = time.Second
+
 // source runs a source until ctx is done.
 func (c *Controller) source(ctx context.Context, s Source) {
 	for {
@@ -35,6 +38,20 @@ func (c *Controller) source(ctx context.Context, s Source) {
 func (c *Controller) guarded(ctx context.Context, s Source) error {
 	defer c.guard(ctx)
 	return s(ctx, c.Enqueue)
+}
+
+// measure keeps the metrics of keys in work fresh.
+func (c *Controller) measure(ctx context.Context) {
+	ticker := c.settings.Clock.NewTicker(measurePeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			c.queue.Measure()
+		}
+	}
 }
 
 // resync enqueues every object of the watched types once in each period, spread over it, so that no burst of syncs delays an event.

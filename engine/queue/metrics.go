@@ -12,6 +12,8 @@ type metrics struct {
 	adds           workqueue.CounterMetric
 	latency, works workqueue.HistogramMetric
 	retries        workqueue.CounterMetric
+	// unfinished and longest follow keys in work; Measure sets them.
+	unfinished, longest workqueue.SettableGaugeMetric
 }
 
 func newMetrics(provider MetricsProvider, name string) *metrics {
@@ -21,7 +23,25 @@ func newMetrics(provider MetricsProvider, name string) *metrics {
 	return &metrics{
 		depth: provider.NewDepthMetric(name), adds: provider.NewAddsMetric(name), latency: provider.NewLatencyMetric(name),
 		works: provider.NewWorkDurationMetric(name), retries: provider.NewRetriesMetric(name),
+		unfinished: provider.NewUnfinishedWorkSecondsMetric(name), longest: provider.NewLongestRunningProcessorSecondsMetric(name),
 	}
+}
+
+// Measure brings the metrics of keys in work up to date: the sum of their times, and the longest. A worker that hangs is seen in them. It is
+// for the caller to repeat.
+func (q *Queue) Measure() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.metrics == nil {
+		return
+	}
+	var sum, longest time.Duration
+	for e := range q.working {
+		took := q.clock.Since(e.started)
+		sum, longest = sum+took, max(longest, took)
+	}
+	q.metrics.unfinished.Set(sum.Seconds())
+	q.metrics.longest.Set(longest.Seconds())
 }
 
 func (m *metrics) added() {

@@ -71,6 +71,7 @@ type Queue struct {
 	// entries are all keys that are ready, in work or waiting for their time.
 	// Invariant: a key with work set is in no heap.
 	entries map[object.Key]*entry
+	working map[*entry]struct{} // those that a worker has
 	ready   [Resync + 1]readyHeap
 	later   laterHeap
 	serial  uint64
@@ -106,7 +107,8 @@ type delay struct {
 // New makes a Queue.
 func New(s Settings) *Queue {
 	return &Queue{
-		clock: s.Clock, metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{}, changed: make(chan struct{}),
+		clock: s.Clock, metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{},
+		working: map[*entry]struct{}{}, changed: make(chan struct{}),
 	}
 }
 
@@ -245,6 +247,7 @@ func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
 	}
 	e := heap.Pop(&q.ready[class]).(*entry)
 	e.work, e.started = true, now
+	q.working[e] = struct{}{}
 	item := Item{
 		Key: e.key, Priority: e.priority, Causes: e.causes.list(), Count: e.causes.count, Waited: now.Sub(e.since), Attempt: e.failures,
 	}
@@ -305,6 +308,7 @@ func (q *Queue) Done(key object.Key) {
 		return
 	}
 	e.work = false
+	delete(q.working, e)
 	q.metrics.worked(q.clock.Since(e.started))
 	if e.dirty {
 		e.dirty = false
