@@ -58,10 +58,12 @@ type Outcome struct {
 	// Result is "converged", "changed", "waiting", "echo", "gone" or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
-	Err      error
-	Asked    bool
-	Duration time.Duration
-	Waited   time.Duration
+	Err   error
+	Asked bool
+	// StatusDropped says that the parent's resource has no status: what the hook answered is lost.
+	StatusDropped bool
+	Duration      time.Duration
+	Waited        time.Duration
 }
 
 // Pipeline syncs the parents of one controller.
@@ -88,7 +90,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
 	p.Recorder.Synced(p.Name, Outcome{
-		Key: item.Key, Result: verdict.result, Err: err, Asked: run.asked,
+		Key: item.Key, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
 		Duration: p.Clock.Since(started), Waited: item.Waited,
 	})
 	return verdict.next, verdict.retry
@@ -139,8 +141,8 @@ type run struct {
 type tally struct {
 	children, writes, unchanged, pending, held int
 	// spared are objects that a dry run has kept from being deleted.
-	spared          int
-	gone, converged bool
+	spared                         int
+	gone, converged, statusDropped bool
 }
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.

@@ -245,7 +245,18 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 		r.tally.writes++
 		r.remembered.expectStatus(r.resource, written)
 		parent, r.parent = written, written
+		r.dropped(ctx, written)
 	}
 	r.remembered.triedStatus(parent, hash)
 	return nil
+}
+
+// dropped tells on the controller that its parents keep no status (compatibility: Events).
+func (r *run) dropped(ctx context.Context, written *object.Object) {
+	if _, kept := written.Field("status"); kept || r.resource.HasStatus {
+		return
+	}
+	r.tally.statusDropped = true
+	r.Events.Warning(ctx, r.Controller, "SyncError", fmt.Sprintf(
+		"Sync error: parent resource %s does not have subresource 'Status' enabled, and no field status: what the hook answers is lost", r.resource))
 }

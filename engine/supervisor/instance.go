@@ -128,6 +128,8 @@ type health struct {
 	misses int
 	reason string
 	last   string
+	// dropped says that the parents keep no status.
+	dropped bool
 }
 
 // missesToReport is how many syncs in a row must miss the hook before the controller says so: one lost connection is no news.
@@ -140,7 +142,8 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 		return
 	}
 	h.mu.Lock()
-	before := h.reason
+	before, dropped := h.reason, h.dropped
+	h.dropped = h.dropped || o.StatusDropped
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
 		if h.misses++; h.misses >= missesToReport {
@@ -149,7 +152,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	default:
 		h.misses, h.reason, h.last = 0, "", ""
 	}
-	changed := before != h.reason
+	changed := before != h.reason || dropped != h.dropped
 	h.mu.Unlock()
 	if changed {
 		h.changed()
@@ -162,6 +165,12 @@ func (h *health) condition() report.Condition {
 	defer h.mu.Unlock()
 	if h.reason != "" {
 		return report.Condition{Type: v1alpha1.ConditionReady, Status: false, Reason: h.reason, Message: h.last}
+	}
+	if h.dropped {
+		return report.Condition{
+			Type: v1alpha1.ConditionReady, Status: true, Reason: v1alpha1.ReasonStatusDropped,
+			Message: "the controller is running; the parents' resource does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
+		}
 	}
 	return report.Condition{Type: v1alpha1.ConditionReady, Status: true, Reason: v1alpha1.ReasonRunning, Message: "the controller is running"}
 }

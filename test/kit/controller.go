@@ -28,6 +28,8 @@ type Composite struct {
 	Timeout string
 	// Resync is resyncPeriodSeconds; 0 leaves it out.
 	Resync int64
+	// IgnoreStatus sets ignoreStatusChanges.
+	IgnoreStatus bool
 	// BySelector uses the parents' spec.selector; otherwise selectors are generated.
 	BySelector bool
 	Labels     map[string]any
@@ -75,6 +77,9 @@ func (k *Kit) Declare(c Composite) {
 	parent := resourceRule(c.Parent)
 	if len(c.Only) > 0 {
 		parent["labelSelector"] = map[string]any{"matchLabels": c.Only}
+	}
+	if c.IgnoreStatus {
+		parent["ignoreStatusChanges"] = true
 	}
 	spec := map[string]any{
 		"generateSelector": !c.BySelector, "parentResource": parent, "childResources": k.childRules(c), "hooks": hooks,

@@ -21,6 +21,8 @@ const ConditionReady = "Ready"
 const (
 	// ReasonRunning: it runs (True).
 	ReasonRunning = "Running"
+	// ReasonStatusDropped: it runs, but the parent's resource keeps no status, so that the hook's is lost (True).
+	ReasonStatusDropped = "StatusDropped"
 	// ReasonStarting: its caches are being filled (False).
 	ReasonStarting = "Starting"
 	// ReasonStopped: it was stopped on purpose (False).

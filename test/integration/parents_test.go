@@ -1,0 +1,183 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// TestParentsOfAnyResource has a Namespace as parent: any resource that the API server serves may be one.
+func TestParentsOfAnyResource(t *testing.T) {
+	k := start(t)
+	child := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "welcome", "namespace": k.Namespace}, "data": map[string]any{"to": "you"},
+	}
+	hook := k.Hook(func(kit.Request) any {
+		return map[string]any{"children": []any{child}, "status": map[string]any{"phase": "Active"}}
+	})
+	k.Run(kit.Composite{
+		Parent: "v1/namespaces", Only: map[string]any{"test": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL,
+	})
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: $NAME}}")
+	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
+	k.Delete("v1/ConfigMap", "welcome")
+	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: null}}") // so that its deletion meets no controller
+}
+
+// TestParentsWithoutStatus has a hook answer a status for a resource that has none: the children are made, the controller says that the
+// status is lost, and nothing is tried again and again.
+func TestParentsWithoutStatus(t *testing.T) {
+	k := start(t)
+	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}
+	hook := k.Hook(func(kit.Request) any {
+		return map[string]any{"children": []any{child}, "status": map[string]any{"phase": "up"}}
+	})
+	k.Run(kit.Composite{
+		Parent: "v1/configmaps", Only: map[string]any{"test": k.Name}, Children: []string{"v1/secrets InPlace"}, Sync: hook.URL, Resync: 1,
+	})
+	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}}")
+	k.AwaitReady("StatusDropped")
+	k.AwaitControllerEvent("SyncError")
+	awaitAsked(k, hook, "web", 1)
+	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
+}
+
+// TestIgnoreStatusChanges lets changes of the parents' status pass by, and nothing else.
+func TestIgnoreStatusChanges(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(kit.Mirror)
+	run(t, k, kit.Composite{Sync: hook.URL, IgnoreStatus: true})
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "Web", "web", "status.observedGeneration", "1")
+	k.Patch("Web", "web", "status: {note: mine}", "status")
+	await(k, "Web", "web", "status.note", "mine")
+	for i, change := range []string{
+		"metadata: {labels: {a: b}}", "metadata: {annotations: {a: b}}", "metadata: {finalizers: [example.com/mine]}", "spec: {more: yes}",
+	} {
+		asked := hook.Asked("web")
+		k.Patch("Web", "web", change)
+		k.Eventually(fmt.Sprintf("change %d is seen", i), func() error {
+			if hook.Asked("web") == asked {
+				return errors.New("the hook is not asked")
+			}
+			return nil
+		})
+		if i == 0 { // the status was not: the hook's own has come back only now
+			await(k, "Web", "web", "status.note", "")
+		}
+	}
+	k.Patch("Web", "web", "metadata: {finalizers: null}")
+}
+
+// TestOptOut takes a parent out of what its controller selects: the finalize hook has the last word, and without one children stay.
+func TestOptOut(t *testing.T) {
+	for name, finalize := range map[string]bool{"with a finalize hook": true, "without one": false} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t)
+			c := kit.Composite{Only: map[string]any{"tier": "front"}}
+			if finalize {
+				c.Finalize = mirror(t)
+			}
+			run(t, k, c)
+			k.Apply(parent("web", page("page", "text: one")))
+			k.Patch("Web", "web", "{metadata: {labels: {tier: front}}, spec: {finally: {finalized: true}}}")
+			await(k, "v1/ConfigMap", "page", "data.text", "one")
+			mark := k.Mark()
+			k.Patch("Web", "web", "metadata: {labels: {tier: back}}")
+			if !finalize {
+				k.Patch("Web", "web", "spec: {answer: {children: []}}")
+				other := parent("other", page("other", "text: one"))
+				k.Apply(other)
+				k.Patch("Web", "other", "metadata: {labels: {tier: front}}")
+				await(k, "v1/ConfigMap", "other", "data.text", "one")
+				if diff := cmp.Diff([]string{"create configmaps other"}, k.ChildWrites(mark)); diff != "" {
+					t.Errorf("writes (-want +got):\n%s", diff)
+				}
+				return
+			}
+			await(k, "v1/ConfigMap", "page", "data.text", "")
+			k.Eventually("the finalizer is gone", func() error {
+				if f := k.Get("Web", "web").GetFinalizers(); len(f) > 0 {
+					return fmt.Errorf("it has %v", f)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestFinalizedFromSyncIsNoEnd has a sync hook say finalized while its parent lives: the finalizer stays, and nothing goes round in circles.
+func TestFinalizedFromSyncIsNoEnd(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(r kit.Request) any { return map[string]any{"children": []any{good(r)}, "finalized": true} })
+	run(t, k, kit.Composite{Sync: hook.URL, Finalize: hook.URL, Resync: 1})
+	k.Apply(parent("web"))
+	await(k, "Web", "web", "status.observedGeneration", "1")
+	awaitAsked(k, hook, "web", 1)
+	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
+	if got := k.Get("Web", "web").GetFinalizers(); len(got) != 1 {
+		t.Errorf("finalizers %v, want one", got)
+	}
+}
+
+// TestOrderedTeardown has a finalize hook take children away one after the other.
+func TestOrderedTeardown(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(r kit.Request) any {
+		children := []any{}
+		left := ""
+		for name := range r.Children["ConfigMap.v1"] {
+			left = max(left, name)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if !r.Finalizing || name < left {
+				children = append(children, configMap(name, "one"))
+			}
+		}
+		return map[string]any{"children": children, "finalized": r.Finalizing && left == ""}
+	})
+	run(t, k, kit.Composite{Sync: hook.URL, Finalize: hook.URL})
+	k.Apply(parent("web"))
+	await(k, "v1/ConfigMap", "c", "metadata.name", "c")
+	mark := k.Mark()
+	k.Delete("Web", "web")
+	k.Eventually("the parent is gone", func() error {
+		if k.Find("Web", "web") != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	want := []string{"delete configmaps c", "delete configmaps b", "delete configmaps a"}
+	if diff := cmp.Diff(want, k.ChildWrites(mark)); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// TestParentResourceIsMadeAnew deletes a CustomResourceDefinition and makes it anew: no object of the old one is remembered.
+func TestParentResourceIsMadeAnew(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{})
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	definition := "apiextensions.k8s.io/v1/CustomResourceDefinition"
+	old := k.Get(definition, "webs."+k.Group).GetUID()
+	k.Delete(definition, "webs."+k.Group)
+	k.Eventually("the resource is gone", func() error {
+		if o := k.Find(definition, "webs."+k.Group); o != nil && o.GetUID() == old {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	k.AwaitReady("ParentNotFound")
+	k.CRD("Web", "Namespaced")
+	k.AwaitReady("Running")
+	k.Apply(parent("other", page("other", "text: two")))
+	await(k, "v1/ConfigMap", "other", "data.text", "two")
+	if o := k.Find("Web", "web"); o != nil {
+		t.Errorf("the old parent is there: %v", o.Object)
+	}
+}
