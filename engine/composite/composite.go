@@ -29,7 +29,7 @@ type Shape struct {
 	rules     parent.Rules
 	declared  []plan.Declared
 	generate  bool
-	selectors *mapper.Selectors
+	selectors *mapper.Selectors[object.Key]
 	// rolling is nil where no child is updated by a rolling method.
 	rolling *rolling
 }
@@ -49,7 +49,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Reso
 	s := &Shape{
 		object:    o,
 		generate:  c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
-		selectors: mapper.NewSelectors(),
+		selectors: mapper.NewSelectors[object.Key](),
 		rolling:   newRolling(&c.Spec, children),
 		rules: parent.Rules{
 			Resource:     resource,

@@ -76,7 +76,7 @@ func parent(namespace, name string) object.Key {
 }
 
 func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
-	index := mapper.NewSelectors()
+	index := mapper.NewSelectors[object.Key]()
 	index.Set(parent("ns", "a"), "ns", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	index.Set(parent("other", "a"), "other", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	index.Set(parent("", "everywhere"), "", labels.SelectorFromSet(labels.Set{"app": "a"}))
@@ -99,7 +99,7 @@ func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
 
 // TestTheIndexEqualsAScan compares Match with a scan over all selectors, for random selectors and labels.
 func TestTheIndexEqualsAScan(t *testing.T) {
-	index, all := mapper.NewSelectors(), map[object.Key]labels.Selector{}
+	index, all := mapper.NewSelectors[object.Key](), map[object.Key]labels.Selector{}
 	for i := range 400 {
 		key := parent("ns", fmt.Sprint(i%300)) // some are replaced
 		all[key] = randomSelector(t)
@@ -148,7 +148,7 @@ func randomSelector(t *testing.T) labels.Selector {
 func BenchmarkMatch(b *testing.B) {
 	for _, parents := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("%d parents", parents), func(b *testing.B) {
-			index := mapper.NewSelectors()
+			index := mapper.NewSelectors[object.Key]()
 			for i := range parents {
 				name := fmt.Sprint(i)
 				index.Set(parent("ns", name), "ns", labels.SelectorFromSet(labels.Set{"controller-uid": name}))

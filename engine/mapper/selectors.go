@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selectors is an index of the parents' selectors: it answers "which parents select an object with these labels?" by looking the
-// object's labels up, without a scan of all parents.
-type Selectors struct {
+// Selectors is an index of label selectors, each under a key: it answers "whose selector takes in an object with these labels?" by looking
+// the object's labels up, without a scan of all selectors. The key of a parent's own selector is the parent's.
+type Selectors[K comparable] struct {
 	mu sync.RWMutex // guards what follows
-	// entries are all parents; each stands in the buckets of its selector.
-	entries map[object.Key]*selecting
-	buckets map[bucket]map[object.Key]*selecting
+	// entries are all selectors; each stands in its buckets.
+	entries map[K]*selecting
+	buckets map[bucket]map[K]*selecting
 }
 
-// selecting is one parent.
+// selecting is one selector.
 type selecting struct {
 	namespace string // empty: all namespaces
 	selector  labels.Selector
@@ -28,12 +28,12 @@ type selecting struct {
 type bucket struct{ namespace, label, value string }
 
 // NewSelectors makes an empty index.
-func NewSelectors() *Selectors {
-	return &Selectors{entries: map[object.Key]*selecting{}, buckets: map[bucket]map[object.Key]*selecting{}}
+func NewSelectors[K comparable]() *Selectors[K] {
+	return &Selectors[K]{entries: map[K]*selecting{}, buckets: map[bucket]map[K]*selecting{}}
 }
 
-// Set notes a parent's selector, in place of an earlier one. A parent with an empty namespace selects in all namespaces.
-func (s *Selectors) Set(key object.Key, namespace string, selector labels.Selector) {
+// Set notes a selector, in place of an earlier one of the key. With an empty namespace it selects in all namespaces.
+func (s *Selectors[K]) Set(key K, namespace string, selector labels.Selector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(key)
@@ -41,20 +41,20 @@ func (s *Selectors) Set(key object.Key, namespace string, selector labels.Select
 	s.entries[key] = e
 	for _, b := range e.buckets {
 		if s.buckets[b] == nil {
-			s.buckets[b] = map[object.Key]*selecting{}
+			s.buckets[b] = map[K]*selecting{}
 		}
 		s.buckets[b][key] = e
 	}
 }
 
-// Delete forgets a parent.
-func (s *Selectors) Delete(key object.Key) {
+// Delete forgets a key.
+func (s *Selectors[K]) Delete(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(key)
 }
 
-func (s *Selectors) remove(key object.Key) {
+func (s *Selectors[K]) remove(key K) {
 	e, ok := s.entries[key]
 	if !ok {
 		return
@@ -68,11 +68,11 @@ func (s *Selectors) remove(key object.Key) {
 	}
 }
 
-// Match lists the parents that select an object of a namespace with these labels.
-func (s *Selectors) Match(namespace string, set map[string]string) []object.Key {
+// Match lists the keys whose selectors take in an object of a namespace with these labels.
+func (s *Selectors[K]) Match(namespace string, set map[string]string) []K {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var keys []object.Key
+	var keys []K
 	for _, ns := range namespaces(namespace) {
 		keys = s.collect(keys, bucket{namespace: ns}, set)
 		for label, value := range set {
@@ -82,7 +82,7 @@ func (s *Selectors) Match(namespace string, set map[string]string) []object.Key 
 	return keys
 }
 
-// namespaces are where a parent may be that selects in namespace: there, or anywhere.
+// namespaces are what selectors may name that take in objects of a namespace: it, or all.
 func namespaces(namespace string) []string {
 	if namespace == "" {
 		return []string{""}
@@ -90,7 +90,7 @@ func namespaces(namespace string) []string {
 	return []string{namespace, ""}
 }
 
-func (s *Selectors) collect(keys []object.Key, b bucket, set labels.Set) []object.Key {
+func (s *Selectors[K]) collect(keys []K, b bucket, set labels.Set) []K {
 	for key, e := range s.buckets[b] {
 		if e.selector.Matches(set) {
 			keys = append(keys, key)
@@ -117,7 +117,7 @@ func bucketsOf(namespace string, selector labels.Selector) []bucket {
 }
 
 // Orphans maps objects without a controller to the parents that select them, now or before the event.
-func Orphans(index *Selectors) Func {
+func Orphans(index *Selectors[object.Key]) Func {
 	return func(old, current *object.Object) []object.Key {
 		var keys []object.Key
 		for _, o := range []*object.Object{old, current} {

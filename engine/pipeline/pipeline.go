@@ -52,10 +52,13 @@ type Recorder interface {
 	Synced(controller string, o Outcome)
 }
 
+// Gone is the result of a sync whose parent is gone, or no longer this controller's.
+const Gone = "gone"
+
 // Outcome is what became of one sync.
 type Outcome struct {
 	Key object.Key
-	// Result is "converged", "changed", "waiting", "echo", "gone" or, after a fault, the reason of its condition.
+	// Result is "converged", "changed", "waiting", "echo", Gone or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
 	Err   error

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/plan"
@@ -61,6 +62,7 @@ var rules = []func(error) (fault, bool){
 	hookFault,      // the hook failed or could not be reached
 	nameTaken,      // a child's name belongs to somebody else
 	staleView,      // a newer event heals it
+	unwatchable,    // a related resource cannot be watched
 	namespaceGoing, // creates are refused while the namespace terminates
 	refusedByServer,
 }
@@ -134,6 +136,11 @@ func allStale(err error) bool {
 	return errors.Is(err, act.ErrStale)
 }
 
+func unwatchable(err error) (fault, bool) {
+	var e *cache.UnwatchableError
+	return fault{reason: "RelatedUnwatchable"}, errors.As(err, &e)
+}
+
 func namespaceGoing(err error) (fault, bool) {
 	return fault{reason: "NamespaceTerminating"}, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
@@ -177,7 +184,7 @@ func (r *run) good() verdict {
 	r.remembered.said = ""
 	if r.tally.gone {
 		r.memory.forget(r.item.Key)
-		return verdict{result: "gone"}
+		return verdict{result: Gone}
 	}
 	result := "changed"
 	if r.tally.writes == 0 {

@@ -14,6 +14,7 @@ const (
 	CauseObject  CauseKind = "object"  // an event of the parent itself
 	CauseChild   CauseKind = "child"   // an event of another object, by a mapper
 	CauseInitial CauseKind = "initial" // the first list
+	CauseRelated CauseKind = "related" // an event of a related object
 	CauseResync  CauseKind = "resync"  // the resync period
 	CauseRequeue CauseKind = "requeue" // asked for by the last sync
 	CauseRetry   CauseKind = "retry"   // the last sync failed

@@ -59,7 +59,7 @@ func declare(o *object.Object) (*declared, error) {
 		if err := read(o, c); err != nil {
 			return nil, err
 		}
-		return compositeDeclared(c), unsupported(c)
+		return compositeDeclared(c), nil
 	case v1alpha1.DecoratorControllerKind:
 		d := &v1alpha1.DecoratorController{}
 		if err := read(o, d); err != nil {
@@ -79,14 +79,6 @@ func read(o *object.Object, into declaration) error {
 	into.Default()
 	if errs := into.Validate(); len(errs) > 0 {
 		return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: errs.ToAggregate().Error()}
-	}
-	return nil
-}
-
-// unsupported names what the spec asks for and this version does not do.
-func unsupported(c *v1alpha1.CompositeController) error {
-	if c.Spec.Hooks != nil && c.Spec.Hooks.Customize != nil {
-		return &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.hooks.customize: not supported by this version"}
 	}
 	return nil
 }

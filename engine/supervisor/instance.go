@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/customize"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
@@ -25,6 +26,8 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
+	// related is nil without a customize hook.
+	related *customize.Customizer
 }
 
 // start builds a controller and returns when its caches are filled, or when it has failed.
@@ -43,6 +46,10 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
+	i := &instance{config: c, health: h, done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run)}
+	if i.related != nil {
+		h.gone = i.related.Forget
+	}
 	filled := make(chan struct{})
 	run.Initialize(func(context.Context, controller.Runtime) error { close(filled); return nil })
 	run.Reconcile(pipeline.New(pipeline.Settings{
@@ -50,7 +57,26 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
 	}))
-	return s.launch(ctx, key, &instance{config: c, health: h, done: make(chan struct{}), hooks: opened}, run, filled)
+	return s.launch(ctx, key, i, run, filled)
+}
+
+// customize has the hooks of a controller asked with related objects, where it declares a customize hook; else it returns nil.
+func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
+	asked, ok := hooks[hook.Customize]
+	if !ok {
+		return nil
+	}
+	related := customize.New(customize.Settings{
+		Contract: c.contract, Controller: c.object, Hook: asked, V1: c.hooks[hook.Customize].Version != v1alpha1.HookV2,
+		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, Clock: s.Clock,
+	})
+	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
+		if next, declared := hooks[op]; declared {
+			hooks[op] = related.Wrap(next)
+		}
+	}
+	run.Source(func(ctx context.Context, _ controller.Enqueue) error { return related.Follow(ctx) })
+	return related
 }
 
 // launch runs the controller in a goroutine of its own and waits until it is filled or has ended. It outlives ctx: the supervisor
@@ -74,7 +100,7 @@ func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, ru
 		return nil, ctx.Err()
 	case <-i.done:
 		cancel()
-		return nil, errors.Join(startFault(i.err), closeHooks(i.hooks))
+		return nil, errors.Join(startFault(i.err), i.close())
 	}
 }
 
@@ -95,9 +121,17 @@ func startFault(err error) error {
 func (i *instance) stop(ctx context.Context) {
 	i.cancel()
 	<-i.done
-	if err := closeHooks(i.hooks); err != nil {
+	if err := i.close(); err != nil {
 		klog.FromContext(ctx).Error(err, "hook not closed", "controller", i.config.object.Name())
 	}
+}
+
+// close frees what a controller that has ended still holds.
+func (i *instance) close() error {
+	if i.related != nil {
+		i.related.Close()
+	}
+	return closeHooks(i.hooks)
 }
 
 // ended says whether the controller has stopped by itself.
@@ -122,6 +156,8 @@ func (s *Supervisor) nudge(key object.Key) {
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
+	// gone hears of parents that are gone; it may be nil.
+	gone func(object.Key)
 
 	mu sync.Mutex // guards what follows
 	// misses counts syncs in a row in which the hook was not reached.
@@ -138,6 +174,9 @@ const missesToReport = 3
 // Synced takes one sync into account and passes it on.
 func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.recorder.Synced(name, o)
+	if h.gone != nil && o.Result == pipeline.Gone {
+		h.gone(o.Key)
+	}
 	if !o.Asked {
 		return
 	}

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -22,8 +23,10 @@ type Composite struct {
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
-	// Sync and Finalize are URLs of webhooks, or "grpc:host:port".
-	Sync, Finalize string
+	// Sync, Finalize and Customize are URLs of webhooks, or "grpc:host:port".
+	Sync, Finalize, Customize string
+	// Version is the hooks' version; empty stands for v1.
+	Version string
 	// Timeout of a call; empty leaves it out.
 	Timeout string
 	// Resync is resyncPeriodSeconds; 0 leaves it out.
@@ -66,9 +69,9 @@ spec:
 func (k *Kit) Declare(c Composite) {
 	k.Helper()
 	hooks := map[string]any{}
-	for name, address := range map[string]string{"sync": c.Sync, "finalize": c.Finalize} {
+	for name, address := range map[string]string{"sync": c.Sync, "finalize": c.Finalize, "customize": c.Customize} {
 		if address != "" {
-			hooks[name] = hookAt(address, c.Timeout)
+			hooks[name] = hookAt(address, c.Timeout, cmp.Or(c.Version, "v1"))
 		}
 	}
 	if !strings.Contains(c.Parent, "/") {
@@ -118,7 +121,7 @@ func (k *Kit) AwaitReady(reason string) {
 	})
 }
 
-func hookAt(address, timeout string) map[string]any {
+func hookAt(address, timeout, version string) map[string]any {
 	if target, ok := strings.CutPrefix(address, "grpc:"); ok {
 		return map[string]any{"grpc": map[string]any{"target": target, "mode": "Unary", "insecure": true}}
 	}
@@ -126,7 +129,7 @@ func hookAt(address, timeout string) map[string]any {
 	if timeout != "" {
 		webhook["timeout"] = timeout
 	}
-	return map[string]any{"version": "v1", "webhook": webhook}
+	return map[string]any{"version": version, "webhook": webhook}
 }
 
 func (k *Kit) childRules(c Composite) []any {

@@ -18,7 +18,9 @@ import (
 type Request struct {
 	Parent unstructured.Unstructured `json:"-"`
 	// Children are the observed children by kind ("ConfigMap.v1") and name.
-	Children   map[string]map[string]any `json:"children"`
+	Children map[string]map[string]any `json:"children"`
+	// Related are the related objects in the same way.
+	Related    map[string]map[string]any `json:"related"`
 	Finalizing bool                      `json:"finalizing"`
 
 	// Gone is closed when the caller has given up.

@@ -26,7 +26,9 @@ func (c *client) known(q *hook.Question) error {
 	for _, g := range q.Related {
 		switch {
 		case g.NotFound:
-			return c.fail(hook.Invalid, fmt.Errorf("related %s: the API server does not serve it", g.Resource))
+			fault := c.fail(hook.Failed, fmt.Errorf("related %s: not asked, because the API server does not serve it", g.Resource))
+			fault.Reason = "RelatedNotFound"
+			return fault
 		case g.Err != nil:
 			return c.fail(hook.Failed, fmt.Errorf("related %s: not asked, because its objects cannot be read: %w", g.Resource, g.Err))
 		}

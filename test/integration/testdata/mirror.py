@@ -1,4 +1,6 @@
-"""A hook that answers what its parent, or the object that it decorates, says: spec.answer, or spec.finally while the parent is being deleted."""
+"""A hook that answers what its parent, or the object that it decorates, says: spec.answer, or spec.finally while the parent is being deleted.
+
+With spec.rules, it answers an annotation with the names of the related objects."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,11 @@ class Handler(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         field = "finally" if request["finalizing"] else "answer"
         parent = request.get("parent") or request["object"]
-        data = json.dumps(parent.get("spec", {}).get(field, {})).encode()
+        spec = parent.get("spec", {})
+        answer = spec.get(field, {})
+        if "rules" in spec:
+            answer["annotations"] = {"seen": " ".join(sorted(name for group in request["related"].values() for name in group))}
+        data = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

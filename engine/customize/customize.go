@@ -1,0 +1,223 @@
+// Package customize shows a hook the related objects that its customize hook asks for (compatibility: customize). It wraps the hooks of a
+// controller: a question that goes through it has its related objects filled in, so that no shape and no transport knows of it.
+//
+// Which objects a rule selects is package related's business; here the customize hook is asked (once for each state of a parent that it can
+// depend on), resources are watched while a parent needs them, and events of related objects become keys of parents. A Customizer is safe
+// for concurrent use. It is tested against a server that speaks list and watch, and on a real API server through test/integration.
+package customize
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/related"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// Settings are what a Customizer is made of. All fields are needed.
+type Settings struct {
+	Contract   hook.Contract
+	Controller *object.Object
+	// Hook is the customize hook; V1 says that its version is v1, so that a namespaced parent sees its own namespace only.
+	Hook      *hook.Opened
+	V1        bool
+	Cache     *cache.Cache
+	Discovery Discovery
+	// Enqueue takes the keys of parents whose related objects have changed.
+	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
+	Clock   clock.PassiveClock
+}
+
+// Discovery knows the resources that the API server serves.
+type Discovery interface {
+	// Resource finds one; the error is a *discovery.NotFoundError, or says that apiVersion is malformed.
+	Resource(apiVersion, plural string) (object.Resource, error)
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
+}
+
+// Customizer serves one controller.
+type Customizer struct {
+	Settings
+	index *related.Index
+	root  context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
+	answers map[object.Key]*answer
+	watches map[object.Resource]*watch
+}
+
+// answer is what the customize hook said about a parent, and what it said it about.
+type answer struct {
+	uid                 types.UID
+	version             string
+	labels, annotations map[string]string
+	declared            []hook.RelatedRule
+	groups              []group
+}
+
+// group are the rules about one resource, in the order in which the hook named resources.
+type group struct {
+	apiVersion, plural string
+	// resource is the zero value where the API server does not serve it.
+	resource object.Resource
+	rules    []related.Rule
+}
+
+// New makes a Customizer. Close ends it.
+func New(s Settings) *Customizer {
+	root, end := context.WithCancel(context.Background())
+	return &Customizer{
+		Settings: s, index: related.NewIndex(), root: root, end: end,
+		answers: map[object.Key]*answer{}, watches: map[object.Resource]*watch{},
+	}
+}
+
+// Close ends all watches and waits for them.
+func (c *Customizer) Close() {
+	c.end()
+	c.mu.Lock()
+	for _, w := range c.watches {
+		c.tasks.Go(w.stop)
+	}
+	clear(c.watches)
+	c.mu.Unlock()
+	c.tasks.Wait()
+}
+
+// Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its owner's.
+func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
+	ask := func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		groups, err := c.related(ctx, q.Parent)
+		if err != nil {
+			return nil, err
+		}
+		with := *q
+		with.Related = groups
+		return next.Ask(ctx, &with)
+	}
+	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
+}
+
+// Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
+func (c *Customizer) Forget(key object.Key) { c.note(key, nil) }
+
+// related are the objects that a parent's rules select: one group for each resource that is named.
+func (c *Customizer) related(ctx context.Context, parent *object.Object) ([]hook.RelatedGroup, error) {
+	key := object.Key{Parent: parent.Ref()}
+	a, err := c.answer(ctx, key, parent)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range a.resources(c.namespaces) {
+		if err := c.watch(ctx, r, key); err != nil {
+			return nil, fmt.Errorf("related resource: %w", err)
+		}
+	}
+	groups := make([]hook.RelatedGroup, len(a.groups))
+	for i, g := range a.groups {
+		groups[i] = c.find(g)
+	}
+	return groups, nil
+}
+
+// answer is the customize hook's, asked anew only when the parent has changed in a way that it may depend on.
+func (c *Customizer) answer(ctx context.Context, key object.Key, parent *object.Object) (*answer, error) {
+	c.mu.Lock()
+	a := c.answers[key]
+	c.mu.Unlock()
+	if a != nil && a.about(parent) {
+		return a, nil
+	}
+	said, err := c.Hook.Ask(ctx, &hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: parent})
+	if err != nil {
+		return nil, err
+	}
+	a = &answer{
+		uid: parent.UID(), version: version(parent), labels: parent.Labels(), annotations: parent.Annotations(), declared: said.Related,
+	}
+	if a.groups, err = c.check(said.Related, parent.Namespace()); err != nil {
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
+	}
+	c.note(key, a)
+	return a, nil
+}
+
+// about says whether an answer still holds for a parent.
+func (a *answer) about(parent *object.Object) bool {
+	return a.uid == parent.UID() && a.version == version(parent) &&
+		maps.Equal(a.labels, parent.Labels()) && maps.Equal(a.annotations, parent.Annotations())
+}
+
+// version stands for what a parent says: its generation or, where the resource counts none, its resourceVersion.
+func version(parent *object.Object) string {
+	if g := parent.Generation(); g != 0 {
+		return fmt.Sprint(g)
+	}
+	return "at " + parent.ResourceVersion()
+}
+
+// note takes an answer over: the index, and the watches that are needed no more. Nil forgets the parent.
+func (c *Customizer) note(key object.Key, a *answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	needed := map[object.Resource]bool{}
+	if a == nil {
+		delete(c.answers, key)
+		c.index.Set(key, nil)
+	} else {
+		c.answers[key] = a
+		c.index.Set(key, a.rules())
+		for _, r := range a.resources(c.namespaces) {
+			needed[r] = true
+		}
+	}
+	for r, w := range c.watches {
+		if w.users[key] && !needed[r] {
+			c.leave(r, w, key)
+		}
+	}
+}
+
+func (a *answer) rules() []related.Rule {
+	var rules []related.Rule
+	for _, g := range a.groups {
+		rules = append(rules, g.rules...)
+	}
+	return rules
+}
+
+// resources are those that must be watched for an answer: the ones that are served, and namespaces where they are selected by labels.
+func (a *answer) resources(namespaces func() (object.Resource, error)) []object.Resource {
+	var all []object.Resource
+	selects := false
+	for _, g := range a.groups {
+		if g.resource != (object.Resource{}) {
+			all = append(all, g.resource)
+		}
+		for _, rule := range g.rules {
+			selects = selects || rule.Spaces != nil
+		}
+	}
+	if r, err := namespaces(); selects && err == nil {
+		all = append(all, r)
+	}
+	return all
+}
+
+func (c *Customizer) namespaces() (object.Resource, error) {
+	return c.Discovery.Resource("v1", "namespaces")
+}
+
+// patience is how long a sync waits for the first list of a related resource; the watch goes on, and the sync is tried again.
+const patience = 10 * time.Second

@@ -1,0 +1,244 @@
+package customize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/cache/cachetest"
+	"github.com/hookloop/hookloop/engine/discovery"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	pages  = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+	books  = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Book"}, Plural: "books", Namespaced: true}
+	spaces = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Plural: "namespaces"}
+)
+
+// world is a Customizer with what is around it: an API server, the rules that the customize hook answers, and who was brought to the queue.
+type world struct {
+	*Customizer
+	t      *testing.T
+	server *cachetest.Server
+
+	mu      sync.Mutex // guards what follows
+	served  []object.Resource
+	changed chan struct{}
+	rules   []hook.RelatedRule
+	asked   int
+	queued  []string
+}
+
+func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
+	t.Helper()
+	w := &world{t: t, server: cachetest.New(t), served: []object.Resource{pages, spaces}, changed: make(chan struct{}), rules: rules}
+	c, err := cache.New(cache.Settings{Config: w.server.Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	w.Customizer = New(Settings{
+		Contract: hook.Composite, Hook: &hook.Opened{Hook: hook.Func(w.customize), Address: "there"},
+		Cache: c, Discovery: w, Enqueue: w.enqueue, Clock: clock.RealClock{},
+	})
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *world) customize(context.Context, *hook.Question) (*hook.Answer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked++
+	return &hook.Answer{Related: w.rules}, nil
+}
+
+func (w *world) Resource(apiVersion, plural string) (object.Resource, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.served {
+		if r.Plural == plural {
+			return r, nil
+		}
+	}
+	return object.Resource{}, &discovery.NotFoundError{APIVersion: apiVersion, Name: plural}
+}
+
+func (w *world) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
+}
+
+func (w *world) enqueue(key object.Key, _ queue.Priority, _ queue.Cause) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queued = append(w.queued, key.Parent.Name)
+}
+
+// sync asks about a parent as the pipeline does, and returns the names of the related objects that the hook is shown.
+func (w *world) sync(parent *object.Object) ([]string, error) {
+	w.t.Helper()
+	var shown []string
+	next := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
+		for _, g := range q.Related {
+			shown = append(shown, fmt.Sprint(g.Resource, g.NotFound))
+			for _, o := range g.Objects {
+				shown = append(shown, o.Ref().NamespacedName())
+			}
+		}
+		return &hook.Answer{}, nil
+	})
+	_, err := w.Wrap(&hook.Opened{Hook: next}).Ask(w.t.Context(), &hook.Question{Parent: parent})
+	return shown, err
+}
+
+func (w *world) shows(parent *object.Object, want ...string) {
+	w.t.Helper()
+	got, err := w.sync(parent)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s is shown (-want +got):\n%s", parent.Name(), diff)
+	}
+}
+
+func (w *world) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	met := func(context.Context) (bool, error) { return condition(), nil }
+	if err := wait.PollUntilContextTimeout(w.t.Context(), time.Millisecond, 10*time.Second, true, met); err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (w *world) awaitQueued(names ...string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprint(names, " come to the queue"), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		slices.Sort(w.queued)
+		if !slices.Equal(names, slices.Compact(w.queued)) {
+			return false
+		}
+		w.queued = nil
+		return true
+	})
+}
+
+func parent(t *testing.T, name, generation string) *object.Object {
+	t.Helper()
+	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"` + name + `","uid":"u","generation":` + generation + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func page(namespace, name string) string {
+	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"` + namespace + `","name":"` + name + `"}}`
+}
+
+// TestWatchesAreOnDemand watches a resource while somebody's rules name it.
+func TestWatchesAreOnDemand(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
+	w.server.Put(pages, page("shop", "a"))
+	first, second := parent(t, "first", "1"), parent(t, "second", "1")
+	w.shows(first, "pages.v1 false", "shop/a")
+	w.shows(second, "pages.v1 false", "shop/a")
+	w.shows(second, "pages.v1 false", "shop/a")
+	if w.asked != 2 {
+		t.Errorf("the hook was asked %d times about two parents", w.asked)
+	}
+	if _, ever := w.server.Watches(pages); ever != 1 {
+		t.Errorf("%d watches for two parents", ever)
+	}
+	w.server.Put(pages, page("shop", "a"))
+	w.awaitQueued("first", "second")
+	w.server.Put(pages, page("shop", "b"))
+	w.server.Delete(pages, "shop", "a")
+	w.awaitQueued("first", "second")
+
+	w.Forget(object.Key{Parent: first.Ref()})
+	w.rules = nil
+	w.shows(parent(t, "second", "2"))
+	w.eventually("the watch ends with the last who needs it", func() bool {
+		open, _ := w.server.Watches(pages)
+		return open == 0
+	})
+}
+
+// TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels, when these change.
+func TestNamespacesAreWatched(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
+	w.server.Put(pages, page("shop", "a"))
+	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
+	w.shows(parent(t, "web", "1"), "pages.v1 false")
+	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"a":"b"}}}`)
+	w.awaitQueued("web")
+	w.shows(parent(t, "web", "1"), "pages.v1 false", "shop/a")
+}
+
+// TestResourcesComeAndGo tells the hook that a resource is not served, and has the parent looked at again when it is.
+func TestResourcesComeAndGo(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "books"})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Follow(ctx) }()
+	w.shows(parent(t, "web", "1"), "books.v1 true")
+	for _, served := range [][]object.Resource{{books}, {pages}} {
+		w.mu.Lock()
+		w.served = served
+		close(w.changed)
+		w.changed = make(chan struct{})
+		w.mu.Unlock()
+		w.awaitQueued("web")
+		w.shows(parent(t, "web", "1"), fmt.Sprint("books.v1 ", served[0] != books))
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Follow = %v", err)
+	}
+}
+
+// TestForbidden is an error of the parent's sync, and no hindrance once it is allowed.
+func TestForbidden(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w.server.Refuse(pages, http.StatusForbidden)
+	var unwatchable *cache.UnwatchableError
+	if _, err := w.sync(parent(t, "web", "1")); !errors.As(err, &unwatchable) || !unwatchable.Forbidden() {
+		t.Fatalf("error %v", err)
+	}
+	w.server.Refuse(pages, 0)
+	w.shows(parent(t, "web", "1"), "pages.v1 false")
+}
+
+// TestWithoutGeneration asks again for every version of a parent whose resource counts no generations.
+func TestWithoutGeneration(t *testing.T) {
+	w := newWorld(t)
+	for _, version := range []string{"1", "1", "2"} {
+		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"` + version + `"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.shows(o)
+	}
+	if w.asked != 2 {
+		t.Errorf("the hook was asked %d times about two versions", w.asked)
+	}
+}

@@ -1,0 +1,146 @@
+package related
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Index holds the rules of all parents of a controller. What an event costs depends on how many rules it meets, not on how many there are.
+type Index struct {
+	mu sync.RWMutex // guards what follows
+	// rules are those of each parent.
+	rules map[object.Key][]Rule
+	kinds map[schema.GroupVersionKind]*kind
+	// spaces are the namespace selectors of all rules, for changes of a namespace's labels.
+	spaces *mapper.Selectors[place]
+}
+
+// place is a rule: a parent, and the rule's place in its list.
+type place struct {
+	key  object.Key
+	rule int
+}
+
+// kind are the rules about one kind of object, each filed once: by name; else by labels; or by the namespace's labels where it asks for no
+// label of the object.
+type kind struct {
+	names  map[named]map[place]struct{}
+	labels *mapper.Selectors[place]
+	spaces *mapper.Selectors[place]
+	count  int
+}
+
+// named is an object's name, in one namespace or (empty) in any.
+type named struct{ namespace, name string }
+
+// NewIndex makes an empty index.
+func NewIndex() *Index {
+	return &Index{
+		rules: map[object.Key][]Rule{}, kinds: map[schema.GroupVersionKind]*kind{}, spaces: mapper.NewSelectors[place](),
+	}
+}
+
+// Set notes the rules of a parent, in place of earlier ones. No rules forget it.
+func (x *Index) Set(key object.Key, rules []Rule) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.rules[key] {
+		x.remove(place{key, i}, &x.rules[key][i])
+	}
+	delete(x.rules, key)
+	if len(rules) == 0 {
+		return
+	}
+	x.rules[key] = rules
+	for i := range rules {
+		x.add(place{key, i}, &rules[i])
+	}
+}
+
+func (x *Index) add(at place, r *Rule) {
+	k, ok := x.kinds[r.Resource.GVK]
+	if !ok {
+		k = &kind{names: map[named]map[place]struct{}{}, labels: mapper.NewSelectors[place](), spaces: mapper.NewSelectors[place]()}
+		x.kinds[r.Resource.GVK] = k
+	}
+	k.count++
+	if r.Spaces != nil {
+		x.spaces.Set(at, "", r.Spaces)
+	}
+	switch {
+	case len(r.Names) > 0:
+		for _, name := range r.Names {
+			n := named{r.Namespace, name}
+			if k.names[n] == nil {
+				k.names[n] = map[place]struct{}{}
+			}
+			k.names[n][at] = struct{}{}
+		}
+	case r.Spaces != nil && r.Labels.Empty():
+		k.spaces.Set(at, "", r.Spaces)
+	default:
+		k.labels.Set(at, r.Namespace, r.Labels)
+	}
+}
+
+func (x *Index) remove(at place, r *Rule) {
+	k := x.kinds[r.Resource.GVK]
+	for _, name := range r.Names {
+		n := named{r.Namespace, name}
+		delete(k.names[n], at)
+		if len(k.names[n]) == 0 {
+			delete(k.names, n)
+		}
+	}
+	k.labels.Delete(at)
+	k.spaces.Delete(at)
+	x.spaces.Delete(at)
+	if k.count--; k.count == 0 {
+		delete(x.kinds, r.Resource.GVK)
+	}
+}
+
+// Match lists the parents one of whose rules an object meets, each once, in no order.
+func (x *Index) Match(o *object.Object, spaces Spaces) []object.Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	k, ok := x.kinds[o.GVK()]
+	if !ok {
+		return nil
+	}
+	candidates := k.labels.Match(o.Namespace(), o.Labels())
+	for _, namespace := range []string{o.Namespace(), ""} {
+		candidates = slices.AppendSeq(candidates, maps.Keys(k.names[named{namespace, o.Name()}]))
+	}
+	if o.Namespace() != "" {
+		candidates = append(candidates, k.spaces.Match("", spaces(o.Namespace()))...)
+	}
+	found := map[object.Key]struct{}{}
+	for _, at := range candidates {
+		if x.rules[at.key][at.rule].Matches(o, spaces) {
+			found[at.key] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// Moved lists the parents for which a namespace begins or ceases to be selected when its labels change, each once, in no order. Nil stands
+// for the labels of a namespace that is not there.
+func (x *Index) Moved(old, current map[string]string) []object.Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	found := map[object.Key]struct{}{}
+	for _, at := range append(x.spaces.Match("", old), x.spaces.Match("", current)...) {
+		selector := x.rules[at.key][at.rule].Spaces
+		if selector.Matches(labels.Set(old)) != selector.Matches(labels.Set(current)) {
+			found[at.key] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}

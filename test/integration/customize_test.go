@@ -1,0 +1,168 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rules is a customize hook that answers the parent's spec.rules.
+func rules(k *kit.Kit) *kit.Hook {
+	return k.Hook(func(r kit.Request) any {
+		rules, _, _ := unstructured.NestedSlice(r.Parent.Object, "spec", "rules")
+		if rules == nil {
+			rules = []any{}
+		}
+		return map[string]any{"relatedResources": rules}
+	})
+}
+
+// seen is a sync hook that answers in the status what related objects it is shown: "ConfigMap.v1: a b".
+func seen(k *kit.Kit) *kit.Hook {
+	return k.Hook(func(r kit.Request) any {
+		groups := []string{}
+		for _, kind := range slices.Sorted(maps.Keys(r.Related)) {
+			groups = append(groups, kind+": "+strings.Join(slices.Sorted(maps.Keys(r.Related[kind])), " "))
+		}
+		return map[string]any{"status": map[string]any{"seen": strings.Join(groups, "; ")}}
+	})
+}
+
+func relating(name, rules string) string {
+	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {rules: [" + rules + "]}"
+}
+
+func source(name, labels string) string {
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: $NS, labels: {" + labels + "}}}"
+}
+
+// TestRelatedObjects shows related objects as they come, change, and go: the state before a change counts as much as the one after it.
+func TestRelatedObjects(t *testing.T) {
+	k := start(t)
+	customize := rules(k)
+	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: customize.URL})
+	k.Apply(source("first", "use: here"))
+	k.Apply(relating("web", "{apiVersion: v1, resource: configmaps, labelSelector: {matchLabels: {use: here}}}"))
+	k.Apply(relating("named", "{apiVersion: v1, resource: configmaps, names: [second]}, {apiVersion: v1, resource: secrets, names: [none]}"))
+	saw := func(web, named string) {
+		t.Helper()
+		await(k, "Web", "web", "status.seen", web)
+		await(k, "Web", "named", "status.seen", named)
+	}
+	saw("ConfigMap.v1: first", "ConfigMap.v1: ; Secret.v1: ")
+	k.Apply(source("second", "use: here"))
+	saw("ConfigMap.v1: first second", "ConfigMap.v1: second; Secret.v1: ")
+	k.Patch("v1/ConfigMap", "second", "metadata: {labels: {use: gone}}")
+	saw("ConfigMap.v1: first", "ConfigMap.v1: second; Secret.v1: ")
+	k.Patch("v1/ConfigMap", "second", "metadata: {labels: {use: here}}")
+	saw("ConfigMap.v1: first second", "ConfigMap.v1: second; Secret.v1: ")
+	k.Delete("v1/ConfigMap", "second")
+	saw("ConfigMap.v1: first", "ConfigMap.v1: ; Secret.v1: ")
+
+	if n := customize.Asked("web"); n != 1 {
+		t.Errorf("the customize hook was asked %d times about an unchanged parent, want once", n)
+	}
+	k.Patch("Web", "web", "metadata: {labels: {a: b}}")
+	k.Eventually("a changed parent is asked about again", func() error {
+		if customize.Asked("web") < 2 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	k.Patch("Web", "web", "spec: {rules: []}")
+	await(k, "Web", "web", "status.seen", "")
+}
+
+// TestRelatedNamespaces follows rules of version v2: objects of other namespaces, cluster-scoped ones, and namespaces by their labels.
+func TestRelatedNamespaces(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Version: "v2"})
+	for _, space := range []string{"red", "blue"} {
+		name := k.Namespace + "-" + space
+		k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + ", labels: {colour-of-$NS: " + space + "}}}")
+		t.Cleanup(func() { k.Delete("v1/Namespace", name) })
+		k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: " + name + ", labels: {use: here}}}")
+		k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: " + name + "}}")
+	}
+	in := func(space string) string { return strings.ReplaceAll(space, "$", k.Namespace+"-") }
+	for name, row := range map[string]struct{ rule, want string }{
+		"everywhere": {"labelSelector: {matchLabels: {use: here}}", "Secret.v1: $blue/secret $red/secret"},
+		"elsewhere":  {"namespace: $NS-blue, names: [other]", "Secret.v1: $blue/other"},
+		"selected":   {"namespaceSelector: {matchLabels: {colour-of-$NS: red}}", "Secret.v1: $red/other $red/secret"},
+	} {
+		k.Apply(relating(name, "{apiVersion: v1, resource: secrets, "+row.rule+"}"))
+		await(k, "Web", name, "status.seen", in(row.want))
+	}
+	k.Apply(relating("cluster", "{apiVersion: v1, resource: namespaces, names: [default]}"))
+	await(k, "Web", "cluster", "status.seen", "Namespace.v1: default")
+
+	k.Patch("v1/Namespace", k.Namespace+"-blue", "metadata: {labels: {colour-of-$NS: red}}")
+	await(k, "Web", "selected", "status.seen", in("Secret.v1: $blue/other $blue/secret $red/other $red/secret"))
+	k.Patch("v1/Namespace", k.Namespace+"-red", "metadata: {labels: {colour-of-$NS: null}}")
+	await(k, "Web", "selected", "status.seen", in("Secret.v1: $blue/other $blue/secret"))
+}
+
+// TestRelatedRulesThatAreRefused says on the parent which rule is wrong, and heals with it.
+func TestRelatedRulesThatAreRefused(t *testing.T) {
+	const labels = "labelSelector: {matchLabels: {a: b}}"
+	for name, row := range map[string]struct{ rules, reason, says string }{
+		"null":                          {"null", "InvalidHookAnswer", "relatedResources[0]: got null, expected an object"},
+		"the second is wrong":           {"{apiVersion: v1, resource: secrets}, {apiVersion: v1, resource: configmaps, names: [a], " + labels + "}", "InvalidHookAnswer", "relatedResources[1]: names and labelSelector are both set"},
+		"another namespace":             {"{apiVersion: v1, resource: secrets, namespace: default}", "InvalidHookAnswer", `namespace is "default"; expected`},
+		"a namespace selector, in v1":   {"{apiVersion: v1, resource: secrets, namespaceSelector: {matchLabels: {a: b}}}", "InvalidHookAnswer", "needs version v2"},
+		"no resource":                   {"{apiVersion: v1}", "InvalidHookAnswer", "relatedResources[0]: resource is missing"},
+		"a resource that is not served": {"{apiVersion: v1, resource: unicorns}", "RelatedNotFound", "unicorns"},
+		"a resource without watch":      {"{apiVersion: authorization.k8s.io/v1, resource: subjectaccessreviews}", "", "subjectaccessreviews"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t)
+			run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL})
+			k.Apply(relating("web", row.rules))
+			k.Apply(relating("well", ""))
+			await(k, "Web", "well", "status.observedGeneration", "1")
+			k.Eventually("the parent says what is wrong", func() error {
+				c := kit.Condition(k.Get("Web", "web"), "Synced")
+				if message := fmt.Sprint(c["message"]); !strings.Contains(message, row.says) || row.reason != "" && c["reason"] != row.reason {
+					return fmt.Errorf("its condition is %v", c)
+				}
+				return nil
+			})
+			k.Patch("Web", "web", "spec: {rules: []}")
+			k.AwaitSynced("Web", "web")
+		})
+	}
+}
+
+// TestRelatedResourceAppears waits for a related resource that is not served yet; nothing is to be restarted.
+func TestRelatedResourceAppears(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL})
+	k.Apply(relating("web", "{apiVersion: $GROUP/v1, resource: balls}"))
+	k.Eventually("the parent waits", func() error {
+		if c := kit.Condition(k.Get("Web", "web"), "Synced"); c == nil {
+			return errors.New("it has no condition")
+		}
+		return nil
+	})
+	k.CRD("Ball", "Namespaced")
+	k.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball, namespace: $NS}}")
+	await(k, "Web", "web", "status.seen", "Ball."+k.Group+"/v1: ball")
+}
+
+// TestDecoratorWithRelatedObjects shows them to decorators, too.
+func TestDecoratorWithRelatedObjects(t *testing.T) {
+	k := start(t)
+	customize := rules(k)
+	k.CRD("Web", "Namespaced")
+	decorate(t, k, "", "", ", customize: {webhook: {url: \""+customize.URL+"\"}}")
+	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
+	await(k, "Web", "web", "metadata.annotations.seen", "")
+	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
+	await(k, "Web", "web", "metadata.annotations.seen", "secret")
+}
