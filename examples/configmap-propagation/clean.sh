@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+kubectl delete namespaces source one two three

@@ -1,0 +1,31 @@
+"""Copies a ConfigMap to other namespaces, and keeps the copies as the source is."""
+
+
+def customize(request):
+    """Name the source: sync is asked again whenever it changes."""
+    spec = request["parent"]["spec"]
+    return {
+        "relatedResources": [
+            {"apiVersion": "v1", "resource": "configmaps", "namespace": spec["sourceNamespace"], "names": [spec["sourceName"]]}
+        ]
+    }
+
+
+def sync(request):
+    spec = request["parent"]["spec"]
+    source = request["related"]["ConfigMap.v1"].get(f"{spec['sourceNamespace']}/{spec['sourceName']}")
+    copies = [copy(source, namespace) for namespace in spec["targetNamespaces"]] if source else []
+    observed = request["children"]["ConfigMap.v1"]
+    return {
+        "status": {"wanted": len(spec["targetNamespaces"]), "copies": len(observed), "sourceFound": source is not None},
+        "children": copies,
+    }
+
+
+def copy(source, namespace):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": source["metadata"]["name"], "namespace": namespace},
+        **{field: source[field] for field in ("data", "binaryData") if field in source},
+    }

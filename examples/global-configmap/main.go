@@ -1,0 +1,48 @@
+// Command global-configmap is the hook of the global-configmap controller, served over gRPC: a ConfigMap that is in every namespace.
+// README.md says how to run it.
+package main
+
+import (
+	"context"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+)
+
+type global struct {
+	Spec struct {
+		Name string            `json:"name"`
+		Data map[string]string `json:"data"`
+	} `json:"spec"`
+}
+
+func main() { hook.Main(hook.Composite{Sync: sync, Customize: customize}) }
+
+// customize asks to be shown all namespaces: sync is asked again when one comes or goes.
+func customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+	return &hook.CustomizeResponse{Related: []hook.Rule{{APIVersion: "v1", Resource: "namespaces"}}}, nil
+}
+
+func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+	parent, err := hook.Parent[global](req)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := req.Related["namespaces.v1"]
+	if namespaces.Err != nil {
+		return nil, namespaces.Err
+	}
+	answer := &hook.SyncResponse{Status: map[string]any{"copies": len(req.Children["ConfigMap.v1"])}}
+	for name, o := range namespaces.Objects {
+		namespace, err := hook.Decode[struct{ Status struct{ Phase string } }](o)
+		if err != nil {
+			return nil, err
+		}
+		if namespace.Status.Phase == "Terminating" {
+			continue
+		}
+		answer.Children = append(answer.Children, map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": parent.Spec.Name, "namespace": name}, "data": parent.Spec.Data,
+		})
+	}
+	return answer, nil
+}
