@@ -26,7 +26,7 @@ type Config struct {
 	Workers int
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
 	TargetSelector string
-	// ApplyStrategy is DynamicApply. FieldManager is for server-side apply, and so has no effect yet.
+	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the latter.
 	ApplyStrategy string
 	FieldManager  string
 	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
@@ -135,8 +135,7 @@ func (c *Config) Validate() error {
 		oneOf("zap-encoder", c.Log.Encoder, "", "json", "console"),
 		oneOf("zap-stacktrace-level", c.Log.StacktraceLevel, "", "info", "error", "panic"),
 		oneOf("zap-time-encoding", c.Log.TimeEncoding, append([]string{""}, TimeEncodings...)...),
-		{c.ApplyStrategy != ServerSideApply, "apply-strategy", c.ApplyStrategy, DynamicApply + ": server-side apply is not supported yet"},
-		oneOf("apply-strategy", c.ApplyStrategy, DynamicApply),
+		oneOf("apply-strategy", c.ApplyStrategy, DynamicApply, ServerSideApply),
 		{c.FieldManager != "", "apply-strategy-ssa-field-manager", c.FieldManager, "the name of a field manager"},
 		listens("metrics-address", c.MetricsAddress),
 		listens("health-probe-bind-address", c.HealthAddress),
@@ -156,9 +155,6 @@ func (c *Config) unused() []string {
 	var flags []string
 	if c.CacheFlushInterval != defaults.CacheFlushInterval {
 		flags = append(flags, "cache-flush-interval")
-	}
-	if c.FieldManager != defaults.FieldManager {
-		flags = append(flags, "apply-strategy-ssa-field-manager")
 	}
 	return flags
 }

@@ -31,7 +31,7 @@ func TestValidate(t *testing.T) {
 		{"verbosity of zero", func(c *Config) { c.Log.Level = "0" }, `--zap-log-level: got "0", expected debug, info, error, panic or a verbosity above 0`},
 		{"stack traces", func(c *Config) { c.Log.StacktraceLevel = "warn" }, `--zap-stacktrace-level: got "warn", expected info, error, panic`},
 		{"times", func(c *Config) { c.Log.TimeEncoding = "stardate" }, `--zap-time-encoding: got "stardate", expected epoch, millis, nano, iso8601, rfc3339, rfc3339nano`},
-		{"a strategy that is none", func(c *Config) { c.ApplyStrategy = "merge" }, `--apply-strategy: got "merge", expected dynamic-apply`},
+		{"a strategy that is none", func(c *Config) { c.ApplyStrategy = "merge" }, `--apply-strategy: got "merge", expected dynamic-apply, server-side-apply`},
 		{"no field manager", func(c *Config) { c.FieldManager = "" }, `--apply-strategy-ssa-field-manager: got "", expected the name of a field manager`},
 		{"a port without colon", func(c *Config) { c.HealthAddress = "8081" }, `--health-probe-bind-address: got "8081", expected host:port, :port, or 0 for none`},
 	} {
@@ -59,7 +59,7 @@ func TestUnusedFlagsAreNamed(t *testing.T) {
 		t.Errorf("the defaults name %v, want nothing", got)
 	}
 	c.CacheFlushInterval, c.FieldManager = time.Minute, "other"
-	if diff := cmp.Diff([]string{"cache-flush-interval", "apply-strategy-ssa-field-manager"}, c.unused()); diff != "" {
+	if diff := cmp.Diff([]string{"cache-flush-interval"}, c.unused()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/discovery"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/report"
 	"github.com/hookloop/hookloop/engine/supervisor"
 	"github.com/hookloop/hookloop/transports/grpc"
@@ -111,6 +112,7 @@ func (p *process) supervise(cluster types.UID) (supervisor.Settings, error) {
 		Tracer:         tracer,
 		Clock:          clock.RealClock{},
 		Workers:        p.Workers,
+		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod,
 		QueueMetrics:   newQueueMetrics(p.metrics),

@@ -64,7 +64,7 @@ func TestExitCodes(t *testing.T) {
 		{"address without port", []string{"serve", "--metrics-address=localhost"}, 2, `hookloop: --metrics-address: got "localhost", expected host:port, :port, or 0 for none`},
 		{"word that is not in the list", []string{"serve", "--zap-encoder=xml"}, 2, `hookloop: --zap-encoder: got "xml", expected json, console`},
 		{"log level", []string{"serve", "--zap-log-level=loud"}, 2, `hookloop: --zap-log-level: got "loud", expected debug, info, error, panic or a verbosity above 0`},
-		{"server-side apply", []string{"serve", "--apply-strategy=server-side-apply"}, 2, `hookloop: --apply-strategy: got "server-side-apply", expected dynamic-apply: server-side apply is not supported yet`},
+		{"apply strategy", []string{"serve", "--apply-strategy=merge"}, 2, `hookloop: --apply-strategy: got "merge", expected dynamic-apply, server-side-apply`},
 		{"tracing endpoint without scheme", []string{"serve", "--tracing-endpoint=localhost:4318"}, 2, `hookloop: --tracing-endpoint: got "localhost:4318", expected the URL of an OTLP collector such as http://localhost:4318`},
 		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2, `hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
 		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1, `hookloop: --kubeconfig: stat /none: no such file or directory`},

@@ -75,6 +75,8 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 		written, err = w.create(ctx, a)
 	case plan.Update:
 		written, err = w.update(ctx, a)
+	case plan.ServerSideApply:
+		written, err = w.serverSide(ctx, a)
 	case plan.Delete:
 		written, err = w.delete(ctx, a)
 	case plan.Adopt, plan.Release:

@@ -67,12 +67,20 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	created, err := w.send(ctx, w.client.Post().AbsPath(path(a.Resource, a.Ref.Namespace, "")...).
-		SetHeader("Content-Type", "application/json").Body(data))
-	if apierrors.IsAlreadyExists(err) {
-		return nil, w.explainExisting(ctx, a)
+	request := w.client.Post().AbsPath(path(a.Resource, a.Ref.Namespace, "")...).SetHeader("Content-Type", "application/json").Body(data)
+	if a.Manager != "" {
+		request = request.Param("fieldManager", a.Manager)
 	}
-	return created, err
+	created, err := w.raw(ctx, request)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, w.explainExisting(ctx, a)
+	case err != nil:
+		return nil, err
+	case a.Manager != "":
+		return w.claim(ctx, a, created)
+	}
+	return object.Decode(created)
 }
 
 // explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
@@ -165,12 +173,7 @@ func (w *Writer) sameForServer(ctx context.Context, a plan.Action) *object.Objec
 
 // send performs a request that answers with an object.
 func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Object, error) {
-	inject(ctx, request)
-	result := request.Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	data, err := result.Raw()
+	data, err := w.raw(ctx, request)
 	if err != nil {
 		return nil, err
 	}

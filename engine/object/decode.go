@@ -98,8 +98,13 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 	return found, found != nil && (err == nil || errors.Is(err, errStop))
 }
 
-// forget drops from the decoded metadata what does not stay in the body.
+// forget drops from the decoded metadata what does not stay in the body. Of managedFields it keeps what was applied by server-side apply.
 func (o *Object) forget() {
+	for _, m := range o.meta.ManagedFields {
+		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil {
+			o.applied = append(o.applied, applied{m.Manager, m.FieldsV1.GetRawBytes()})
+		}
+	}
 	o.meta.ManagedFields = nil
 	delete(o.meta.Annotations, LastAppliedAnnotation)
 	if len(o.meta.Annotations) == 0 {

@@ -18,7 +18,8 @@ import (
 )
 
 // LastAppliedAnnotation is where dynamic apply keeps the desired state that it wrote last. The name is Metacontroller's, so
-// that a replaced installation goes on where it stood. Objects carry its value beside the body (LastApplied), not in it.
+// that a replaced installation goes on where it stood. Objects carry its value beside the body (LastApplied), not in it;
+// and so with what is kept of managedFields (Applied).
 const LastAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 
 // Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and FromMap are the doors.
@@ -28,7 +29,14 @@ type Object struct {
 	meta        metav1.ObjectMeta
 	raw         []byte
 	lastApplied string
+	applied     []applied
 	hash        uint64
+}
+
+// applied is what a field manager has applied by server-side apply.
+type applied struct {
+	manager  string
+	fieldsV1 []byte
 }
 
 var hashSeed = maphash.MakeSeed()
@@ -84,6 +92,17 @@ func (o *Object) Deleting() bool { return o.meta.DeletionTimestamp != nil }
 
 // LastApplied is the value of LastAppliedAnnotation: JSON, or empty where the object does not carry it.
 func (o *Object) LastApplied() string { return o.lastApplied }
+
+// Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of metadata.managedFields; nil where it has not.
+// The caller must not change them.
+func (o *Object) Applied(manager string) []byte {
+	for _, a := range o.applied {
+		if a.manager == manager {
+			return a.fieldsV1
+		}
+	}
+	return nil
+}
 
 // Raw is the object as compact JSON, without managedFields and LastAppliedAnnotation. The caller must not change it.
 func (o *Object) Raw() []byte { return o.raw }

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
 	"go.opentelemetry.io/otel/trace"
@@ -31,6 +32,8 @@ type Settings struct {
 	Shape      Shape
 	// OwnsStatus says that the parents' status is this controller's: the hook's replaces it, and faults become a condition in it.
 	OwnsStatus bool
+	// Apply says how children are written.
+	Apply plan.Apply
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
 	Reader   cache.Reader

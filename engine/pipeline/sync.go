@@ -54,7 +54,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.tally.gone = true
 		return nil, nil
 	}
-	observed.Memory = r.remembered.settled
+	observed.Memory, observed.Apply = r.remembered.settled, r.Apply
 	r.parent = observed.Parent
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
@@ -169,7 +169,7 @@ func (r *run) wrote(o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 {
 		return
 	}
-	if settled, err := plan.Settle(o.Action.Desired, o.Object); err == nil {
+	if settled, err := plan.Settle(o.Action, o.Object); err == nil {
 		r.remembered.settle(o.Action.Ref, settled)
 	}
 }

@@ -94,73 +94,21 @@ func (p *planner) create(c Child) error {
 	}
 	status, carries := desired["status"]
 	merge.Strip(desired)
-	body := merge.Apply(nil, nil, desired)
-	if carries {
-		body["status"] = status
-	}
-	if err := annotate(body, desired); err != nil {
-		return err
-	}
-	own(body, p.observed.Scope.Owner)
-	p.writes = append(p.writes, Action{
+	a := Action{
 		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
-		Body: body, Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Annotations, Desired: c.Hash, Why: "desired, not there",
-	})
-	return nil
-}
-
-// compare looks for a difference and, where there is one, updates or recreates the child by its method. An annotation that is missing or
-// says something else is written, so that later removals work, but nothing is recreated for it.
-func (p *planner) compare(c Child, o *object.Object, known Settled) error {
-	desired, err := c.Map()
-	if err != nil {
+		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Annotations, Desired: c.Hash, Why: "desired, not there",
+	}
+	a.Body = merge.Apply(nil, nil, desired)
+	own(a.Body, a.Owner)
+	if p.observed.Apply.ServerSide {
+		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
+	} else if err := annotate(a.Body, desired); err != nil {
 		return err
 	}
-	before, err := o.Map()
-	if err != nil {
-		return err
+	if carries {
+		a.Body["status"] = status
 	}
-	last := lastApplied(o)
-	merged := merge.Apply(before, last, desired)
-	keepOwner(merged, before, p.observed.Scope.Owner.UID)
-	why := merge.Diff(before, merged)
-	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
-	rest := residue(before, merged, recreate || merge.Equal(last, desired))
-	switch {
-	case rest == 0, known.Desired == c.Hash && known.Residue == rest:
-		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest})
-		return nil
-	case recreate:
-		p.remove(c.Declared, o, "recreate: "+why)
-		if known.Desired != c.Hash && merge.Equal(last, desired) {
-			return p.doubt(c, before, merged, desired)
-		}
-		return nil
-	case why == "":
-		why = "metadata.annotations." + object.LastAppliedAnnotation
-	}
-	return p.update(c, o, merged, desired, why)
-}
-
-// doubt has the last delete asked about first. The hook wants what it wanted before, and nothing is remembered of what the server made of
-// it, as after a restart: the difference may be the server's own way of writing a value (1000m is 1), for which nothing must be recreated.
-func (p *planner) doubt(c Child, before, merged, desired map[string]any) error {
-	if err := annotate(merged, desired); err != nil {
-		return err
-	}
-	a := &p.deletes[len(p.deletes)-1]
-	a.Body, a.Stable, a.Desired = merged, StableHash(before), c.Hash
-	return nil
-}
-
-func (p *planner) update(c Child, o *object.Object, merged, desired map[string]any, why string) error {
-	if err := annotate(merged, desired); err != nil {
-		return err
-	}
-	p.writes = append(p.writes, Action{
-		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
-		Body: merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: why,
-	})
+	p.writes = append(p.writes, a)
 	return nil
 }
 

@@ -31,6 +31,8 @@ type Observed struct {
 	Scope Scope
 	// Prepare are writes that must succeed before the hook is asked: adopt, release, the parent's finalizer.
 	Prepare []Action
+	// Apply says how children are written; a shape leaves it empty.
+	Apply Apply
 	// Memory is what the engine remembers of the children; a shape leaves it empty.
 	Memory Memory
 	// Records are the parent's revisions; nil where no child is updated by a rolling method.
@@ -113,7 +115,9 @@ type Verb string
 const (
 	Create Verb = "create"
 	Update Verb = "update"
-	Delete Verb = "delete"
+	// ServerSideApply changes an object by server-side apply.
+	ServerSideApply Verb = "apply"
+	Delete          Verb = "delete"
 	// Adopt adds the owner reference to an orphan, after a live read of the parent.
 	Adopt Verb = "adopt"
 	// Release removes the owner reference.
@@ -134,9 +138,15 @@ type Action struct {
 	UID types.UID
 	// ResourceVersion is the observed object's; empty for Create and Delete.
 	ResourceVersion string
-	// Body is the whole object to POST or PUT (Create, Update). On a Delete it is a question that comes first: would the server see a
+	// Body is the whole object to POST or PUT (Create, Update), or what is to be applied (ServerSideApply). On a Delete it is a question that comes first: would the server see a
 	// difference if this were written (a dry run)? If not, nothing is deleted. Nil otherwise.
 	Body map[string]any
+	// Manager is the field manager of server-side apply, for Create and ServerSideApply, and Applied what it applies; empty for dynamic apply, which
+	// keeps that in the object's annotation.
+	Manager string
+	Applied map[string]any
+	// Takeover has a ServerSideApply first take over what the engine owns of the object by other means, such as dynamic apply.
+	Takeover bool
 	// Stable is the StableHash of the observed object, for that question.
 	Stable uint64
 	// Owner is the reference that Adopt adds and Release removes.

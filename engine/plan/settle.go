@@ -13,17 +13,25 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Settle is what to remember after the server has answered a write of the desired state with hash desired. What that state was stands
-// in the answer's last-applied annotation.
-func Settle(desired uint64, answer *object.Object) (Settled, error) {
+// Settle is what to remember after the server has answered an action that brings about a desired state. Dynamic apply finds in the answer's
+// annotation what that state was.
+func Settle(a Action, answer *object.Object) (Settled, error) {
 	body, err := answer.Map()
 	if err != nil {
 		return Settled{}, err
 	}
-	last := lastApplied(answer)
+	applied, recorded := a.Applied, false
+	if a.Manager == "" {
+		applied = lastApplied(answer)
+		recorded = applied != nil
+	}
+	merged := merge.Apply(body, applied, applied)
+	if dropped := dropped(answer, a.Manager, applied); dropped != nil && a.Manager != "" {
+		dropped.Remove(merged)
+		recorded = answer.LastApplied() == ""
+	}
 	return Settled{
-		Desired: desired, ResourceVersion: answer.ResourceVersion(),
-		Residue: residue(body, merge.Apply(body, last, last), last != nil),
+		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), Residue: residue(body, merged, recorded || a.Verb == Delete),
 	}, nil
 }
 

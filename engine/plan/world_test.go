@@ -72,7 +72,7 @@ func (w *world) sync(items ...string) plan.Result {
 		if answer == nil {
 			continue
 		}
-		if w.memory[a.Ref], err = plan.Settle(a.Desired, answer); err != nil {
+		if w.memory[a.Ref], err = plan.Settle(a, answer); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
 	"go.opentelemetry.io/otel/trace"
@@ -42,6 +43,8 @@ type Settings struct {
 	Recorder  pipeline.Recorder
 	Tracer    trace.Tracer
 	Clock     clock.WithTicker
+	// Apply says how children are written.
+	Apply plan.Apply
 	// Workers is the number of syncs under way at once for each controller.
 	Workers int
 	// TargetSelector narrows the declaring objects by their own labels; nil takes all.

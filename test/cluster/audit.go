@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,17 +60,29 @@ type auditEvent struct {
 // Mark is a place in the audit log.
 type Mark int64
 
-// Mark is the present end of the audit log.
+// Mark is the present end of the audit log: the end of its last whole line, because one may be half written.
 func (c *Cluster) Mark() (Mark, error) {
-	info, err := os.Stat(c.path("audit.log"))
+	file, err := os.Open(c.path("audit.log"))
 	if os.IsNotExist(err) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return Mark(info.Size()), nil
+	defer file.Close() //nolint:errcheck // opened for reading
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	tail := make([]byte, min(end, longestLine))
+	if _, err := file.ReadAt(tail, end-int64(len(tail))); err != nil {
+		return 0, err
+	}
+	return Mark(end - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')) + 1), nil
 }
+
+// longestLine is more than an event of the audit log has at level Metadata, in bytes.
+const longestLine = 256 << 10
 
 // Writes reads all writes since a mark, dry runs among them. The API server logs a request before it answers it, so that whatever a client has seen
 // answered is here.

@@ -1,0 +1,113 @@
+package act
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/hookloop/hookloop/engine/merge"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/csaupgrade"
+)
+
+// Managers are the names under which the engine writes by other means than server-side apply: by dynamic apply, and by Metacontroller's.
+// The API server takes them from the user agent.
+var Managers = []string{"hookloop", "metacontroller"}
+
+// claim makes a created object one that was applied: it was posted, so that an object of the same name that is there already is never taken
+// over, but the API server records a post as an update by whoever posts, of all fields, those that it defaults included.
+func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*object.Object, error) {
+	o, err := metadataOf(created)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.ManagedFields {
+		m := &o.ManagedFields[i]
+		if m.Manager != a.Manager || m.Operation != metav1.ManagedFieldsOperationUpdate || m.Subresource != "" || m.FieldsV1 == nil {
+			continue
+		}
+		owned, err := merge.ParseOwned(m.FieldsV1.GetRawBytes())
+		if err != nil {
+			return nil, err
+		}
+		kept, err := owned.Less(owned.Dropped(a.Applied)).FieldsV1()
+		if err != nil {
+			return nil, err
+		}
+		m.FieldsV1.SetRawBytes(kept)
+		m.Operation = metav1.ManagedFieldsOperationApply
+	}
+	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, []map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": o.ManagedFields},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
+	}, "")
+}
+
+// metadataOf reads an object's metadata, managedFields included.
+func metadataOf(data []byte) (*metav1.PartialObjectMetadata, error) {
+	o := &metav1.PartialObjectMetadata{}
+	return o, json.Unmarshal(data, o)
+}
+
+// serverSide applies the action's body, by force: the hook's word counts. The UID and the resourceVersion are preconditions.
+func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if a.Takeover {
+		version, err := w.takeOver(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		a.ResourceVersion = version
+	}
+	body := maps.Clone(a.Body)
+	metadata, _ := body["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	metadata["uid"], metadata["resourceVersion"] = string(a.UID), a.ResourceVersion
+	body["metadata"] = metadata
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return w.send(ctx, w.client.Patch(types.ApplyPatchType).AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+		Param("fieldManager", a.Manager).Param("force", "true").Body(data))
+}
+
+// takeOver has the field manager own what the engine wrote before by other means, so that what the apply leaves out goes. It returns the
+// resourceVersion to go on from.
+func (w *Writer) takeOver(ctx context.Context, a plan.Action) (string, error) {
+	data, err := w.raw(ctx, w.client.Get().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...))
+	if err != nil {
+		return "", err
+	}
+	o, err := metadataOf(data)
+	if err != nil {
+		return "", err
+	}
+	if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
+		return "", ErrStale
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(append([]string{a.Manager}, Managers...)...), a.Manager)
+	if err != nil || len(bytes.TrimSpace(patch)) == 0 {
+		return o.ResourceVersion, err
+	}
+	written, err := w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
+	if err != nil {
+		return "", err
+	}
+	return written.ResourceVersion(), nil
+}
+
+// raw performs a request and returns the answer's JSON.
+func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+	inject(ctx, request)
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil { // Raw alone would not read what the API server says
+		return nil, err
+	}
+	return result.Raw()
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"github.com/hookloop/hookloop/engine/merge"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// Apply says how children are written (compatibility: the flags apply-strategy and apply-strategy-ssa-field-manager).
+type Apply struct {
+	// ServerSide is server-side apply; otherwise dynamic apply, which keeps what it applied in an annotation.
+	ServerSide bool
+	// Manager is the field manager of server-side apply. Dynamic apply looks at what it has applied where the annotation is missing.
+	Manager string
+}
+
+// comparison is a child beside what is desired of it.
+type comparison struct {
+	// desired is as the hook wants it, applied with the owner reference put in; merged is what an apply makes of before.
+	desired, applied, before, merged map[string]any
+	// why is the first difference between before and merged; empty where there is none.
+	why string
+	// recorded says that the object carries the strategy's own record of an apply; same that this apply wanted what is desired now.
+	recorded, same bool
+}
+
+func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
+	if v.desired, err = c.Map(); err != nil {
+		return v, err
+	}
+	if v.before, err = o.Map(); err != nil {
+		return v, err
+	}
+	v.applied = merge.Apply(nil, nil, v.desired)
+	own(v.applied, p.observed.Scope.Owner)
+	last, dropped := lastApplied(o), dropped(o, p.observed.Apply.Manager, v.applied)
+	v.merged = merge.Apply(v.before, last, v.desired)
+	if p.observed.Apply.ServerSide {
+		v.recorded = dropped != nil && o.LastApplied() == ""
+		v.same = v.recorded && dropped.Empty()
+	} else {
+		v.recorded = merge.Equal(last, v.desired)
+		v.same = v.recorded
+	}
+	if dropped != nil && (p.observed.Apply.ServerSide || last == nil) {
+		dropped.Remove(v.merged)
+	}
+	keepOwner(v.merged, v.before, p.observed.Scope.Owner.UID)
+	v.why = merge.Diff(v.before, v.merged)
+	return v, nil
+}
+
+// dropped are the fields that a manager applied by server-side apply and are no longer desired; nil where nothing was applied so. A record that
+// cannot be read counts as none: the next apply replaces it.
+func dropped(o *object.Object, manager string, applied map[string]any) *merge.Owned {
+	record := o.Applied(manager)
+	if record == nil {
+		return nil
+	}
+	owned, err := merge.ParseOwned(record)
+	if err != nil {
+		return nil
+	}
+	return owned.Dropped(applied)
+}
+
+// compare looks for a difference and, where there is one, updates or recreates the child by its method. A record of the apply that is missing
+// or says something else is written, so that later removals work, but nothing is recreated for it.
+func (p *planner) compare(c Child, o *object.Object, known Settled) error {
+	v, err := p.look(c, o)
+	if err != nil {
+		return err
+	}
+	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
+	rest := residue(v.before, v.merged, recreate || v.recorded)
+	switch {
+	case rest == 0, known.Desired == c.Hash && known.Residue == rest:
+		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest})
+		return nil
+	case recreate:
+		p.remove(c.Declared, o, "recreate: "+v.why)
+		if known.Desired != c.Hash && v.same {
+			return p.doubt(c, v)
+		}
+		return nil
+	}
+	return p.update(c, o, v)
+}
+
+// doubt has the last delete asked about first. The hook wants what it wanted before, and nothing is remembered of what the server made of
+// it, as after a restart: the difference may be the server's own way of writing a value (1000m is 1), for which nothing must be recreated.
+func (p *planner) doubt(c Child, v comparison) error {
+	a := &p.deletes[len(p.deletes)-1]
+	if p.observed.Apply.ServerSide {
+		a.Manager, a.Applied = p.observed.Apply.Manager, v.applied
+	} else if err := annotate(v.merged, v.desired); err != nil {
+		return err
+	}
+	a.Body, a.Stable, a.Desired = v.merged, StableHash(v.before), c.Hash
+	return nil
+}
+
+func (p *planner) update(c Child, o *object.Object, v comparison) error {
+	a := Action{
+		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
+		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why,
+	}
+	if p.observed.Apply.ServerSide {
+		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.observed.Apply.Manager, v.applied, v.applied
+		a.Takeover = !v.recorded
+		if a.Why == "" {
+			a.Why = "metadata.managedFields: not applied by " + a.Manager + " yet"
+		}
+	} else {
+		if a.Why == "" {
+			a.Why = "metadata.annotations." + object.LastAppliedAnnotation
+		}
+		if err := annotate(v.merged, v.desired); err != nil {
+			return err
+		}
+	}
+	p.writes = append(p.writes, a)
+	return nil
+}
