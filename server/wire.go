@@ -88,7 +88,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	events := report.NewEvents(context.WithoutCancel(ctx), report.EventSettings{
 		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
 	})
-	settings.Cache, settings.Discovery, settings.Events = objects, served, events
+	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
 	return &wired{supervisor.New(settings), objects, served, events}, nil
 }
 

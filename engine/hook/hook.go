@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/utils/clock"
 )
 
 // Op is what a hook is asked to do.
@@ -107,7 +108,16 @@ type Settings struct {
 	// Version is the hook's version, "v1" or "v2".
 	Version string
 	Field   json.RawMessage
+	// EndpointConfigs is the JSON of spec.endpointConfigs; empty for none.
+	EndpointConfigs json.RawMessage
+	// Lookup reads what the field refers to. It may be nil where nothing can be read.
+	Lookup Lookup
+	// Clock may be nil; then it is the real one.
+	Clock clock.PassiveClock
 }
+
+// Lookup reads the data of a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
+type Lookup func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error)
 
 // Opened is a hook with the resources that it holds.
 type Opened struct {

@@ -38,9 +38,6 @@ func (s *Supervisor) resolve(o *object.Object) (*config, error) {
 	}
 	spec, _ := o.Field("spec")
 	c := &config{declared: d, object: o, spec: string(spec)}
-	if len(d.endpointConfigs) > 0 {
-		return nil, &Fault{Reason: v1alpha1.ReasonUnsupported, Problem: "spec.endpointConfigs: not supported by this version"}
-	}
 	return c, s.findResources(c)
 }
 
@@ -103,6 +100,12 @@ func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook) (*hook
 	if err != nil {
 		return nil, err
 	}
+	var endpoints json.RawMessage
+	if len(c.endpointConfigs) > 0 {
+		if endpoints, err = json.Marshal(c.endpointConfigs); err != nil {
+			return nil, err
+		}
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
@@ -114,7 +117,7 @@ func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook) (*hook
 		}
 		opened, err := opener(hook.Settings{
 			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), Op: op,
-			Version: string(declared.Version), Field: field,
+			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock,
 		})
 		if err != nil {
 			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("spec.hooks.%s.%s: %v", op, name, err)}

@@ -43,6 +43,8 @@ type Settings struct {
 	Recorder  pipeline.Recorder
 	Tracer    trace.Tracer
 	Clock     clock.WithTicker
+	// Lookup reads Secrets and ConfigMaps that hooks refer to.
+	Lookup hook.Lookup
 	// Apply says how children are written.
 	Apply plan.Apply
 	// Workers is the number of syncs under way at once for each controller.

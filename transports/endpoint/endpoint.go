@@ -1,15 +1,11 @@
-// Package endpoint holds what every hook's address needs, whatever is spoken to it: the timeout, the roots of trust, the addresses
-// that are never dialled, and how much of a hook's own words a message may quote.
+// Package endpoint holds what every hook's address needs, whatever is spoken to it: the timeout, whom to trust and what to show, the
+// addresses that are never dialled, and how much of a hook's own words a message may quote.
 //
-// It speaks no protocol and opens no connection. Its data comes from the controller's spec. Everything in it is stateless and safe
-// for concurrent use; table tests cover it.
+// It speaks no protocol and opens no connection. Its data comes from the controller's spec, and from Secrets and ConfigMaps by a function that
+// is handed in. Everything in it is safe for concurrent use; table tests cover it.
 package endpoint
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -34,51 +30,6 @@ func Timeout(text string) (time.Duration, error) {
 		return DefaultTimeout, nil
 	}
 	return d, nil
-}
-
-// CABundle is the field caBundle: whose certificates are trusted instead of the system's.
-type CABundle struct {
-	Inline       string          `json:"inline"`
-	SecretRef    json.RawMessage `json:"secretRef"`
-	ConfigMapRef json.RawMessage `json:"configMapRef"`
-}
-
-// TLS is the client's side of TLS 1.2 or later. b may be nil; then the system's roots count. serverName is the name that the
-// certificate must carry; empty means the address's.
-func (b *CABundle) TLS(serverName string) (*tls.Config, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
-	if b == nil || b.Inline == "" {
-		return settings, nil
-	}
-	settings.RootCAs = x509.NewCertPool()
-	if !settings.RootCAs.AppendCertsFromPEM([]byte(b.Inline)) {
-		return nil, errors.New("caBundle.inline: has no certificate; expected PEM")
-	}
-	return settings, nil
-}
-
-// Field is a field of a spec and whether it is set.
-type Field struct {
-	Name string
-	Set  bool
-}
-
-// Unsupported refuses the first field that is set.
-func Unsupported(fields ...Field) error {
-	for _, f := range fields {
-		if f.Set {
-			return fmt.Errorf("%s: is not supported by this version", f.Name)
-		}
-	}
-	return nil
-}
-
-// Unsupported are the fields that name objects of the cluster, for function Unsupported.
-func (b *CABundle) Unsupported() []Field {
-	if b == nil {
-		return nil
-	}
-	return []Field{{"caBundle.secretRef", b.SecretRef != nil}, {"caBundle.configMapRef", b.ConfigMapRef != nil}}
 }
 
 // metadata is where clouds serve credentials to whoever asks, beside the link-local addresses.

@@ -52,10 +52,3 @@ func TestExcerptIsOneShortPrintableLine(t *testing.T) {
 		}
 	}
 }
-
-func TestOnlyTheFirstUnsupportedFieldIsNamed(t *testing.T) {
-	err := Unsupported(Field{"a", false}, Field{"b", true}, Field{"c", true})
-	if err == nil || err.Error() != "b: is not supported by this version" {
-		t.Errorf("got %v", err)
-	}
-}

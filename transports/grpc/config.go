@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/transports/endpoint"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // config is the field grpc of a hook's spec.
@@ -20,13 +19,11 @@ type config struct {
 		Namespace string `json:"namespace"`
 		Port      int32  `json:"port"`
 	} `json:"service"`
-	Mode          string             `json:"mode"`
-	Timeout       string             `json:"timeout"`
-	CABundle      *endpoint.CABundle `json:"caBundle"`
-	ClientTLS     json.RawMessage    `json:"clientTLS"`
-	Authorization json.RawMessage    `json:"authorization"`
-	Insecure      bool               `json:"insecure"`
-	ServerName    string             `json:"serverName"`
+	Mode       string `json:"mode"`
+	Timeout    string `json:"timeout"`
+	Insecure   bool   `json:"insecure"`
+	ServerName string `json:"serverName"`
+	endpoint.Security
 }
 
 // parse reads the field and refuses what this version does not do.
@@ -42,10 +39,7 @@ func parse(field json.RawMessage) (*config, error) {
 	default:
 		return nil, fmt.Errorf("mode: %q; expected Unary", c.Mode)
 	}
-	return c, endpoint.Unsupported(slices.Concat([]endpoint.Field{
-		{Name: "clientTLS", Set: c.ClientTLS != nil},
-		{Name: "authorization", Set: c.Authorization != nil},
-	}, c.CABundle.Unsupported())...)
+	return c, nil
 }
 
 // schemes of targets that lead to addresses of the network.
@@ -75,17 +69,18 @@ func checkTarget(target string) error {
 	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
 }
 
-// credentials are TLS, unless the spec says plain text in so many words.
-func (c *config) credentials() (credentials.TransportCredentials, error) {
+// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so many words.
+func (c *config) keyring(s hook.Settings, address string) (*endpoint.Keyring, error) {
 	if c.Insecure {
-		if c.CABundle != nil || c.ServerName != "" {
-			return nil, errors.New("insecure: excludes caBundle and serverName")
+		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
+			return nil, errors.New("insecure: is plain text, which excludes caBundle, clientTLS, authorization and serverName")
 		}
-		return insecure.NewCredentials(), nil
+		return endpoint.NewKeyring(endpoint.Security{}, "", "", s)
 	}
-	settings, err := c.CABundle.TLS(c.ServerName)
+	host := address[strings.LastIndex(address, "/")+1:]
+	security, at, err := endpoint.Choose(c.Security, s.EndpointConfigs, host, "443")
 	if err != nil {
 		return nil, err
 	}
-	return credentials.NewTLS(settings), nil
+	return endpoint.NewKeyring(security, at, c.ServerName, s)
 }

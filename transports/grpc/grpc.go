@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
@@ -46,6 +48,7 @@ var (
 type client struct {
 	name       string // of the hook, in messages
 	timeout    time.Duration
+	keyring    *endpoint.Keyring
 	connection *grpc.ClientConn
 	composite  hookv1.CompositeHookServiceClient
 	decorator  hookv1.DecoratorHookServiceClient
@@ -66,13 +69,17 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := c.connect(address)
+	keyring, err := c.keyring(s, address)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := c.connect(address, keyring)
 	if err != nil {
 		return nil, err
 	}
 	return &hook.Opened{
 		Hook: &client{
-			name: string(s.Op) + " " + address, timeout: timeout, connection: connection,
+			name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection,
 			composite: hookv1.NewCompositeHookServiceClient(connection), decorator: hookv1.NewDecoratorHookServiceClient(connection),
 		},
 		Address: address,
@@ -81,13 +88,13 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // connect prepares connections; the first call makes them.
-func (c *config) connect(address string) (*grpc.ClientConn, error) {
-	security, err := c.credentials()
-	if err != nil {
-		return nil, err
+func (c *config) connect(address string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
+	var security credentials.TransportCredentials = &handshaker{keyring}
+	if c.Insecure {
+		security = insecure.NewCredentials()
 	}
 	dialer := &net.Dialer{Control: endpoint.Guard}
-	connection, err := grpc.NewClient(address,
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(security),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
@@ -98,7 +105,11 @@ func (c *config) connect(address string) (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
-	)
+	}
+	if c.ServerName != "" {
+		options = append(options, grpc.WithAuthority(c.ServerName))
+	}
+	connection, err := grpc.NewClient(address, options...)
 	if err != nil {
 		return nil, errors.New("target: " + err.Error())
 	}
@@ -109,15 +120,30 @@ func (c *config) connect(address string) (*grpc.ClientConn, error) {
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	answer, err := c.call(ctx, q)
+	answer, err := c.try(ctx, q)
+	if c.renewed(ctx, err) {
+		answer, err = c.try(ctx, q)
+	}
+	var failure *hook.Error
 	switch {
 	case err == nil:
 		return answer, nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
+	case errors.As(err, &failure):
+		return nil, failure
 	default:
 		return nil, c.explain(q, err)
 	}
+}
+
+// try makes the call with the credentials of now.
+func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	ctx, err := c.authorized(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.call(ctx, q)
 }
 
 // call encodes, calls and decodes.

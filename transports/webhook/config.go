@@ -1,11 +1,9 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/transports/endpoint"
@@ -20,30 +18,11 @@ type config struct {
 		Port      int32  `json:"port"`
 		Protocol  string `json:"protocol"`
 	} `json:"service"`
-	Path      string             `json:"path"`
-	Timeout   string             `json:"timeout"`
-	Unmarshal string             `json:"responseUnMarshallMode"`
-	CABundle  *endpoint.CABundle `json:"caBundle"`
-	Etag      *struct {
-		Enabled bool `json:"enabled"`
-	} `json:"etag"`
-	ClientTLS     json.RawMessage `json:"clientTLS"`
-	Authorization json.RawMessage `json:"authorization"`
-	BasicAuth     json.RawMessage `json:"basicAuth"`
-}
-
-// parse reads the field and refuses what this version does not do.
-func parse(field json.RawMessage) (*config, error) {
-	c := &config{}
-	if err := json.Unmarshal(field, c); err != nil {
-		return nil, err
-	}
-	return c, endpoint.Unsupported(slices.Concat([]endpoint.Field{
-		{Name: "etag.enabled", Set: c.Etag != nil && c.Etag.Enabled},
-		{Name: "clientTLS", Set: c.ClientTLS != nil},
-		{Name: "authorization", Set: c.Authorization != nil},
-		{Name: "basicAuth", Set: c.BasicAuth != nil},
-	}, c.CABundle.Unsupported())...)
+	Path      string `json:"path"`
+	Timeout   string `json:"timeout"`
+	Unmarshal string `json:"responseUnMarshallMode"`
+	Etag      *etag  `json:"etag"`
+	endpoint.Security
 }
 
 // address is the URL to post to: url, or else service and path.

@@ -40,10 +40,13 @@ func (c *client) known(q *hook.Question) error {
 // cancellation is passed on as it is.
 func (c *client) unreached(ctx context.Context, err error) error {
 	var timeout net.Error
+	var credentials *credentialsError
 	var corrupt flate.CorruptInputError
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
+	case errors.As(err, &credentials):
+		return c.credentials(credentials)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return c.fail(hook.TimedOut, fmt.Errorf("no answer within %s", c.timeout))
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
@@ -54,6 +57,13 @@ func (c *client) unreached(ctx context.Context, err error) error {
 		err = failed.Err
 	}
 	return c.fail(hook.Unreachable, err)
+}
+
+// credentials says that the hook was not asked, because what the call needs cannot be read.
+func (c *client) credentials(err error) error {
+	failure := c.fail(hook.Unreachable, err)
+	failure.Reason = "HookCredentials"
+	return failure
 }
 
 // statusError is an HTTP status other than 200.

@@ -6,21 +6,17 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/transports/endpoint"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -35,72 +31,61 @@ const (
 
 // client asks one webhook.
 type client struct {
-	name    string // of the hook, in messages
-	url     string
-	version string
-	strict  bool
-	timeout time.Duration
-	http    *http.Client
+	name        string // of the hook, in messages
+	url         string
+	version     string
+	strict      bool
+	timeout     time.Duration
+	connections *connections
+	kept        *kept
 }
 
 // Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is an error of Ask. The error
 // names the field.
 func Open(s hook.Settings) (*hook.Opened, error) {
-	c, err := parse(s.Field)
-	if err != nil {
+	c := &config{}
+	if err := json.Unmarshal(s.Field, c); err != nil {
 		return nil, err
 	}
 	address, err := c.address()
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := endpoint.Timeout(c.Timeout)
-	if err != nil {
+	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version}
+	if asked.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
 		return nil, err
 	}
-	strict, err := c.strict(s.Version)
-	if err != nil {
+	if asked.strict, err = c.strict(s.Version); err != nil {
 		return nil, err
 	}
-	transport, err := c.transport(timeout)
-	if err != nil {
+	if asked.kept, err = newKept(c.Etag, s.Clock); err != nil {
+		return nil, err
+	}
+	if asked.connections, err = c.connections(s, address, asked.timeout); err != nil {
 		return nil, err
 	}
 	return &hook.Opened{
-		Hook: &client{
-			name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version, strict: strict, timeout: timeout,
-			http: &http.Client{Transport: transport, CheckRedirect: noRedirects},
-		},
-		Address: shown(address),
-		Close:   func() error { transport.CloseIdleConnections(); return nil },
+		Hook: asked, Address: shown(address),
+		Close: func() error { asked.connections.close(); return nil },
 	}, nil
 }
 
-// transport keeps connections open between calls.
-func (c *config) transport(timeout time.Duration) (*http.Transport, error) {
-	tls, err := c.CABundle.TLS("")
+// connections prepares connections; the first call makes them.
+func (c *config) connections(s hook.Settings, address *url.URL, timeout time.Duration) (*connections, error) {
+	port := "80"
+	if address.Scheme == "https" {
+		port = "443"
+	}
+	security, at, err := endpoint.Choose(c.Security, s.EndpointConfigs, address.Host, port)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Transport{
-		TLSClientConfig: tls, TLSHandshakeTimeout: timeout, ForceAttemptHTTP2: true, Proxy: proxy,
-		DialContext:         (&net.Dialer{Timeout: timeout, Control: endpoint.Guard}).DialContext,
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
-	}, nil
-}
-
-// proxy is the environment's, for addresses that may be dialled.
-func proxy(r *http.Request) (*url.URL, error) {
-	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
-		if err := endpoint.Refuse(ip); err != nil {
-			return nil, err
-		}
+	keyring, err := endpoint.NewKeyring(security, at, "", s)
+	if err != nil {
+		return nil, err
 	}
-	return http.ProxyFromEnvironment(r)
+	return &connections{keyring: keyring, timeout: timeout}, nil
 }
-
-// noRedirects returns a redirect as it is: a hook's address is what its spec says.
-func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Ask posts the question and reads the answer.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
@@ -109,15 +94,32 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.post(ctx, encode(q, c.version))
+	last := c.kept.get(q)
+	response, err := c.post(ctx, encode(q, c.version), last.tag)
 	if err != nil {
 		return nil, c.unreached(ctx, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read as far as it counts
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
-	if response.StatusCode != http.StatusOK {
+	switch {
+	case unchanged(last.tag, response):
+		return c.decoded(q, last.body)
+	case response.StatusCode != http.StatusOK:
 		return nil, c.refused(response)
 	}
+	data, err := c.body(ctx, response)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.decoded(q, data)
+	if err == nil {
+		c.kept.put(q, response.Header, data)
+	}
+	return answer, err
+}
+
+// body reads an answer.
+func (c *client) body(ctx context.Context, response *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes+1))
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
 	if err != nil {
@@ -126,25 +128,13 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	if len(data) > MaxAnswerBytes {
 		return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
 	}
+	return data, nil
+}
+
+func (c *client) decoded(q *hook.Question, data []byte) (*hook.Answer, error) {
 	answer, err := decode(q, data, c.strict)
 	if err != nil {
 		return nil, c.fail(hook.Invalid, err)
 	}
 	return answer, nil
-}
-
-// post sends a question, with the trace's context.
-func (c *client) post(ctx context.Context, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	// A question may be asked again. Empty, the header is not sent; it lets net/http try once more when a kept connection turns out
-	// to have been closed.
-	request.Header["Idempotency-Key"] = []string{}
-	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
-	trace.SpanFromContext(ctx).SetAttributes(
-		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
-	return c.http.Do(request)
 }

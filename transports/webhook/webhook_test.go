@@ -24,11 +24,7 @@ func TestFieldsAreChecked(t *testing.T) {
 		{`{"service":{"name":"hello"}}`, `service: name is "hello" and namespace ""; expected both`},
 		{`{"url":"http://a","timeout":"soon"}`, `timeout: "soon" is no duration`},
 		{`{"url":"http://a","responseUnMarshallMode":"odd"}`, `responseUnMarshallMode: "odd"; expected loose or strict`},
-		{`{"url":"http://a","etag":{"enabled":true}}`, "etag.enabled: is not supported"},
-		{`{"url":"http://a","clientTLS":{}}`, "clientTLS: is not supported"},
-		{`{"url":"http://a","authorization":{}}`, "authorization: is not supported"},
-		{`{"url":"http://a","basicAuth":{}}`, "basicAuth: is not supported"},
-		{`{"url":"http://a","caBundle":{"configMapRef":{}}}`, "caBundle.configMapRef: is not supported"},
+		{`{"url":"http://a","etag":{"enabled":true,"cacheTimeoutSeconds":5}}`, "etag.cacheCleanupSeconds: is missing"},
 		{`{"url":"http://a","caBundle":{"inline":"x"}}`, "caBundle.inline: has no certificate"},
 	}
 	for _, c := range cases {

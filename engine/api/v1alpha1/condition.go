@@ -37,6 +37,4 @@ const (
 	ReasonForbidden = "Forbidden"
 	// ReasonHookUnreachable: the hook was not reached at the last sync (False).
 	ReasonHookUnreachable = "HookUnreachable"
-	// ReasonUnsupported: the spec asks for something that this version does not do; the message names it (False).
-	ReasonUnsupported = "Unsupported"
 )

@@ -1,0 +1,74 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/transports/transporttest"
+)
+
+// TestHookCredentials has a hook behind TLS that wants a token; both come from the cluster, and the token rotates. What is missing is said
+// on the parent and on the controller, and nothing is to be restarted.
+func TestHookCredentials(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	authority := transporttest.NewAuthority(t)
+	var token atomic.Value
+	token.Store("first-secret-token")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != fmt.Sprint("Bearer ", token.Load()) {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a caller that has gone is its own affair
+	}))
+	server.TLS = authority.Server(nil)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	k.Apply(strings.NewReplacer("URL", server.URL, "HOST", strings.TrimPrefix(server.URL, "https://")).Replace(`
+apiVersion: metacontroller.k8s.io/v1alpha1
+kind: CompositeController
+metadata: {name: $NAME}
+spec:
+  generateSelector: true
+  resyncPeriodSeconds: 1
+  parentResource: {apiVersion: $GROUP/v1, resource: webs}
+  endpointConfigs:
+  - host: HOST
+    caBundle: {configMapRef: {name: ca, namespace: $NS}}
+    authorization: {secretRef: {name: token, namespace: $NS}}
+  hooks: {sync: {webhook: {url: URL, etag: {enabled: true}}}}
+`))
+	t.Cleanup(func() { k.Delete(kit.CompositeController, k.Name) })
+	k.Apply(parent("web"))
+	k.AwaitFault("Web", "web", "HookCredentials", "endpointConfigs[0].caBundle.configMapRef: there is no ConfigMap "+k.Namespace+"/ca")
+	k.AwaitReady(v1alpha1.ReasonHookUnreachable)
+	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: $NS}, data: {ca.crt: " + fmt.Sprintf("%q", authority.PEM) + "}}")
+	k.AwaitFault("Web", "web", "HookCredentials", "endpointConfigs[0].authorization.secretRef: there is no Secret "+k.Namespace+"/token")
+	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: first-secret-token}}")
+	await(k, "Web", "web", "status.phase", "up")
+	k.AwaitReady(v1alpha1.ReasonRunning)
+
+	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: second-secret-token}}")
+	token.Store("second-secret-token")
+	k.Patch("Web", "web", "metadata: {labels: {round: two}}")
+	k.Eventually("no token is told", func() error {
+		for _, o := range []string{fmt.Sprint(k.Get("Web", "web").Object), fmt.Sprint(k.Events("web", "SyncError"))} {
+			if strings.Contains(o, "secret-token") {
+				t.Fatal("a token is told: " + o)
+			}
+		}
+		if kit.Condition(k.Get("Web", "web"), "Synced") != nil {
+			return errors.New("the sync fails")
+		}
+		return nil
+	})
+}

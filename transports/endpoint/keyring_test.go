@@ -1,0 +1,163 @@
+package endpoint_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/endpoint"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const (
+	byToken = `{"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`
+	byName  = `{"basicAuth":{"secretRef":{"name":"user","namespace":"hooks"}}}`
+)
+
+// keyring makes a Keyring of a spec's fields, with a clock that the test moves.
+func keyring(t *testing.T, fields string, v *transporttest.Vault) (*endpoint.Keyring, *clocktesting.FakePassiveClock, error) {
+	t.Helper()
+	var s endpoint.Security
+	if err := json.Unmarshal([]byte(fields), &s); err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	k, err := endpoint.NewKeyring(s, "", "", hook.Settings{Lookup: v.Lookup, Clock: clock})
+	return k, clock, err
+}
+
+func header(t *testing.T, k *endpoint.Keyring) string {
+	t.Helper()
+	m, err := k.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Header
+}
+
+func TestHeaders(t *testing.T) {
+	v := &transporttest.Vault{}
+	v.Put("Secret/hooks/token", map[string]string{"token": "abc\n", "other": "def"})
+	v.Put("Secret/hooks/user", map[string]string{"username": "me", "password": "pass:word"})
+	for fields, want := range map[string]string{
+		`{}`:    "",
+		byToken: "Bearer abc",
+		`{"authorization":{"type":"Token","secretRef":{"name":"token","namespace":"hooks","key":"other"}}}`: "Token def",
+		byName: "Basic bWU6cGFzczp3b3Jk",
+	} {
+		k, _, err := keyring(t, fields, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := header(t, k); got != want {
+			t.Errorf("%s: %q, want %q", fields, got, want)
+		}
+	}
+}
+
+// TestWhatIsWrongIsNamed has every fault name the field, the object and the key, and no value.
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	v := &transporttest.Vault{}
+	v.Put("Secret/hooks/user", map[string]string{"username": "secret:user", "password": "secret"})
+	v.Put("Secret/hooks/token", map[string]string{"other": "secret", "lines": "secret\nsecret"})
+	v.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": "secret"})
+	v.Put("Secret/hooks/pair", map[string]string{"tls.crt": "secret", "tls.key": "secret"})
+	for fields, want := range map[string]string{
+		byToken: "authorization.secretRef: Secret hooks/token has no key token",
+		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"lines"}}}`:  "authorization.secretRef: key lines of Secret hooks/token has control characters",
+		`{"authorization":{"secretRef":{"name":"none","namespace":"hooks"}}}`:                 "authorization.secretRef: there is no Secret hooks/none",
+		`{"authorization":{"type":"basic","secretRef":{"name":"token","namespace":"hooks"}}}`: "authorization.type: is \"basic\"; use basicAuth",
+		byName: "basicAuth.usernameKey: the user name has a colon",
+		`{"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}}}`: "caBundle.configMapRef: has no certificate",
+		`{"caBundle":{"secretRef":{"name":"ca","namespace":"hooks"}}}`:    "caBundle.secretRef: there is no Secret hooks/ca",
+		`{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`: "clientTLS: Secret hooks/pair holds no certificate with its key",
+	} {
+		k, _, err := keyring(t, fields, v)
+		if err != nil {
+			t.Fatalf("%s: %v", fields, err)
+		}
+		_, err = k.Current(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", fields, err, want)
+		}
+		if err != nil && strings.Contains(strings.ReplaceAll(err.Error(), "secretRef", ""), "secret") {
+			t.Errorf("%s: the error tells a value: %v", fields, err)
+		}
+	}
+	if _, _, err := keyring(t, `{"caBundle":{"inline":"none"}}`, v); err == nil || !strings.Contains(err.Error(), "caBundle.inline: has no certificate") {
+		t.Errorf("inline: error %v", err)
+	}
+}
+
+// TestRotation reads again after the lifetime, or earlier when a call was refused; and goes on with what it has while nothing can be read.
+func TestRotation(t *testing.T) {
+	v := &transporttest.Vault{}
+	put := func(token string) { v.Put("Secret/hooks/token", map[string]string{"token": token}) }
+	put("one")
+	k, clock, err := keyring(t, byToken, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+	check := func(when, want string, reads int) {
+		t.Helper()
+		if got := header(t, k); got != "Bearer "+want || v.Reads() != reads {
+			t.Errorf("%s: %q after %d reads, want %q after %d", when, got, v.Reads(), want, reads)
+		}
+	}
+	check("at first", "one", 1)
+	put("two")
+	wait(endpoint.Lifetime - 1)
+	check("within the lifetime", "one", 1)
+	if changed, err := k.Renew(t.Context()); err != nil || !changed {
+		t.Errorf("Renew = %v, %v", changed, err)
+	}
+	check("after a refusal", "two", 2)
+	if changed, err := k.Renew(t.Context()); err != nil || changed {
+		t.Errorf("Renew at once = %v, %v", changed, err)
+	}
+	check("a refusal at once brings no reading", "two", 2)
+	put("three")
+	wait(endpoint.Lifetime)
+	check("after the lifetime", "three", 3)
+	v.Fail(errors.New("the API server is down"))
+	wait(endpoint.Lifetime)
+	check("while the API server is down", "three", 4)
+	v.Fail(nil)
+	v.Delete("Secret/hooks/token")
+	wait(endpoint.Lifetime)
+	if _, err := k.Current(t.Context()); err == nil {
+		t.Error("a Secret that is gone still counts")
+	}
+	put("four")
+	check("it is back", "four", 6)
+}
+
+func TestChoose(t *testing.T) {
+	const entries = `[{"host":"Other.test"},{"host":"HOOKS.test:8443","basicAuth":{}},{"host":"hooks.test","basicAuth":{}},{"host":"[::1]:443","basicAuth":{}}]`
+	tests := []struct{ name, own, host, want string }{
+		{"own fields switch it off", `{"basicAuth":{}}`, "hooks.test:8443", ""},
+		{"by host and port, without case", `{}`, "hooks.TEST:8443", "endpointConfigs[1]."},
+		{"a missing port is the default", `{}`, "hooks.test", "endpointConfigs[2]."},
+		{"the default port is none", `{}`, "hooks.test:443", "endpointConfigs[2]."},
+		{"another port", `{}`, "hooks.test:80", ""},
+		{"IPv6", `{}`, "[::1]", "endpointConfigs[3]."},
+		{"none", `{}`, "none.test", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var own endpoint.Security
+			if err := json.Unmarshal([]byte(test.own), &own); err != nil {
+				t.Fatal(err)
+			}
+			_, at, err := endpoint.Choose(own, json.RawMessage(entries), test.host, "443")
+			if err != nil || at != test.want {
+				t.Errorf("chosen %q, %v, want %q", at, err, test.want)
+			}
+		})
+	}
+}

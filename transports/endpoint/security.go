@@ -1,0 +1,84 @@
+package endpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Security is how a hook is trusted and how the engine shows who it is: the fields caBundle, clientTLS, authorization and basicAuth of a hook
+// or of an entry of endpointConfigs (compatibility: Webhook, endpointConfigs).
+type Security struct {
+	CABundle      *CABundle      `json:"caBundle"`
+	ClientTLS     *ClientTLS     `json:"clientTLS"`
+	Authorization *Authorization `json:"authorization"`
+	BasicAuth     *BasicAuth     `json:"basicAuth"`
+}
+
+// Reference names a Secret or ConfigMap and, where one value is meant, its key.
+type Reference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Key       string `json:"key"`
+}
+
+// CABundle is whose certificates are trusted instead of the system's. Exactly one field is set.
+type CABundle struct {
+	Inline       string     `json:"inline"`
+	SecretRef    *Reference `json:"secretRef"`
+	ConfigMapRef *Reference `json:"configMapRef"`
+}
+
+// ClientTLS is the certificate that the engine shows.
+type ClientTLS struct {
+	SecretRef     Reference `json:"secretRef"`
+	CertKey       string    `json:"certKey"`
+	PrivateKeyKey string    `json:"privateKeyKey"`
+}
+
+// Authorization is the header Authorization: a type, and credentials from a Secret.
+type Authorization struct {
+	Type      string    `json:"type"`
+	SecretRef Reference `json:"secretRef"`
+}
+
+// BasicAuth is a user name and a password from a Secret.
+type BasicAuth struct {
+	SecretRef   Reference `json:"secretRef"`
+	UsernameKey string    `json:"usernameKey"`
+	PasswordKey string    `json:"passwordKey"`
+}
+
+// empty says whether nothing is set.
+func (s *Security) empty() bool { return *s == Security{} }
+
+// Choose is what counts for a hook at host (with its port): its own fields or, where it has none, the first entry of endpointConfigs for its
+// host. There is no merging. at is the field that the choice comes from, for messages: empty for the hook's own.
+func Choose(own Security, endpointConfigs json.RawMessage, host, defaultPort string) (chosen Security, at string, err error) {
+	if !own.empty() || len(endpointConfigs) == 0 {
+		return own, "", nil
+	}
+	var entries []struct {
+		Host string `json:"host"`
+		Security
+	}
+	if err := json.Unmarshal(endpointConfigs, &entries); err != nil {
+		return own, "", fmt.Errorf("endpointConfigs: %w", err)
+	}
+	for i, e := range entries {
+		if withPort(e.Host, defaultPort) == withPort(host, defaultPort) {
+			return e.Security, fmt.Sprintf("endpointConfigs[%d].", i), nil
+		}
+	}
+	return own, "", nil
+}
+
+// withPort is a host in lower case with its port; a missing one is the default.
+func withPort(host, defaultPort string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), defaultPort
+	}
+	return net.JoinHostPort(strings.ToLower(name), port)
+}

@@ -1,0 +1,66 @@
+package transporttest
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Vault holds Secrets and ConfigMaps for a hook's Lookup. It is safe for concurrent use.
+type Vault struct {
+	mu      sync.Mutex // guards what follows
+	objects map[string]map[string][]byte
+	fault   error
+	reads   int
+}
+
+// Put makes an object, such as Secret/hooks/token, hold data.
+func (v *Vault) Put(object string, data map[string]string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.objects == nil {
+		v.objects = map[string]map[string][]byte{}
+	}
+	v.objects[object] = map[string][]byte{}
+	for key, value := range data {
+		v.objects[object][key] = []byte(value)
+	}
+}
+
+// Delete removes an object.
+func (v *Vault) Delete(object string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.objects, object)
+}
+
+// Fail answers every look-up with an error; nil ends that.
+func (v *Vault) Fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.fault = err
+}
+
+// Reads counts look-ups.
+func (v *Vault) Reads() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.reads
+}
+
+// Lookup is a hook.Lookup.
+func (v *Vault) Lookup(_ context.Context, kind, namespace, name string) (map[string][]byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reads++
+	if v.fault != nil {
+		return nil, v.fault
+	}
+	data, ok := v.objects[kind+"/"+namespace+"/"+name]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
+	}
+	return data, nil
+}
