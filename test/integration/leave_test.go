@@ -57,7 +57,9 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	k.Apply(parent("web", page("page", "text: one")))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	k.Patch(kit.CompositeController, k.Name, "metadata: {labels: {engine: own}}")
-	k.AwaitControllerEvent("Stopped")
+	for _, event := range []string{"Stopping", "Stopped"} {
+		k.AwaitControllerEvent(event)
+	}
 	k.Apply(parent("web", page("page", "text: two")))
 	k.Patch(kit.CompositeController, k.Name, "metadata: {labels: {engine: null}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")

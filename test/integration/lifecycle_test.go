@@ -25,8 +25,12 @@ func TestControllerWaitsForItsParentResource(t *testing.T) {
 	k := start(t)
 	k.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t)})
 	k.AwaitReady("ParentNotFound")
+	k.AwaitControllerEvent("CreateError")
 	k.CRD("Web", "Namespaced")
 	k.AwaitReady("Running")
+	for _, event := range []string{"Starting", "Started"} {
+		k.AwaitControllerEvent(event)
+	}
 	k.Apply(parent("web", page("page", "text: one")))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }

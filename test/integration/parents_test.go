@@ -3,6 +3,10 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,27 +161,55 @@ func TestOrderedTeardown(t *testing.T) {
 	}
 }
 
-// TestParentResourceIsMadeAnew deletes a CustomResourceDefinition and makes it anew: no object of the old one is remembered.
-func TestParentResourceIsMadeAnew(t *testing.T) {
+// TestFinalizerGoesWithItsHook takes the finalizer off live parents when the finalize hook is no longer declared.
+func TestFinalizerGoesWithItsHook(t *testing.T) {
 	k := start(t)
-	run(t, k, kit.Composite{})
+	run(t, k, kit.Composite{Finalize: mirror(t)})
 	k.Apply(parent("web", page("page", "text: one")))
-	await(k, "v1/ConfigMap", "page", "data.text", "one")
-	definition := "apiextensions.k8s.io/v1/CustomResourceDefinition"
-	old := k.Get(definition, "webs."+k.Group).GetUID()
-	k.Delete(definition, "webs."+k.Group)
-	k.Eventually("the resource is gone", func() error {
-		if o := k.Find(definition, "webs."+k.Group); o != nil && o.GetUID() == old {
-			return errors.New("it is there")
+	k.Eventually("the finalizer is there", func() error {
+		if len(k.Get("Web", "web").GetFinalizers()) == 0 {
+			return errors.New("it is not")
 		}
 		return nil
 	})
-	k.AwaitReady("ParentNotFound")
-	k.CRD("Web", "Namespaced")
-	k.AwaitReady("Running")
-	k.Apply(parent("other", page("other", "text: two")))
-	await(k, "v1/ConfigMap", "other", "data.text", "two")
-	if o := k.Find("Web", "web"); o != nil {
-		t.Errorf("the old parent is there: %v", o.Object)
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t)})
+	k.Eventually("the finalizer is gone", func() error {
+		if f := k.Get("Web", "web").GetFinalizers(); len(f) > 0 {
+			return fmt.Errorf("it has %v", f)
+		}
+		return nil
+	})
+	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "one" {
+		t.Errorf("the child says %q", got)
+	}
+}
+
+// TestThrottledHook obeys a 429 with Retry-After without a word; without one it is a fault like others, with backoff.
+func TestThrottledHook(t *testing.T) {
+	k := start(t)
+	var answers atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers.Add(1) < 3 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a caller that has gone is its own affair
+	}))
+	t.Cleanup(server.Close)
+	run(t, k, kit.Composite{Sync: server.URL})
+	k.Apply(parent("web"))
+	await(k, "Web", "web", "status.phase", "up")
+	if n := answers.Load(); n != 3 {
+		t.Errorf("the hook was asked %d times, want 3: twice it said when to come back", n)
+	}
+	if said := k.Events("web", "SyncError"); len(said) > 0 {
+		t.Errorf("Events %q, want none", said)
+	}
+	hook := k.Hook(func(kit.Request) any { return kit.Answer{Code: http.StatusTooManyRequests} })
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL})
+	k.AwaitFault("Web", "web", "HookThrottled", "status 429")
+	if n := hook.Asked("web"); n > 30 {
+		t.Errorf("the hook was asked %d times at once", n)
 	}
 }
