@@ -35,7 +35,8 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	if err := s.ensure(ctx, key, config); err != nil {
 		return s.refused(ctx, o, err)
 	}
-	return controller.Result{}, s.say(ctx, o, s.health(key))
+	_, err = s.say(ctx, o, s.health(key))
+	return controller.Result{}, err
 }
 
 func resourceOf(key object.Key) object.Resource {
@@ -69,7 +70,6 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) erro
 	s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
 	started, err := s.start(ctx, key, c)
 	if err != nil {
-		s.Events.Warning(ctx, c.object, "CreateError", "Cannot start controller: "+err.Error())
 		return err
 	}
 	s.mu.Lock()
@@ -117,10 +117,14 @@ func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (
 	if !errors.As(err, &fault) {
 		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
 	}
-	if sayErr := s.say(ctx, o, report.Condition{
+	news, sayErr := s.say(ctx, o, report.Condition{
 		Type: v1alpha1.ConditionReady, Status: false, Reason: fault.Reason, Message: fault.Problem,
-	}); sayErr != nil {
+	})
+	if sayErr != nil {
 		return controller.Result{}, sayErr
+	}
+	if news {
+		s.Events.Warning(ctx, o, "CreateError", "Cannot start controller: "+fault.Problem)
 	}
 	if fault.Retry {
 		return controller.Result{}, err
@@ -128,17 +132,17 @@ func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (
 	return controller.Result{}, nil
 }
 
-// say writes the condition Ready of a declaring object, where it is not there already.
-func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) error {
+// say writes the condition Ready of a declaring object, where it is not there already. It says whether that was news.
+func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) (bool, error) {
 	c.Observed = true
-	_, err := s.Status.SetCondition(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, c)
+	written, err := s.Status.SetCondition(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, c)
 	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
-		return nil
+		return false, nil
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "condition not written", "object", o.Ref().String())
 	}
-	return err
+	return written != nil, err
 }
 
 // Fault says why a declared controller does not run.
