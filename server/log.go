@@ -71,8 +71,11 @@ func parseLevel(text string) (slog.Level, error) {
 	if err != nil || verbosity < 1 {
 		return 0, errors.New("debug, info, error, panic or a verbosity above 0")
 	}
-	return slog.Level(-verbosity), nil
+	return slog.Level(-min(verbosity, maxVerbosity)), nil
 }
+
+// maxVerbosity is the last level at which client-go writes no bodies of requests to the log: Secrets would be among them.
+const maxVerbosity = 7
 
 // replace writes time and level as zap does: key "ts", levels in lower case.
 func (l Log) replace(groups []string, a slog.Attr) slog.Attr {

@@ -10,11 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 )
 
 // Parallel is the largest number of writes under way for one sync.
@@ -55,8 +57,14 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			written, err := w.Do(ctx, action)
-			outcomes[i] = Outcome{Action: action, Object: written, Err: err}
+			outcomes[i] = Outcome{Action: action}
+			defer func() {
+				if cause := recover(); cause != nil {
+					klog.FromContext(ctx).Error(nil, "panic in a write", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+					outcomes[i].Err = fmt.Errorf("%s %s: internal error: panic: %v", action.Verb, action.Ref, cause)
+				}
+			}()
+			outcomes[i].Object, outcomes[i].Err = w.Do(ctx, action)
 		})
 	}
 	wait.Wait()

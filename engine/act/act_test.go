@@ -226,6 +226,24 @@ func TestDeletesComeFirst(t *testing.T) {
 	}
 }
 
+// TestPanicInAWrite is that write's error, and no other's.
+func TestPanicInAWrite(t *testing.T) {
+	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
+	bad := action(plan.Create, "a")
+	bad.Body = map[string]any{"panics": panics{}}
+	outcomes := s.All(t.Context(), []plan.Action{bad, action(plan.Create, "b")})
+	if err := outcomes[0].Err; err == nil || !strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
+		t.Errorf("error %v", err)
+	}
+	if err := outcomes[1].Err; err != nil {
+		t.Errorf("the other write: %v", err)
+	}
+}
+
+type panics struct{}
+
+func (panics) MarshalJSON() ([]byte, error) { panic("on purpose") }
+
 // TestCreateOfWhatIsThere says whose the object is.
 func TestCreateOfWhatIsThere(t *testing.T) {
 	controlledBy := func(uid string) map[string]any {
@@ -241,7 +259,10 @@ func TestCreateOfWhatIsThere(t *testing.T) {
 		{"it is ours", controlledBy("u"), ""},
 		{"it is theirs", controlledBy("x"), `is controlled by Shop "corner"`},
 		{"it is nobody's", nil, "has no controller"},
-		{"it is being deleted", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}, ""},
+		{"it is nobody's, and is being deleted", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}, "has no controller"},
+		{"it is ours, and is being deleted", map[string]any{
+			"deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": controlledBy("u")["ownerReferences"],
+		}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -86,12 +86,16 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 // explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
 func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
+	if apierrors.IsNotFound(err) { // it has gone meanwhile
+		return ErrStale
+	}
 	if err != nil {
 		return err
 	}
 	owner := present.ControllerRef()
+	ours := owner != nil && owner.UID == a.Owner.UID
 	switch {
-	case present.Deleting():
+	case present.Deleting() && ours:
 		return ErrStale
 	case owner != nil && owner.UID == a.Owner.UID && marked(present, a.Marks):
 		return ErrStale

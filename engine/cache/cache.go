@@ -140,6 +140,26 @@ func (h *Handle) Release() {
 	})
 }
 
+// Trouble is what the API server last answered about a resource whose objects are not known yet; nil where they are, and where it has said
+// nothing.
+func (c *Cache) Trouble(r object.Resource) error {
+	c.mu.RLock()
+	i, ok := c.informers[r]
+	c.mu.RUnlock()
+	if !ok {
+		return nil
+	}
+	select {
+	case <-i.store.primed:
+		return nil
+	default:
+	}
+	if err := i.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Subscribe calls f for every event, first for all objects that there are now (Added, Initial). f must not block and must not subscribe.
 // After cancel has returned, f is not called any more.
 func (h *Handle) Subscribe(f func(Event)) (cancel func()) { return h.informer.store.subscribe(f) }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/hookloop/hookloop/engine/object"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clientFor makes a REST client for a resource's group and version that decodes objects raw.
-func clientFor(config *rest.Config, r object.Resource) (rest.Interface, error) {
+// clientFor makes a REST client for a resource's group and version that decodes objects raw. failed hears of failures in the middle of a watch.
+func clientFor(config *rest.Config, r object.Resource, failed func(error)) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	gv := r.GVK.GroupVersion()
 	config.GroupVersion = &gv
@@ -23,7 +24,7 @@ func clientFor(config *rest.Config, r object.Resource) (rest.Interface, error) {
 		config.APIPath = "/api"
 	}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codec{}
+	config.NegotiatedSerializer = codec{failed}
 	return rest.RESTClientFor(config)
 }
 
@@ -61,7 +62,7 @@ func decodeList(gvk schema.GroupVersionKind, data []byte) (*list, error) {
 }
 
 // codec is the serializer that client-go's REST client asks for. It reads objects raw; it never writes.
-type codec struct{}
+type codec struct{ failed func(error) }
 
 var (
 	_ runtime.NegotiatedSerializer = codec{}
@@ -102,7 +103,11 @@ func (c codec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Obje
 	gvk := o.GVK()
 	if gvk == metav1.Unversioned.WithKind("Status") {
 		status := &metav1.Status{}
-		return status, &gvk, json.Unmarshal(data, status)
+		err := json.Unmarshal(data, status)
+		if err == nil && status.Status == metav1.StatusFailure {
+			c.failed(apierrors.FromObject(status))
+		}
+		return status, &gvk, err
 	}
 	return o, &gvk, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -28,16 +29,19 @@ type informer struct {
 	failed chan struct{}
 	once   sync.Once
 	err    error
+	// trouble is the last error before the first list is in.
+	trouble atomic.Pointer[error]
 }
 
 // start begins to watch a resource.
 func start(ctx context.Context, config *rest.Config, r object.Resource) (*informer, error) {
-	client, err := clientFor(config, r)
-	if err != nil {
-		return nil, fmt.Errorf("client for %s: %w", r, err)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	i := &informer{resource: r, store: newStore(r), cancel: cancel, stopped: make(chan struct{}), failed: make(chan struct{})}
+	client, err := clientFor(config, r, func(err error) { i.trouble.Store(&err) })
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("client for %s: %w", r, err)
+	}
 	reflector := clientcache.NewReflectorWithOptions(i.listWatch(client), &object.Object{}, i.store, clientcache.ReflectorOptions{
 		Name: r.String(), TypeDescription: r.String(),
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 10 * time.Second, Steps: 8, Factor: 2, Jitter: 0.5},
@@ -106,6 +110,7 @@ func (i *informer) note(err error) error {
 		return err
 	default:
 	}
+	i.trouble.Store(&err)
 	if final {
 		i.once.Do(func() {
 			i.err = &UnwatchableError{Resource: i.resource, Err: err}

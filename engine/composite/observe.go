@@ -23,6 +23,9 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 		return nil, nil
 	}
 	selector, err := claim.Selector(parent, s.generate)
+	if err != nil && leaving { // what it owns is known without; it must not be held up for ever
+		selector, err = labels.Everything(), nil
+	}
 	if err != nil {
 		return nil, &pipeline.ParentError{Field: "spec.selector", Problem: err.Error()}
 	}

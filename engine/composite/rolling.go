@@ -154,7 +154,9 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 			desired.Children[i] = older[at][m]
 		}
 	}
-	desired.Condition = &plan.Condition{Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message}
+	desired.Conditions = []plan.Condition{{
+		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,
+	}}
 	desired.First, desired.Last, err = o.Records.Writes(o.Scope.Owner, step)
 	return err
 }

@@ -82,7 +82,7 @@ func TestRolling(t *testing.T) {
 	if diff := cmp.Diff([]string{"a old", "b old", "c new"}, texts); diff != "" {
 		t.Errorf("desired (-want +got):\n%s", diff)
 	}
-	if c := d.Condition; c == nil || c.Status || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
+	if c := d.Conditions[0]; c.Status || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
 		t.Errorf("condition %+v", c)
 	}
 	if d.ResyncAfter != time.Minute || d.Status["of"] != nil {

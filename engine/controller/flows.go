@@ -54,7 +54,7 @@ func (c *Controller) measure(ctx context.Context) {
 	}
 }
 
-// resync enqueues every object of the watched types once in each period, spread over it, so that no burst of syncs delays an event.
+// resync enqueues every object of the watched types once in each period, spread over a quarter of it, so that no burst of syncs delays an event.
 func (c *Controller) resync(ctx context.Context) {
 	for {
 		timer := c.settings.Clock.NewTimer(c.settings.ResyncPeriod)

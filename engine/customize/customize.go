@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -33,7 +32,7 @@ type Settings struct {
 	Discovery Discovery
 	// Enqueue takes the keys of parents whose related objects have changed.
 	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
-	Clock   clock.PassiveClock
+	Clock   clock.Clock
 }
 
 // Discovery knows the resources that the API server serves.
@@ -62,7 +61,6 @@ type answer struct {
 	uid                 types.UID
 	version             string
 	labels, annotations map[string]string
-	declared            []hook.RelatedRule
 	groups              []group
 }
 
@@ -144,7 +142,7 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, parent *object.
 		return nil, err
 	}
 	a = &answer{
-		uid: parent.UID(), version: version(parent), labels: parent.Labels(), annotations: parent.Annotations(), declared: said.Related,
+		uid: parent.UID(), version: version(parent), labels: parent.Labels(), annotations: parent.Annotations(),
 	}
 	if a.groups, err = c.check(said.Related, parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
@@ -218,6 +216,3 @@ func (a *answer) resources(namespaces func() (object.Resource, error)) []object.
 func (c *Customizer) namespaces() (object.Resource, error) {
 	return c.Discovery.Resource("v1", "namespaces")
 }
-
-// patience is how long a sync waits for the first list of a related resource; the watch goes on, and the sync is tried again.
-const patience = 10 * time.Second

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,9 +19,10 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +38,7 @@ type world struct {
 	*Customizer
 	t      *testing.T
 	server *cachetest.Server
+	clock  *clocktesting.FakeClock
 
 	mu      sync.Mutex // guards what follows
 	served  []object.Resource
@@ -47,7 +50,10 @@ type world struct {
 
 func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
 	t.Helper()
-	w := &world{t: t, server: cachetest.New(t), served: []object.Resource{pages, spaces}, changed: make(chan struct{}), rules: rules}
+	w := &world{
+		t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Now()),
+		served: []object.Resource{pages, spaces}, changed: make(chan struct{}), rules: rules,
+	}
 	c, err := cache.New(cache.Settings{Config: w.server.Config()})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +61,7 @@ func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
 	t.Cleanup(c.Close)
 	w.Customizer = New(Settings{
 		Contract: hook.Composite, Hook: &hook.Opened{Hook: hook.Func(w.customize), Address: "there"},
-		Cache: c, Discovery: w, Enqueue: w.enqueue, Clock: clock.RealClock{},
+		Cache: c, Discovery: w, Enqueue: w.enqueue, Clock: w.clock,
 	})
 	t.Cleanup(w.Close)
 	return w
@@ -226,6 +232,29 @@ func TestForbidden(t *testing.T) {
 	}
 	w.server.Refuse(pages, 0)
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
+}
+
+// TestTrouble keeps nobody waiting for a resource that the API server cannot list, and brings the parents back when it can.
+func TestTrouble(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w.server.Refuse(pages, http.StatusInternalServerError)
+	w.server.Put(pages, page("shop", "a"))
+	first := make(chan error)
+	go func() {
+		_, err := w.sync(parent(t, "first", "1"))
+		first <- err
+	}()
+	w.eventually("the first waits", func() bool { return w.Cache.Trouble(pages) != nil && w.clock.HasWaiters() })
+	w.clock.Step(patience)
+	_, second := w.sync(parent(t, "second", "1"))
+	for _, err := range []error{<-first, second} {
+		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "related resource: the objects of pages.v1 are not known yet") {
+			t.Errorf("error %v", err)
+		}
+	}
+	w.server.Refuse(pages, 0)
+	w.awaitQueued("first", "second")
+	w.shows(parent(t, "first", "1"), "pages.v1 false", "shop/a")
 }
 
 // TestWithoutGeneration asks again for every version of a parent whose resource counts no generations.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -12,9 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// patience is how long a sync waits for the first list of a related resource. The watch goes on, and brings the parent back when it is in.
+const patience = 10 * time.Second
+
 // watch is one related resource that is watched while a parent needs it.
 type watch struct {
 	users map[object.Key]bool
+	// late are the users that did not wait any longer for the first list.
+	late map[object.Key]bool
 	// done is closed when the objects are known, or err is set; stop gives everything back and may be called from then on.
 	done chan struct{}
 	err  error
@@ -29,24 +35,73 @@ func (w *watch) stop() {
 	}
 }
 
-// watch has a resource watched for a parent, and returns when its objects are known.
+// watch has a resource watched for a parent, and returns when its objects are known. Where the API server is known not to list them for
+// now it fails at once, so that a resource in trouble does not keep workers.
 func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Key) error {
+	trouble := c.Cache.Trouble(r)
+	w := c.use(r, key)
+	if trouble == nil {
+		timer := c.Clock.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-w.done:
+			return w.err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+			trouble = c.Cache.Trouble(r)
+		}
+	}
+	if c.begun(w, key) {
+		return w.err
+	}
+	if trouble == nil {
+		return fmt.Errorf("the objects of %s are not known yet", r)
+	}
+	return fmt.Errorf("the objects of %s are not known yet: %w", r, trouble)
+}
+
+// use enters a parent among those who need a watch, and begins one where there is none.
+func (c *Customizer) use(r object.Resource, key object.Key) *watch {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	w, ok := c.watches[r]
 	if !ok || w.failed() {
-		w = &watch{users: map[object.Key]bool{}, done: make(chan struct{})}
+		w = &watch{users: map[object.Key]bool{}, late: map[object.Key]bool{}, done: make(chan struct{})}
 		c.watches[r] = w
-		c.tasks.Go(func() { c.begin(r, w) })
+		c.tasks.Go(func() {
+			c.begin(r, w)
+			c.recall(w)
+		})
 	}
 	w.users[key] = true
-	c.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the objects of %s are not known yet", r))
-	defer cancel()
+	return w
+}
+
+// begun says whether a watch has begun or failed; a parent for which it has not is late.
+func (c *Customizer) begun(w *watch, key object.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	select {
 	case <-w.done:
-		return w.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true
+	default:
+		w.late[key] = true
+		return false
+	}
+}
+
+// recall brings the parents to the queue that were late, once their objects are known. After a failure they come back by themselves.
+func (c *Customizer) recall(w *watch) {
+	c.mu.Lock()
+	late := w.late
+	w.late = nil
+	c.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	for key := range late {
+		c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
 	}
 }
 
@@ -77,6 +132,7 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 // leave takes a parent off a watch, and ends it after the last. The caller holds the lock.
 func (c *Customizer) leave(r object.Resource, w *watch, key object.Key) {
 	delete(w.users, key)
+	delete(w.late, key)
 	if len(w.users) == 0 {
 		delete(c.watches, r)
 		c.tasks.Go(w.stop)

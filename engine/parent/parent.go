@@ -66,9 +66,9 @@ func (r *Rules) Prepare(o *object.Object) []plan.Action {
 	return []plan.Action{a}
 }
 
-// sameButStatus says that an update changed none of generation, labels, annotations, finalizers and owners.
+// sameButStatus says that an update, of the same object, changed none of generation, labels, annotations, finalizers and owners.
 func sameButStatus(old, current *object.Object) bool {
-	return old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
+	return old.UID() == current.UID() && old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
 		maps.Equal(old.Labels(), current.Labels()) && maps.Equal(old.Annotations(), current.Annotations()) &&
 		slices.Equal(old.Finalizers(), current.Finalizers()) &&
 		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })

@@ -17,6 +17,10 @@ import (
 // the watch is down.
 const echoTimeout = 30 * time.Second
 
+// echoPoll is how often a sync that waits for an echo looks for it. As a rule the echo's event is quicker; but a controller that ignores
+// changes of status hears of no such event.
+const echoPoll = 200 * time.Millisecond
+
 // memory holds what the pipeline remembers of each parent between syncs. All of it is a hint: without it the next sync does more
 // work and comes to the same end.
 type memory struct {
@@ -50,6 +54,8 @@ type remembered struct {
 	settled plan.Memory
 	// echoes are own writes that the cache has not shown yet.
 	echoes []echo
+	// uid is the parent's that all of this is about.
+	uid types.UID
 	// behindSince is when the wait for echoes began; zero while there is none.
 	behindSince time.Time
 	// status is the hash of the desired status that was last found or made equal; statusAnswer is the parent's status as JSON
@@ -61,10 +67,11 @@ type remembered struct {
 	decoration, decorated uint64
 	// postponed says that a sync was put off until the cache shows the echoes.
 	postponed bool
-	// statusVersion is the parent's resourceVersion after our last write of its status.
-	statusVersion string
-	// said is the fault that was last reported on the parent; empty when the last sync was good.
-	said string
+	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.
+	saidVersion string
+	// said is the fault that was last reported on the parent, and saidOf the generation; empty when the last sync was good.
+	said   string
+	saidOf int64
 	// traced is the generation whose change has been closed; since is when the open one began.
 	traced  int64
 	tracing int64
@@ -101,10 +108,11 @@ func (m *remembered) expectObject(r object.Resource, written *object.Object) {
 	m.echoes = append(m.echoes, echo{resource: r, resourceVersion: written.ResourceVersion(), ref: written.Ref(), uid: written.UID()})
 }
 
-// expectStatus notes a write of the parent's status.
-func (m *remembered) expectStatus(r object.Resource, written *object.Object) {
-	m.statusVersion = written.ResourceVersion()
-	m.expectObject(r, written)
+// about forgets everything where the parent is another one of the name.
+func (m *remembered) about(uid types.UID) {
+	if m.uid != uid {
+		*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince}
+	}
 }
 
 func (m *remembered) settle(ref object.Ref, s plan.Settled) {
@@ -120,11 +128,11 @@ func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
 	return m.statusKnown && m.status == status && m.statusAnswer == string(present)
 }
 
-// statusHash stands for a desired status, the engine's own condition in it included.
+// statusHash stands for a desired status and the conditions that are put into it.
 func statusHash(d *plan.Desired) uint64 {
 	desired := map[string]any{"value": d.Status}
-	if c := d.Condition; c != nil {
-		desired["condition"] = map[string]any{"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message}
+	for _, c := range d.Conditions {
+		desired["condition "+c.Type] = map[string]any{"status": c.Status, "reason": c.Reason, "message": c.Message}
 	}
 	return plan.StableHash(desired)
 }
@@ -186,13 +194,13 @@ func (r *run) behind() bool {
 	return false
 }
 
-// echo says whether the only cause of this sync is our own write of the parent's status: it brings nothing new, and must not cut a
-// backoff short.
+// echo says whether the only cause of this sync is our own condition that says a fault: it must not cut the backoff short. The hook's own
+// status is no such echo: a hook may go on from what it said.
 func (r *run) echo() bool {
 	m := r.remembered
-	if m.postponed || m.statusVersion == "" || r.item.Count != 1 {
+	if m.postponed || m.saidVersion == "" || r.item.Count != 1 {
 		return false
 	}
 	cause := r.item.Causes[0]
-	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == m.statusVersion
+	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == m.saidVersion
 }

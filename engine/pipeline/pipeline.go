@@ -116,7 +116,7 @@ func (r *run) early() (controller.Result, bool) {
 		o.Result = "waiting"
 		r.remembered.postponed = true
 		r.Recorder.Synced(r.Name, o)
-		return controller.Result{RequeueAfter: echoTimeout, Skipped: true}, true
+		return controller.Result{RequeueAfter: echoPoll, Skipped: true}, true
 	case r.echo():
 		o.Result = "echo"
 		r.Recorder.Synced(r.Name, o)

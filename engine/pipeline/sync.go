@@ -36,7 +36,7 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	if err := r.act(ctx, result); err != nil {
-		return err
+		return errors.Join(err, r.reportBesides(ctx, observed, desired, err))
 	}
 	return r.report(ctx, observed, desired, result)
 }
@@ -183,7 +183,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	if r.tally.spared > 0 {
 		r.resync = time.Millisecond // no event tells what has been learnt, and a rolling update may wait for it
 	}
-	r.tally.converged = result.Len() == 0 && len(observed.Prepare) == 0
+	r.tally.converged = result.Len() == 0 && result.Pending == 0 && len(observed.Prepare) == 0
 	last := desired.RemoveFinalizer != ""
 	if !last {
 		if written, err := r.decorate(ctx, observed.Parent, desired); written || err != nil {
@@ -200,6 +200,24 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	}
 	_, err := r.decorate(ctx, r.parent, desired)
 	return err
+}
+
+// reportBesides writes the hook's status though a child could not be written, with the fault's condition in it: the status may be what tells
+// the user what is going on. All else that a report does waits for a sync without a fault.
+func (r *run) reportBesides(ctx context.Context, observed *plan.Observed, desired *plan.Desired, fault error) error {
+	f := classify(fault)
+	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later {
+		return nil
+	}
+	ctx, span := r.Tracer.Start(ctx, "report")
+	defer span.End()
+	desired.Conditions = append(desired.Conditions, synced(f.reason, fault))
+	if err := r.writeStatus(ctx, observed.Parent, desired); err != nil {
+		return err
+	}
+	r.remembered.said, r.remembered.saidOf = said(f.reason, fault), r.parent.Generation()
+	r.remembered.saidVersion = r.parent.ResourceVersion()
+	return nil
 }
 
 // decorate patches the parent's labels and annotations and removes the finalizer, unless that has been tried and nothing has changed
@@ -232,8 +250,8 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	if r.remembered.statusTried(parent, hash) {
 		return nil
 	}
-	if desired.Condition != nil {
-		if err := report.Include(status, r.Clock, parent, *desired.Condition); err != nil {
+	for _, c := range desired.Conditions {
+		if err := report.Include(status, r.Clock, parent, c); err != nil {
 			return r.invalid(&plan.AnswerError{Index: -1, Item: "status", Problem: err.Error()})
 		}
 	}
@@ -243,7 +261,7 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	}
 	if written != nil {
 		r.tally.writes++
-		r.remembered.expectStatus(r.resource, written)
+		r.remembered.expectObject(r.resource, written)
 		parent, r.parent = written, written
 		r.dropped(ctx, written)
 	}

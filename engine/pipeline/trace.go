@@ -23,6 +23,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 	parent := r.Reader.Get(r.resource, key.Namespace, key.Name)
 	links := causeLinks(r.item.Causes)
 	if parent != nil {
+		r.remembered.about(parent.UID())
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
 		sampled := r.Sampled(r.change.Trace)
 		if r.open(parent) {

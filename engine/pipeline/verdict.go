@@ -3,9 +3,8 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"strings"
+	"regexp"
 	"time"
-	"unicode"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/cache"
@@ -193,40 +192,42 @@ func (r *run) good() verdict {
 	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
 }
 
-// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The same fault is said once. The
-// status of an object that is only decorated belongs to somebody else, and gets no condition.
+// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The condition is written when it is
+// news; the Event is repeated with every try, and counted by the API server. The status of an object that is only decorated belongs to
+// somebody else, and gets no condition.
 func (r *run) say(ctx context.Context, reason string, err error) {
-	message := report.Shorten("Sync error: "+err.Error(), report.MaxMessage)
 	klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
 	if r.parent == nil {
 		return
 	}
-	r.Events.Warning(ctx, r.parent, "SyncError", message)
-	said := reason + " " + withoutDigits(message)
-	if r.remembered.said == said || !r.OwnsStatus {
+	c := synced(reason, err)
+	r.Events.Warning(ctx, r.parent, "SyncError", c.Message)
+	if !r.OwnsStatus || r.remembered.said == said(reason, err) && r.remembered.saidOf == r.parent.Generation() {
 		return
 	}
-	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent,
-		report.Condition{Type: Synced, Status: false, Reason: reason, Message: message})
+	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent, c)
 	switch {
 	case errors.Is(condErr, act.ErrStale): // said by the retry
 	case condErr != nil:
 		klog.FromContext(ctx).Error(condErr, "condition not written")
 	default:
-		r.remembered.said = said
+		r.remembered.said, r.remembered.saidOf = said(reason, err), r.parent.Generation()
 	}
 	if written != nil {
-		r.remembered.expectStatus(r.resource, written)
+		r.remembered.saidVersion = written.ResourceVersion()
+		r.remembered.expectObject(r.resource, written)
 	}
 }
 
-// withoutDigits makes messages equal that differ in ports, times and counts: a condition that changes with every try is no news, and each
-// write of it would bring the next try at once.
-func withoutDigits(message string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}, message)
+// synced is the condition that says a fault.
+func synced(reason string, err error) report.Condition {
+	return report.Condition{Type: Synced, Status: false, Reason: reason, Message: report.Shorten("Sync error: "+err.Error(), report.MaxMessage)}
+}
+
+// volatile are the ports and times in a message. They differ with every try, and are no news.
+var volatile = regexp.MustCompile(`:\d+|\b\d+(\.\d+)?(ns|µs|ms|s|m|h)\b`)
+
+// said is what is remembered of a fault that was said.
+func said(reason string, err error) string {
+	return reason + " " + volatile.ReplaceAllString(err.Error(), "")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,7 +23,7 @@ func CheckMetadata(labels, annotations map[string]*string) error {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+		if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 { // as the API server has it
 			return &AnswerError{Index: -1, Item: fmt.Sprintf("annotations[%q]", key), Problem: faults[0]}
 		}
 		if key == object.LastAppliedAnnotation {

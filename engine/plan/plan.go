@@ -88,9 +88,9 @@ type Desired struct {
 	// no longer needed when all are written.
 	First, Last []Action
 	Children    []Child
-	// Status is the parent's whole new status; nil leaves the status alone. Condition, where there is one, is put into it.
-	Status    map[string]any
-	Condition *Condition
+	// Status is the parent's whole new status; nil leaves the status alone. Conditions are put into it.
+	Status     map[string]any
+	Conditions []Condition
 	// Labels and Annotations patch the parent; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// RemoveFinalizer names a finalizer of the parent that is to go after the children are written; empty for none.

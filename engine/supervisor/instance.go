@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
@@ -22,6 +24,9 @@ type instance struct {
 	config *config
 	health *health
 	cancel context.CancelFunc
+	// filled is closed when its caches are. told says that this was told; it belongs to the supervisor's one look at a time.
+	filled chan struct{}
+	told   bool
 	// done is closed when the controller has stopped; err is its result from then on.
 	done  chan struct{}
 	err   error
@@ -30,7 +35,8 @@ type instance struct {
 	related *customize.Customizer
 }
 
-// start builds a controller and returns when its caches are filled, or when it has failed.
+// start builds a controller and returns when its caches are filled, when it has failed, or when it takes longer than patience: then it goes
+// on by itself, and the declaring object is looked at again.
 func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*instance, error) {
 	hooks, opened, err := s.openHooks(c)
 	if err != nil {
@@ -46,18 +52,23 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
-	i := &instance{config: c, health: h, done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run)}
+	i := &instance{
+		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
+	}
 	if i.related != nil {
 		h.gone = i.related.Forget
 	}
-	filled := make(chan struct{})
-	run.Initialize(func(context.Context, controller.Runtime) error { close(filled); return nil })
+	run.Initialize(func(context.Context, controller.Runtime) error {
+		close(i.filled)
+		s.nudge(key)
+		return nil
+	})
 	run.Reconcile(pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: s.Cache.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
 	}))
-	return s.launch(ctx, key, i, run, filled)
+	return s.launch(ctx, key, i, run)
 }
 
 // customize has the hooks of a controller asked with related objects, where it declares a customize hook; else it returns nil.
@@ -79,9 +90,11 @@ func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *c
 	return related
 }
 
-// launch runs the controller in a goroutine of its own and waits until it is filled or has ended. It outlives ctx: the supervisor
-// stops it.
-func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller, filled <-chan struct{}) (*instance, error) {
+// patience is how long a start may keep one of the supervisor's workers.
+const patience = 2 * time.Second
+
+// launch runs the controller in a goroutine of its own and waits for it as start says. It outlives ctx: the supervisor stops it.
+func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller) (*instance, error) {
 	running, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), s.log))
 	i.cancel = cancel
 	go func() {
@@ -92,27 +105,34 @@ func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, ru
 			s.nudge(key)
 		}
 	}()
+	timer := s.Clock.NewTimer(patience)
+	defer timer.Stop()
 	select {
-	case <-filled:
+	case <-i.filled:
+		return i, nil
+	case <-timer.C():
 		return i, nil
 	case <-ctx.Done():
 		i.stop(ctx)
 		return nil, ctx.Err()
 	case <-i.done:
 		cancel()
-		return nil, errors.Join(startFault(i.err), i.close())
+		return nil, errors.Join(startFault(i.config, i.err), i.close())
 	}
 }
 
 // startFault explains why a controller could not watch what it needs.
-func startFault(err error) error {
+func startFault(c *config, err error) error {
 	var unwatchable *cache.UnwatchableError
 	if !errors.As(err, &unwatchable) {
 		return fmt.Errorf("starting: %w", err)
 	}
 	reason := v1alpha1.ReasonParentNotFound
-	if unwatchable.Forbidden() {
+	switch {
+	case unwatchable.Forbidden():
 		reason = v1alpha1.ReasonForbidden
+	case slices.Contains(c.owned, unwatchable.Resource):
+		reason = v1alpha1.ReasonChildNotFound
 	}
 	return &Fault{Reason: reason, Problem: err.Error(), Retry: true}
 }
@@ -141,14 +161,6 @@ func (i *instance) ended() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// nudge has the supervisor look at a declaring object again. A full channel means that enough looks are due.
-func (s *Supervisor) nudge(key object.Key) {
-	select {
-	case s.nudges <- key:
-	default:
 	}
 }
 
@@ -185,7 +197,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.dropped = h.dropped || o.StatusDropped
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
-		if h.misses++; h.misses >= missesToReport {
+		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) { // what it said first stays: ports and times differ each time
 			h.reason, h.last = string(kind), o.Err.Error()
 		}
 	default:
@@ -219,5 +231,36 @@ func (s *Supervisor) health(key object.Key) report.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
+	if !i.ready() {
+		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
+	}
 	return i.health.condition()
+}
+
+// ready says whether the controller's caches are filled.
+func (i *instance) ready() bool {
+	select {
+	case <-i.filled:
+		return true
+	default:
+		return false
+	}
+}
+
+// starting says what a controller that starts is waiting for.
+func (s *Supervisor) starting(c *config) string {
+	if trouble := s.troubles(c); trouble != "" {
+		return trouble
+	}
+	return "the controller's caches are being filled"
+}
+
+// troubles says which of a controller's resources the API server cannot list, and its answer; empty where there is none.
+func (s *Supervisor) troubles(c *config) string {
+	for _, r := range slices.Concat(c.resources, c.owned) {
+		if err := s.Cache.Trouble(r); err != nil {
+			return fmt.Sprintf("the objects of %s are not known yet: %v", r, err)
+		}
+	}
+	return ""
 }

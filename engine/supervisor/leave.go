@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
@@ -57,8 +58,13 @@ func (s *Supervisor) letGo(ctx context.Context, c *config, resources []object.Re
 	return errors.Join(errs...)
 }
 
+// leavePatience is how long the objects of one resource may take to be listed; then it is tried again, with backoff.
+const leavePatience = 10 * time.Second
+
 func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, finalizer string) error {
-	handle, err := s.Cache.Acquire(ctx, r)
+	wait, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	handle, err := s.Cache.Acquire(wait, r)
 	if err != nil {
 		return fmt.Errorf("finalizer %s stays on %s: %w", finalizer, r, err)
 	}

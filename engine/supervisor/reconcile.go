@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
@@ -17,7 +18,7 @@ import (
 // Reconcile makes one controller run as it is declared.
 func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	key := item.Key
-	defer s.looked(key)
+	defer s.looked(key) // a start that takes its time keeps the process from being ready until the next look
 	o := s.Cache.Reader().Get(resourceOf(key), "", key.Parent.Name)
 	switch {
 	case o == nil || o.Deleting():
@@ -35,8 +36,12 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	if err := s.ensure(ctx, key, config); err != nil {
 		return s.refused(ctx, o, err)
 	}
+	var again controller.Result
+	if !s.announce(ctx, key, o) {
+		again.RequeueAfter = lookAgain
+	}
 	_, err = s.say(ctx, o, s.health(key))
-	return controller.Result{}, err
+	return again, err
 }
 
 func resourceOf(key object.Key) object.Resource {
@@ -48,11 +53,35 @@ func resourceOf(key object.Key) object.Resource {
 	return object.Resource{GVK: key.Parent.GVK}
 }
 
-// looked notes that a declaring object has been looked at, for Ready.
+// looked notes that a declaring object has been looked at, for Ready: its controller runs, or it has a condition that says why not. One
+// whose lists are merely long counts when they are in.
 func (s *Supervisor) looked(key object.Key) {
+	s.mu.Lock()
+	i := s.running[key]
+	s.mu.Unlock()
+	if i != nil && !i.ready() && s.troubles(i.config) == "" {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, key)
+}
+
+// lookAgain is how often a controller that takes its time to start is looked at: what it waits for may become known.
+const lookAgain = 5 * time.Second
+
+// announce tells once that a controller has started, and says whether it has.
+func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Object) bool {
+	s.mu.Lock()
+	i := s.running[key]
+	ready := i.ready()
+	news := ready && !i.told
+	i.told = i.told || news
+	s.mu.Unlock()
+	if news {
+		s.Events.Normal(ctx, o, "Started", "Started controller: "+o.Name())
+	}
+	return ready
 }
 
 // ensure starts the controller, or restarts it where what it is made of has changed.
@@ -75,7 +104,6 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) erro
 	s.mu.Lock()
 	s.running[key] = started
 	s.mu.Unlock()
-	s.Events.Normal(ctx, c.object, "Started", "Started controller: "+c.object.Name())
 	return nil
 }
 

@@ -64,8 +64,8 @@ type Supervisor struct {
 	Settings
 	// log is the process's logger, without what the supervisor's own controller adds to it.
 	log klog.Logger
-	// nudges are declaring objects that are to be looked at again for a reason that is no event: their hooks' health.
-	nudges chan object.Key
+	// enqueue has a declaring object looked at again; nil before Run.
+	enqueue controller.Enqueue
 
 	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance
@@ -80,7 +80,7 @@ func New(s Settings) *Supervisor {
 	if s.TargetSelector == nil {
 		s.TargetSelector = labels.Everything()
 	}
-	return &Supervisor{Settings: s, nudges: make(chan object.Key, 64), running: map[object.Key]*instance{}, known: map[object.Key]*config{}}
+	return &Supervisor{Settings: s, running: map[object.Key]*instance{}, known: map[object.Key]*config{}}
 }
 
 // Ready says whether every declaring object of the first list has been looked at: its controller runs with its caches filled, or it
@@ -94,22 +94,21 @@ func (s *Supervisor) Ready() bool {
 // Run keeps controllers running until ctx is done, then stops them and waits for syncs under way. It waits for its own CRDs where
 // they are not installed yet. The error is nil after an ordered stop.
 func (s *Supervisor) Run(ctx context.Context) error {
-	resources, err := s.awaitCRDs(ctx)
-	if err != nil {
-		return err
+	if !s.awaitCRDs(ctx) {
+		return nil
 	}
 	s.log = klog.FromContext(ctx)
 	defer s.stopAll()
 	c := controller.New("supervisor", controller.Settings{
 		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
 	})
-	c.For(resources[0])
-	for _, r := range resources[1:] {
+	s.enqueue = c.Enqueue
+	c.For(kinds[0])
+	for _, r := range kinds[1:] {
 		c.Watch(r, mapper.Self())
 	}
-	c.Source(s.nudged)
 	c.Source(s.rediscovered)
-	c.Initialize(func(context.Context, controller.Runtime) error { s.first(resources); return nil })
+	c.Initialize(func(context.Context, controller.Runtime) error { s.first(); return nil })
 	c.Reconcile(s)
 	return c.Run(ctx)
 }
@@ -120,8 +119,8 @@ var kinds = []object.Resource{
 	{GVK: v1alpha1.GroupVersion.WithKind("DecoratorController"), Plural: "decoratorcontrollers", HasStatus: true},
 }
 
-// awaitCRDs waits until the API server serves the declaring resources.
-func (s *Supervisor) awaitCRDs(ctx context.Context) ([]object.Resource, error) {
+// awaitCRDs waits until the API server serves the declaring resources; false where ctx has ended before.
+func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	for {
 		changed := s.Discovery.Changed()
 		missing := slices.IndexFunc(kinds, func(r object.Resource) bool {
@@ -129,54 +128,48 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) ([]object.Resource, error) {
 			return err != nil
 		})
 		if missing < 0 {
-			return kinds, nil
+			return true
 		}
 		klog.FromContext(ctx).Info("waiting for a CustomResourceDefinition to be installed", "resource", kinds[missing].String())
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return false
 		case <-changed:
 		}
 	}
 }
 
 // first notes which declaring objects there are when the supervisor starts.
-func (s *Supervisor) first(resources []object.Resource) {
+func (s *Supervisor) first() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = map[object.Key]bool{}
-	for _, r := range resources {
+	for _, r := range kinds {
 		for _, o := range s.Cache.Reader().List(r, "") {
 			s.pending[object.Key{Parent: o.Ref()}] = true
 		}
 	}
 }
 
-// nudged is a source: declaring objects whose hooks' health has changed.
-func (s *Supervisor) nudged(ctx context.Context, enqueue controller.Enqueue) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case key := <-s.nudges:
-			enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
-		}
-	}
+// nudge has a declaring object looked at again for a reason that is no event.
+func (s *Supervisor) nudge(key object.Key) {
+	s.enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 }
 
-// rediscovered is a source: all declaring objects, whenever the API server serves other resources than before.
+// rediscovered is a source: all declaring objects, at the beginning and whenever the API server serves other resources than before. What
+// changes while they are listed brings them once more.
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue) error {
 	for {
 		changed := s.Discovery.Changed()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
 		for _, r := range kinds {
 			for _, o := range s.Cache.Reader().List(r, "") {
 				enqueue(object.Key{Parent: o.Ref()}, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
 		}
 	}
 }

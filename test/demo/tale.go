@@ -190,7 +190,7 @@ func (s *stage) trace(ctx context.Context, t tale) error {
 	for line := range strings.Lines(jaeger.Tree(found)) {
 		fmt.Print("  ", line)
 	}
-	fmt.Printf("\n  To open it: %s\n", s.jaeger.TraceURL(id.Trace.String()))
+	fmt.Printf("\n  As JSON, while this Jaeger runs: %s\n", s.jaeger.TraceURL(id.Trace.String()))
 	return nil
 }
 

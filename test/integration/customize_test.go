@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/serve"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -118,7 +119,7 @@ func TestRelatedRulesThatAreRefused(t *testing.T) {
 		"a namespace selector, in v1":   {"{apiVersion: v1, resource: secrets, namespaceSelector: {matchLabels: {a: b}}}", "InvalidHookAnswer", "needs version v2"},
 		"no resource":                   {"{apiVersion: v1}", "InvalidHookAnswer", "relatedResources[0]: resource is missing"},
 		"a resource that is not served": {"{apiVersion: v1, resource: unicorns}", "RelatedNotFound", "unicorns"},
-		"a resource without watch":      {"{apiVersion: authorization.k8s.io/v1, resource: subjectaccessreviews}", "", "subjectaccessreviews"},
+		"a resource without watch":      {"{apiVersion: authorization.k8s.io/v1, resource: subjectaccessreviews}", "RelatedNotFound", "subjectaccessreviews"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
@@ -126,13 +127,7 @@ func TestRelatedRulesThatAreRefused(t *testing.T) {
 			k.Apply(relating("web", row.rules))
 			k.Apply(relating("well", ""))
 			await(k, "Web", "well", "status.observedGeneration", "1")
-			k.Eventually("the parent says what is wrong", func() error {
-				c := kit.Condition(k.Get("Web", "web"), "Synced")
-				if message := fmt.Sprint(c["message"]); !strings.Contains(message, row.says) || row.reason != "" && c["reason"] != row.reason {
-					return fmt.Errorf("its condition is %v", c)
-				}
-				return nil
-			})
+			k.AwaitFault("Web", "web", row.reason, row.says)
 			k.Patch("Web", "web", "spec: {rules: []}")
 			k.AwaitSynced("Web", "web")
 		})
@@ -165,4 +160,41 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	await(k, "Web", "web", "metadata.annotations.seen", "")
 	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")
+}
+
+// TestRelatedResourcesAreWatchedOnDemand looks at the cache by its metrics: a related resource is in it from the first parent that names it to
+// the last.
+func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
+	k := start(t)
+	k.CRD("Ball", "Namespaced")
+	k.Apply("{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball, namespace: $NS}}")
+	engine, labels := ownEngine(k)
+	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Labels: labels})
+	cached := func(want bool) {
+		t.Helper()
+		k.Eventually(fmt.Sprintf("balls are watched: %t", want), func() error {
+			text, err := serve.Fetch(t.Context(), "http://"+engine.Metrics+"/metrics")
+			if err == nil && strings.Contains(text, `hookloop_cache_objects{resource="balls.`+k.Group+`/v1"} 1`) != want {
+				err = errors.New("the opposite is true")
+			}
+			return err
+		})
+	}
+	const rule = "{apiVersion: $GROUP/v1, resource: balls}"
+	saw := "Ball." + k.Group + "/v1: ball"
+	k.Apply(relating("none", ""))
+	await(k, "Web", "none", "status.observedGeneration", "1")
+	cached(false)
+	k.Apply(relating("first", rule))
+	k.Apply(relating("second", rule))
+	await(k, "Web", "first", "status.seen", saw)
+	await(k, "Web", "second", "status.seen", saw)
+	cached(true)
+	k.Patch("Web", "first", "spec: {rules: []}")
+	await(k, "Web", "first", "status.seen", "")
+	cached(true)
+	k.Delete("Web", "second")
+	cached(false)
+	k.Apply(relating("third", rule))
+	await(k, "Web", "third", "status.seen", saw)
 }

@@ -17,6 +17,9 @@ import (
 // DefaultTimeout is how long a call may take where the spec names no timeout, or one that is not above 0.
 const DefaultTimeout = 10 * time.Second
 
+// MaxRetryAfter bounds a hook's wish to be asked later: as long as the longest backoff.
+const MaxRetryAfter = 1000 * time.Second
+
 // Timeout reads the field timeout, a Go duration.
 func Timeout(text string) (time.Duration, error) {
 	if text == "" {

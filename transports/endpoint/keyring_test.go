@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -30,13 +31,13 @@ func keyring(t *testing.T, fields string, v *transporttest.Vault) (*endpoint.Key
 	return k, clock, err
 }
 
-func header(t *testing.T, k *endpoint.Keyring) string {
+func current(t *testing.T, k *endpoint.Keyring) *endpoint.Material {
 	t.Helper()
 	m, err := k.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Header
+	return m
 }
 
 func TestHeaders(t *testing.T) {
@@ -53,7 +54,7 @@ func TestHeaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := header(t, k); got != want {
+		if got := current(t, k).Header; got != want {
 			t.Errorf("%s: %q, want %q", fields, got, want)
 		}
 	}
@@ -63,12 +64,13 @@ func TestHeaders(t *testing.T) {
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	v := &transporttest.Vault{}
 	v.Put("Secret/hooks/user", map[string]string{"username": "secret:user", "password": "secret"})
-	v.Put("Secret/hooks/token", map[string]string{"other": "secret", "lines": "secret\nsecret"})
+	v.Put("Secret/hooks/token", map[string]string{"other": "secret", "lines": "secret\nsecret", "blank": "\n"})
 	v.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": "secret"})
 	v.Put("Secret/hooks/pair", map[string]string{"tls.crt": "secret", "tls.key": "secret"})
 	for fields, want := range map[string]string{
 		byToken: "authorization.secretRef: Secret hooks/token has no key token",
-		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"lines"}}}`:  "authorization.secretRef: key lines of Secret hooks/token has control characters",
+		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"lines"}}}`:  "authorization.secretRef: key lines of Secret hooks/token is empty or has control characters",
+		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"blank"}}}`:  "authorization.secretRef: key blank of Secret hooks/token is empty",
 		`{"authorization":{"secretRef":{"name":"none","namespace":"hooks"}}}`:                 "authorization.secretRef: there is no Secret hooks/none",
 		`{"authorization":{"type":"basic","secretRef":{"name":"token","namespace":"hooks"}}}`: "authorization.type: is \"basic\"; use basicAuth",
 		byName: "basicAuth.usernameKey: the user name has a colon",
@@ -105,36 +107,88 @@ func TestRotation(t *testing.T) {
 	wait := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	check := func(when, want string, reads int) {
 		t.Helper()
-		if got := header(t, k); got != "Bearer "+want || v.Reads() != reads {
+		if got := current(t, k).Header; got != "Bearer "+want || v.Reads() != reads {
 			t.Errorf("%s: %q after %d reads, want %q after %d", when, got, v.Reads(), want, reads)
 		}
 	}
+	renew := func(when string, used *endpoint.Material, want bool) {
+		t.Helper()
+		if changed, err := k.Renew(t.Context(), used); err != nil || changed != want {
+			t.Errorf("%s: Renew = %v, %v, want %v", when, changed, err, want)
+		}
+	}
 	check("at first", "one", 1)
+	first := current(t, k)
+	renew("refused, and nothing has changed", first, false)
+	check("a refusal brings a reading at once", "one", 2)
 	put("two")
 	wait(endpoint.Lifetime - 1)
-	check("within the lifetime", "one", 1)
-	if changed, err := k.Renew(t.Context()); err != nil || !changed {
-		t.Errorf("Renew = %v, %v", changed, err)
-	}
-	check("after a refusal", "two", 2)
-	if changed, err := k.Renew(t.Context()); err != nil || changed {
-		t.Errorf("Renew at once = %v, %v", changed, err)
-	}
-	check("a refusal at once brings no reading", "two", 2)
+	check("within the lifetime", "one", 2)
+	renew("refused, and it has changed", first, true)
+	check("after a refusal", "two", 3)
+	renew("another call was refused for the same", first, true)
+	renew("refused a moment later", current(t, k), false)
+	check("neither brings a reading", "two", 3)
 	put("three")
 	wait(endpoint.Lifetime)
-	check("after the lifetime", "three", 3)
+	check("after the lifetime", "three", 4)
 	v.Fail(errors.New("the API server is down"))
 	wait(endpoint.Lifetime)
-	check("while the API server is down", "three", 4)
+	check("while the API server is down", "three", 5)
 	v.Fail(nil)
 	v.Delete("Secret/hooks/token")
 	wait(endpoint.Lifetime)
-	if _, err := k.Current(t.Context()); err == nil {
-		t.Error("a Secret that is gone still counts")
+	for range 2 {
+		if _, err := k.Current(t.Context()); err == nil {
+			t.Error("a Secret that is gone still counts")
+		}
 	}
 	put("four")
-	check("it is back", "four", 6)
+	wait(time.Second)
+	check("it is back, after one reading without it", "four", 7)
+	put("fo\nur")
+	wait(endpoint.Lifetime)
+	if _, err := k.Current(t.Context()); err == nil {
+		t.Error("what cannot be used is passed over")
+	}
+}
+
+// TestOneVersion replaces a certificate with its key between two readings: never is the one used with the other's.
+func TestOneVersion(t *testing.T) {
+	authority, v := transporttest.NewAuthority(t), &transporttest.Vault{}
+	issue := func() {
+		certificate, key := authority.Issue("hookloop")
+		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+	}
+	issue()
+	rotating := func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error) {
+		defer issue()
+		return v.Lookup(ctx, kind, namespace, name)
+	}
+	s := endpoint.Security{ClientTLS: &endpoint.ClientTLS{SecretRef: endpoint.Reference{Name: "pair", Namespace: "hooks"}}}
+	k, err := endpoint.NewKeyring(s, "", "", hook.Settings{Lookup: rotating})
+	if err != nil {
+		t.Fatal(err)
+	}
+	current(t, k)
+}
+
+// TestWhoGivesUpIsNoFault has one call end while it reads; what that brings is not told to others.
+func TestWhoGivesUpIsNoFault(t *testing.T) {
+	v := &transporttest.Vault{}
+	v.Put("Secret/hooks/token", map[string]string{"token": "one"})
+	k, _, err := keyring(t, byToken, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	v.Fail(context.Canceled)
+	if _, err := k.Current(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the call was given up", err)
+	}
+	v.Fail(nil)
+	current(t, k)
 }
 
 func TestChoose(t *testing.T) {

@@ -23,13 +23,7 @@ func (h *handshaker) ClientHandshake(ctx context.Context, authority string, raw 
 	if err != nil {
 		return nil, nil, err
 	}
-	connection, info, err := credentials.NewTLS(m.TLS).ClientHandshake(ctx, authority, raw)
-	if err != nil { // the next try has what there is then
-		if _, lookErr := h.keyring.Renew(ctx); lookErr != nil {
-			return nil, nil, lookErr
-		}
-	}
-	return connection, info, err
+	return credentials.NewTLS(m.TLS).ClientHandshake(ctx, authority, raw)
 }
 
 // ServerHandshake is not for clients.
@@ -49,22 +43,27 @@ func (h *handshaker) Clone() credentials.TransportCredentials { return h }
 func (h *handshaker) OverrideServerName(string) error { return nil }
 
 // authorized adds the header Authorization, if the spec has credentials for one. They are never sent in plain text: the spec excludes that.
-func (c *client) authorized(ctx context.Context) (context.Context, error) {
-	m, err := c.keyring.Current(ctx)
-	if err != nil {
-		return ctx, &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
-	}
+func authorized(ctx context.Context, m *endpoint.Material) context.Context {
 	if m.Header == "" {
-		return ctx, nil
+		return ctx
 	}
-	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header), nil
+	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
 }
 
-// renewed says whether a call was refused for credentials that have been replaced meanwhile.
-func (c *client) renewed(ctx context.Context, err error) bool {
-	if status.Code(err) != codes.Unauthenticated {
-		return false
+// renewed says whether a call may have been refused for credentials or certificates that have been replaced meanwhile.
+func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
+	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it, on a connection that is then lost.
+	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
+		return false, nil
 	}
-	changed, err := c.keyring.Renew(ctx)
-	return changed && err == nil
+	changed, err := c.keyring.Renew(ctx, used)
+	if err != nil {
+		return false, c.unequipped(err)
+	}
+	return changed, nil
+}
+
+// unequipped says that the hook was not asked, because what the call needs cannot be read.
+func (c *client) unequipped(err error) error {
+	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
 }

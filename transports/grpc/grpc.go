@@ -121,9 +121,6 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := c.try(ctx, q)
-	if c.renewed(ctx, err) {
-		answer, err = c.try(ctx, q)
-	}
 	var failure *hook.Error
 	switch {
 	case err == nil:
@@ -137,30 +134,44 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 }
 
-// try makes the call with the credentials of now.
+// try makes the call, and once more where it was refused for what has been replaced meanwhile.
 func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	ctx, err := c.authorized(ctx)
+	used, err := c.keyring.Current(ctx)
 	if err != nil {
+		return nil, c.unequipped(err)
+	}
+	answer, err := c.call(authorized(ctx, used), q)
+	if err == nil {
+		return answer, nil
+	}
+	switch changed, lookErr := c.renewed(ctx, used, err); {
+	case lookErr != nil:
+		return nil, lookErr
+	case !changed:
 		return nil, err
 	}
-	return c.call(ctx, q)
+	if used, err = c.keyring.Current(ctx); err != nil {
+		return nil, c.unequipped(err)
+	}
+	c.connection.ResetConnectBackoff()
+	return c.call(authorized(ctx, used), q, grpc.WaitForReady(true)) // until there is a connection by what is new
 }
 
 // call encodes, calls and decodes.
-func (c *client) call(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
 	switch {
 	case q.Contract == hook.Decorator && q.Op == hook.Sync:
-		return exchange(ctx, decoratorSync(q), c.decorator.Sync, fromDecoratorSync)
+		return exchange(ctx, decoratorSync(q), c.decorator.Sync, fromDecoratorSync, options)
 	case q.Contract == hook.Decorator && q.Op == hook.Finalize:
-		return exchange(ctx, decoratorFinalize(q), c.decorator.Finalize, fromDecoratorFinalize)
+		return exchange(ctx, decoratorFinalize(q), c.decorator.Finalize, fromDecoratorFinalize, options)
 	case q.Contract == hook.Decorator:
-		return exchange(ctx, decoratorCustomize(q), c.decorator.Customize, fromCustomize[*hookv1.DecoratorHookServiceCustomizeResponse])
+		return exchange(ctx, decoratorCustomize(q), c.decorator.Customize, fromCustomize[*hookv1.DecoratorHookServiceCustomizeResponse], options)
 	case q.Op == hook.Sync:
-		return exchange(ctx, compositeSync(q), c.composite.Sync, fromCompositeSync)
+		return exchange(ctx, compositeSync(q), c.composite.Sync, fromCompositeSync, options)
 	case q.Op == hook.Finalize:
-		return exchange(ctx, compositeFinalize(q), c.composite.Finalize, fromCompositeFinalize)
+		return exchange(ctx, compositeFinalize(q), c.composite.Finalize, fromCompositeFinalize, options)
 	default:
-		return exchange(ctx, compositeCustomize(q), c.composite.Customize, fromCustomize[*hookv1.CompositeHookServiceCustomizeResponse])
+		return exchange(ctx, compositeCustomize(q), c.composite.Customize, fromCustomize[*hookv1.CompositeHookServiceCustomizeResponse], options)
 	}
 }
 
@@ -168,13 +179,13 @@ func (c *client) call(ctx context.Context, q *hook.Question) (*hook.Answer, erro
 func exchange[Request, Response proto.Message](
 	ctx context.Context, request Request,
 	call func(context.Context, Request, ...grpc.CallOption) (Response, error),
-	decode func(Response) (*hook.Answer, error),
+	decode func(Response) (*hook.Answer, error), options []grpc.CallOption,
 ) (*hook.Answer, error) {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(request)))
 	}
-	response, err := call(ctx, request)
+	response, err := call(ctx, request, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,8 @@ func TestFieldsAreChecked(t *testing.T) {
 func TestAServerWithoutTheServiceIsNamed(t *testing.T) {
 	target := serve(t, func(*grpc.Server) {})
 	got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Decorator)
-	if got.Kind != hook.Rejected || !strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
-		t.Errorf("got %s %v, want a rejection that names the method", got.Kind, got)
+	if got.Kind != hook.Failed || !strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
+		t.Errorf("got %s %v, want a failure that names the method", got.Kind, got)
 	}
 }
 
@@ -65,8 +65,8 @@ func TestAnUnhealthyHookIsUnreachable(t *testing.T) {
 	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, sick), hook.Composite); got.Kind != hook.Unreachable {
 		t.Errorf("unhealthy: got %s %v, want %s", got.Kind, got, hook.Unreachable)
 	}
-	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Composite); got.Kind != hook.Rejected {
-		t.Errorf("healthy: got %s %v, want %s, because the call arrives", got.Kind, got, hook.Rejected)
+	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Composite); got.Kind != hook.Failed {
+		t.Errorf("healthy: got %s %v, want %s, because the call arrives", got.Kind, got, hook.Failed)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 		field string
 		want  hook.Kind
 	}{
-		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle), hook.Rejected},
+		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle), hook.Failed},
 		"another name":      {fmt.Sprintf(`{"target":%q,"serverName":"other.test","caBundle":{"inline":%q}}`, target, bundle), hook.Unreachable},
 		"not trusted":       {fmt.Sprintf(`{"target":%q,"serverName":"example.com"}`, target), hook.Unreachable},
 		"plain text to TLS": {fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Unreachable},

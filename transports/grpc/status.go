@@ -3,6 +3,7 @@ package grpc
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -12,6 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
+
+// word is what the reason of a condition may be (metav1.Condition).
+var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
 // statusError is a call's status other than OK.
 type statusError struct {
@@ -42,9 +46,11 @@ func (c *client) explain(q *hook.Question, err error) *hook.Error {
 	for _, detail := range s.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
-			failure.Reason = endpoint.Excerpt([]byte(detail.GetReason()))
+			if word.MatchString(detail.GetReason()) {
+				failure.Reason = detail.GetReason()
+			}
 		case *errdetails.RetryInfo:
-			failure.RetryAfter = max(0, detail.GetRetryDelay().AsDuration())
+			failure.RetryAfter = min(max(0, detail.GetRetryDelay().AsDuration()), endpoint.MaxRetryAfter)
 		}
 	}
 	return failure
@@ -62,7 +68,7 @@ func kindOf(s *status.Status) hook.Kind {
 			return hook.Invalid
 		}
 		return hook.Throttled
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented:
+	case codes.InvalidArgument, codes.FailedPrecondition:
 		return hook.Rejected
 	default:
 		return hook.Failed

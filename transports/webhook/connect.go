@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,11 +28,11 @@ type connections struct {
 	client   *http.Client
 }
 
-// get is the client to use, and the value of the header Authorization.
-func (c *connections) get(ctx context.Context) (*http.Client, string, error) {
+// get is the client to use, and what it is made of.
+func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material, error) {
 	m, err := c.keyring.Current(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +40,7 @@ func (c *connections) get(ctx context.Context) (*http.Client, string, error) {
 		c.closeIdle()
 		c.material, c.client = m, &http.Client{Transport: c.transport(m.TLS), CheckRedirect: noRedirects}
 	}
-	return c.client, m.Header, nil
+	return c.client, m, nil
 }
 
 // close frees connections that are not in use.
@@ -81,36 +79,31 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 
 // post sends a question, and once more where it was refused for credentials that have been replaced meanwhile.
 func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Response, error) {
-	response, err := c.send(ctx, body, tag)
-	if !distrusted(response, err) {
+	response, used, err := c.send(ctx, body, tag)
+	if used == nil || !distrusted(ctx, response, err) {
 		return response, err
 	}
-	changed, lookErr := c.connections.keyring.Renew(ctx)
-	if lookErr != nil {
-		err = &credentialsError{lookErr}
-	}
-	if !changed || lookErr != nil {
+	changed, lookErr := c.connections.keyring.Renew(ctx, used)
+	if !changed && lookErr == nil {
 		return response, err
 	}
 	if response != nil {
 		response.Body.Close() //nolint:errcheck // it is not read
 	}
-	return c.send(ctx, body, tag)
+	if lookErr != nil {
+		return nil, &credentialsError{lookErr}
+	}
+	response, _, err = c.send(ctx, body, tag)
+	return response, err
 }
 
-// distrusted says whether one side did not trust the other.
-func distrusted(response *http.Response, err error) bool {
-	var authority x509.UnknownAuthorityError
-	var verification *tls.CertificateVerificationError
-	var alert tls.AlertError
-	var remote *net.OpError // "remote error": the other side's alert
-	switch {
-	case err == nil:
-		return response.StatusCode == http.StatusUnauthorized
-	case errors.As(err, &authority), errors.As(err, &verification), errors.As(err, &alert):
-		return true
+// distrusted says whether one side may not trust the other. A connection that is lost counts: a server that refuses a certificate may close
+// it before its alert is read.
+func distrusted(ctx context.Context, response *http.Response, err error) bool {
+	if err != nil {
+		return ctx.Err() == nil
 	}
-	return errors.As(err, &remote) && remote.Op == "remote error"
+	return response.StatusCode == http.StatusUnauthorized
 }
 
 // credentialsError says that what a call needs could not be read from the cluster.
@@ -118,19 +111,19 @@ type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }
 
-// send makes one request, with the trace's context.
-func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Response, error) {
-	sender, authorization, err := c.connections.get(ctx)
+// send makes one request, with the trace's context. It also returns what the request was made with.
+func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Response, *endpoint.Material, error) {
+	sender, material, err := c.connections.get(ctx)
 	if err != nil {
-		return nil, &credentialsError{err}
+		return nil, nil, &credentialsError{err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if authorization != "" {
-		request.Header.Set("Authorization", authorization)
+	if material.Header != "" {
+		request.Header.Set("Authorization", material.Header)
 	}
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)
@@ -141,5 +134,6 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
 	trace.SpanFromContext(ctx).SetAttributes(
 		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
-	return sender.Do(request)
+	response, err := sender.Do(request)
+	return response, material, err
 }

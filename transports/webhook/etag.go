@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"container/list"
 	"errors"
 	"net/http"
 	"sync"
@@ -13,8 +14,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept go.
-const maxKept = 64 << 20
+const (
+	// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept go.
+	maxKept = 64 << 20
+	// entryBytes is about what an answer takes beside its text.
+	entryBytes = 512
+)
 
 // etag is the field etag (compatibility: ETag).
 type etag struct {
@@ -30,8 +35,9 @@ type kept struct {
 	timeout, cleanup time.Duration
 
 	mu      sync.Mutex // guards what follows
-	answers map[subject]tagged
-	bytes   int
+	answers map[subject]*list.Element
+	order   *list.List // of *tagged, the longest kept first
+	bytes   int        // the sum of their sizes, at most maxKept
 	cleaned time.Time
 }
 
@@ -43,10 +49,13 @@ type subject struct {
 
 // tagged is an answer with its ETag.
 type tagged struct {
-	tag  string
-	body []byte
-	at   time.Time
+	parent subject
+	tag    string
+	body   []byte
+	at     time.Time
 }
+
+func (a *tagged) size() int { return entryBytes + len(a.tag) + cap(a.body) }
 
 // newKept reads the field; nil where it is not enabled.
 func newKept(e *etag, c clock.PassiveClock) (*kept, error) {
@@ -59,7 +68,7 @@ func newKept(e *etag, c clock.PassiveClock) (*kept, error) {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	k := &kept{clock: c, answers: map[subject]tagged{}, cleaned: c.Now()}
+	k := &kept{clock: c, answers: map[subject]*list.Element{}, order: list.New(), cleaned: c.Now()}
 	if e.TimeoutSeconds != nil && *e.TimeoutSeconds > 0 {
 		k.timeout = time.Duration(*e.TimeoutSeconds) * time.Second
 	}
@@ -79,14 +88,16 @@ func (k *kept) get(q *hook.Question) tagged {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.clean()
-	a := k.answers[subjectOf(q.Parent)]
-	if k.old(a) {
+	e, ok := k.answers[subjectOf(q.Parent)]
+	if !ok || k.old(answerOf(e)) {
 		return tagged{}
 	}
-	return a
+	return *answerOf(e)
 }
 
-func (k *kept) old(a tagged) bool { return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout }
+func answerOf(e *list.Element) *tagged { return e.Value.(*tagged) }
+
+func (k *kept) old(a *tagged) bool { return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout }
 
 // clean drops what is past its time, when it is time to.
 func (k *kept) clean() {
@@ -94,10 +105,8 @@ func (k *kept) clean() {
 		return
 	}
 	k.cleaned = k.clock.Now()
-	for s, a := range k.answers {
-		if k.old(a) {
-			k.drop(s)
-		}
+	for e := k.order.Front(); e != nil && k.old(answerOf(e)); e = k.order.Front() {
+		k.drop(e)
 	}
 }
 
@@ -106,34 +115,27 @@ func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
 	if k == nil {
 		return
 	}
+	a := &tagged{parent: subjectOf(q.Parent), tag: header.Get("ETag"), body: body}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := subjectOf(q.Parent)
-	k.drop(s)
-	tag := header.Get("ETag")
-	if tag == "" || len(body) > maxKept {
+	if last, ok := k.answers[a.parent]; ok {
+		k.drop(last)
+	}
+	if a.tag == "" || a.size() > maxKept {
 		return
 	}
-	k.answers[s] = tagged{tag, body, k.clock.Now()}
-	for k.bytes += len(body); k.bytes > maxKept; {
-		k.drop(k.oldest())
+	a.at = k.clock.Now()
+	k.answers[a.parent] = k.order.PushBack(a)
+	for k.bytes += a.size(); k.bytes > maxKept; {
+		k.drop(k.order.Front())
 	}
 }
 
-func (k *kept) drop(s subject) {
-	k.bytes -= len(k.answers[s].body)
-	delete(k.answers, s)
-}
-
-func (k *kept) oldest() subject {
-	var found subject
-	var at time.Time
-	for s, a := range k.answers {
-		if at.IsZero() || a.at.Before(at) {
-			found, at = s, a.at
-		}
-	}
-	return found
+func (k *kept) drop(e *list.Element) {
+	a := answerOf(e)
+	k.bytes -= a.size()
+	k.order.Remove(e)
+	delete(k.answers, a.parent)
 }
 
 // unchanged says whether the hook answers that its last answer still holds. Without a tag in the question it cannot.

@@ -88,7 +88,7 @@ func (c *client) refused(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
 	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
-		failure.Kind, failure.RetryAfter = hook.Throttled, retryAfter(response.Header, time.Now())
+		failure.Kind, failure.RetryAfter = hook.Throttled, min(retryAfter(response.Header, time.Now()), endpoint.MaxRetryAfter)
 	}
 	return failure
 }

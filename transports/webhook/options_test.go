@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,114 +20,45 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// guarded is a hook behind TLS that wants to know who asks. Both sides' certificates and the token can be replaced while it runs.
-type guarded struct {
-	server *httptest.Server
-
-	mu       sync.Mutex // guards what follows
-	settings *tls.Config
-	token    string
-	asked    int
-}
-
-func newGuarded(t *testing.T) *guarded {
-	t.Helper()
-	g := &guarded{}
-	g.server = httptest.NewUnstartedServer(g)
-	g.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.settings, nil
-	}}
-	g.server.Config.ErrorLog = nil
-	return g
-}
-
-func (g *guarded) set(settings *tls.Config, token string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.settings, g.token = settings, token
-}
-
-func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asked++
-	if r.Header.Get("Authorization") != "Bearer "+g.token {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	_, _ = io.WriteString(w, "{}") // a caller that has gone is its own affair
-}
-
-// TestRotatingCredentials replaces the hook's certificate, the engine's own and the token, one after the other. Each is taken up without a
-// restart, at the call that is refused for the old one.
+// TestRotatingCredentials replaces certificates and tokens while a hook runs.
 func TestRotatingCredentials(t *testing.T) {
-	vault, clock := &transporttest.Vault{}, clocktesting.NewFakePassiveClock(time.Now())
-	hooks, engines := transporttest.NewAuthority(t), transporttest.NewAuthority(t)
-	identify := func(a *transporttest.Authority) {
-		certificate, key := a.Issue("hookloop")
-		vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			transporttest.RunCredentials(t, Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
+				server := httptest.NewUnstartedServer(guard(g.Admits))
+				_ = server.Listener.Close() // the guarded one takes its place
+				server.Listener, server.TLS, server.EnableHTTP2 = g, g.TLS(protocol), true
+				server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are to fail
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				return field("https://"+g.Addr().String(), "")
+			})
+		})
 	}
-	trust := func(a *transporttest.Authority) {
-		vault.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": string(a.PEM)})
-	}
-	g := newGuarded(t)
-	g.set(hooks.Server(engines), "one")
-	g.server.StartTLS()
-	t.Cleanup(g.server.Close)
-	s := settings("v1", fmt.Sprintf(`{"url":%q,"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},
-		"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}},"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`, g.server.URL))
-	s.Lookup, s.Clock = vault.Lookup, clock
-	opened, err := Open(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = opened.Close() })
-	check := func(when string, want string) {
-		t.Helper()
-		_, err := opened.Ask(t.Context(), observed(t))
-		if got := fmt.Sprint(err); !strings.Contains(got, want) {
-			t.Errorf("%s: %v, want %s", when, err, want)
+}
+
+// guard gives an empty answer to those whose header Authorization is admitted.
+func guard(admits func(string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !admits(r.Header.Get("Authorization")) {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
 		}
-		clock.SetTime(clock.Now().Add(10 * time.Second))
-		g.server.CloseClientConnections()
+		_, _ = io.WriteString(w, "{}") // a caller that has gone is its own affair
 	}
-	check("nothing is there", "caBundle.configMapRef: there is no ConfigMap hooks/ca")
-	trust(hooks)
-	identify(engines)
-	vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
-	check("at first", "<nil>")
-	g.set(hooks.Server(engines), "two")
-	check("the token is not known", "status 401")
-	vault.Put("Secret/hooks/token", map[string]string{"token": "two"})
-	check("the token is replaced", "<nil>")
-	hooks = transporttest.NewAuthority(t)
-	g.set(hooks.Server(engines), "two")
-	check("the hook's authority is not known", "certificate")
-	trust(hooks)
-	check("the hook's authority is replaced", "<nil>")
-	engines = transporttest.NewAuthority(t)
-	g.set(hooks.Server(engines), "two")
-	check("the engine's authority is not known", "remote error: tls")
-	identify(engines)
-	check("the engine's certificate is replaced", "<nil>")
 }
 
 // TestEndpointConfigs has a hook without fields of its own use those of its host.
 func TestEndpointConfigs(t *testing.T) {
 	vault := &transporttest.Vault{}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
-	g := newGuarded(t)
-	g.set(nil, "one")
-	g.server.Start()
-	t.Cleanup(g.server.Close)
-	configs := fmt.Sprintf(`[{"host":%q,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}]`, strings.TrimPrefix(g.server.URL, "http://"))
+	server := serve(t, guard(func(authorization string) bool { return authorization == "Bearer one" }))
+	configs := fmt.Sprintf(`[{"host":%q,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}]`, strings.TrimPrefix(server.URL, "http://"))
 	for own, want := range map[string]string{
 		"": "<nil>",
-		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + g.server.URL + ": basicAuth.secretRef: there is no Secret hooks/none",
+		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL + ": basicAuth.secretRef: there is no Secret hooks/none",
 	} {
-		s := settings("v1", fmt.Sprintf(`{"url":%q%s}`, g.server.URL, own))
+		s := settings("v1", fmt.Sprintf(`{"url":%q%s}`, server.URL, own))
 		s.Lookup, s.EndpointConfigs = vault.Lookup, json.RawMessage(configs)
 		opened, err := Open(s)
 		if err != nil {
@@ -178,7 +109,7 @@ func TestEtag(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = opened.Close() })
 			first, second := observed(t), observed(t)
-			second.Parent = other(t, first.Parent)
+			second.Parent = named(t, first.Parent, "other")
 			check := func(q *hook.Question, given, want string) {
 				t.Helper()
 				h.seen = nil
@@ -206,14 +137,14 @@ func TestEtag(t *testing.T) {
 	}
 }
 
-// other is a parent of the same name in another life.
-func other(t *testing.T, parent *object.Object) *object.Object {
+// named is a parent of the same name with another UID.
+func named(t *testing.T, parent *object.Object, uid string) *object.Object {
 	t.Helper()
 	m, err := parent.Map()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m["metadata"].(map[string]any)["uid"] = "other"
+	m["metadata"].(map[string]any)["uid"] = uid
 	o, err := object.FromMap(m)
 	if err != nil {
 		t.Fatal(err)
@@ -223,25 +154,70 @@ func other(t *testing.T, parent *object.Object) *object.Object {
 
 // TestKeptIsBounded drops the answers that were kept longest.
 func TestKeptIsBounded(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	k, err := newKept(&etag{Enabled: true}, clock)
+	k, err := newKept(&etag{Enabled: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	header := http.Header{"Etag": {`"1"`}}
 	first, second := observed(t), observed(t)
-	second.Parent = other(t, first.Parent)
-	k.put(first, header, make([]byte, maxKept/2))
-	clock.SetTime(clock.Now().Add(time.Second))
-	k.put(second, header, make([]byte, maxKept/2))
+	second.Parent = named(t, first.Parent, "other")
+	const half = maxKept/2 - 2*entryBytes
+	k.put(first, header, make([]byte, half))
+	k.put(second, header, make([]byte, half))
 	if k.get(first).tag == "" || k.get(second).tag == "" {
 		t.Error("what there is room for is not kept")
 	}
-	k.put(second, header, make([]byte, maxKept/2+1))
-	if k.get(first).tag != "" || k.get(second).tag == "" || k.bytes != maxKept/2+1 {
+	k.put(second, header, make([]byte, maxKept/2+entryBytes))
+	if k.get(first).tag != "" || k.get(second).tag == "" {
 		t.Errorf("%d bytes are kept, of the wrong parent", k.bytes)
 	}
-	k.put(second, header, make([]byte, maxKept+1))
+	k.put(second, header, make([]byte, maxKept))
+	if k.bytes != 0 || k.order.Len() != 0 {
+		t.Errorf("%d bytes are kept of nothing", k.bytes)
+	}
+}
+
+// TestSmallAnswersAreBoundedToo counts what an answer takes beside its body.
+func TestSmallAnswersAreBoundedToo(t *testing.T) {
+	k, err := newKept(&etag{Enabled: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := strings.Repeat("x", 60<<10)
+	q, parents := observed(t), 2*maxKept/len(tag)
+	for i := range parents {
+		q.Parent = named(t, q.Parent, fmt.Sprint(i))
+		k.put(q, http.Header{"Etag": {tag}}, []byte("{}"))
+	}
+	if got := k.order.Len(); got == 0 || got > parents/2 || got != len(k.answers) || k.bytes > maxKept {
+		t.Errorf("%d answers of %d parents are kept, as %d bytes; want at most half", got, parents, k.bytes)
+	}
+}
+
+// TestKeptIsCleaned drops what is past its time, also about parents that are not asked about any more.
+func TestKeptIsCleaned(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	timeout, cleanup := int32(60), int32(100)
+	k, err := newKept(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := observed(t), observed(t)
+	second.Parent = named(t, first.Parent, "other")
+	for _, step := range []struct {
+		after time.Duration
+		put   *hook.Question
+		want  int
+	}{{0, first, 1}, {50 * time.Second, second, 2}, {49 * time.Second, nil, 2}, {time.Second, nil, 1}, {100 * time.Second, nil, 0}} {
+		clock.SetTime(clock.Now().Add(step.after))
+		if step.put != nil {
+			k.put(step.put, http.Header{"Etag": {"1"}}, []byte("{}"))
+		}
+		k.get(second)
+		if got := len(k.answers); got != step.want {
+			t.Errorf("%s later %d answers are kept, want %d", step.after, got, step.want)
+		}
+	}
 	if k.bytes != 0 {
 		t.Errorf("%d bytes are kept of nothing", k.bytes)
 	}

@@ -30,17 +30,24 @@ func RetryAfter(after time.Duration, format string, args ...any) error {
 func detailed(code codes.Code, message string, detail protoadapt.MessageV1) error {
 	s, err := status.New(code, message).WithDetails(detail)
 	if err != nil { // the detail cannot be marshalled, which no detail of this file is
-		return status.Error(code, message)
+		return said{status.Error(code, message)}
 	}
-	return s.Err()
+	return said{s.Err()}
 }
 
-// statusOf gives a function's error its gRPC status: its own where it has one, that of the context, or INTERNAL.
+// said marks an error of this file. A function may call other services, whose statuses say nothing about this hook's parent.
+type said struct{ error }
+
+// Unwrap gives the status.
+func (s said) Unwrap() error { return s.error }
+
+// statusOf gives a function's error its gRPC status: that of Reject or RetryAfter, that of the context, or INTERNAL.
 func statusOf(err error) error {
-	own, ok := status.FromError(err)
+	var own said
 	switch {
-	case ok:
-		return own.Err()
+	case errors.As(err, &own):
+		s, _ := status.FromError(err)
+		return s.Err()
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	default:

@@ -177,13 +177,14 @@ func TestErrorsTellWhatIsToHappen(t *testing.T) {
 		code codes.Code
 		text string
 	}{
-		"any error":         {err: errors.New("out of coffee"), code: codes.Internal, text: "out of coffee"},
-		"a rejected parent": {err: fmt.Errorf("wrapped: %w", hook.Reject("NoSuchPlan", "plan %q", "gold")), code: codes.FailedPrecondition, text: `plan "gold"`},
-		"a wish to wait":    {err: hook.RetryAfter(time.Second, "busy"), code: codes.ResourceExhausted, text: "busy"},
-		"a context's error": {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
-		"no response":       {code: codes.Internal, text: "neither a response nor an error"},
-		"a nil child":       {resp: &hook.SyncResponse{Children: []any{nil}}, code: codes.Internal, text: "Children[0]: is nil"},
-		"no TypeMeta":       {resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}}, code: codes.Internal, text: "Children[0]: object without a kind"},
+		"any error":                     {err: errors.New("out of coffee"), code: codes.Internal, text: "out of coffee"},
+		"the status of another service": {err: fmt.Errorf("billing: %w", status.Error(codes.InvalidArgument, "no such account")), code: codes.Internal, text: "no such account"},
+		"a rejected parent":             {err: fmt.Errorf("wrapped: %w", hook.Reject("NoSuchPlan", "plan %q", "gold")), code: codes.FailedPrecondition, text: `plan "gold"`},
+		"a wish to wait":                {err: hook.RetryAfter(time.Second, "busy"), code: codes.ResourceExhausted, text: "busy"},
+		"a context's error":             {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
+		"no response":                   {code: codes.Internal, text: "neither a response nor an error"},
+		"a nil child":                   {resp: &hook.SyncResponse{Children: []any{nil}}, code: codes.Internal, text: "Children[0]: is nil"},
+		"no TypeMeta":                   {resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}}, code: codes.Internal, text: "Children[0]: object without a kind"},
 		"no name": {resp: &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}}, code: codes.Internal,
 			text: "Children[0]: Pod.v1 has no metadata.name"},
 		"a status that is no object": {resp: &hook.SyncResponse{Status: 5}, code: codes.Internal, text: "status: int marshals to 5"},

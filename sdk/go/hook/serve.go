@@ -162,6 +162,6 @@ func (o *Options) run(ctx context.Context, server *grpc.Server, healthy *health.
 func logPanic(log *slog.Logger) recovery.RecoveryHandlerFuncContext {
 	return func(ctx context.Context, cause any) error {
 		log.ErrorContext(ctx, "panic in a hook's function", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		return status.Errorf(codes.Internal, "panic: %v", cause)
+		return said{status.Errorf(codes.Internal, "panic: %v", cause)}
 	}
 }

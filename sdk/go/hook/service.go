@@ -150,8 +150,8 @@ func customize(ctx context.Context, f CustomizeFunc, controller, parent *hookv1.
 	return encodeRules(resp.Related)
 }
 
-var errNoResponse = status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them")
+var errNoResponse = said{status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them")}
 
 func notServed(method string) error {
-	return status.Errorf(codes.Unimplemented, "this hook has no %s function", method)
+	return said{status.Errorf(codes.Unimplemented, "this hook has no %s function", method)}
 }
