@@ -104,7 +104,17 @@ type CompositeHookServiceSyncResponse struct {
 	// All children that should exist. A child that exists and is not listed is deleted.
 	Children []*DesiredObject `protobuf:"bytes,2,rep,name=children,proto3" json:"children,omitempty"`
 	// Ask again after this time even if nothing changed; absent or zero asks for nothing. It may not be negative.
-	ResyncAfter   *durationpb.Duration `protobuf:"bytes,3,opt,name=resync_after,json=resyncAfter,proto3" json:"resync_after,omitempty"` // Number 4 is finalized in the answer to Finalize. Numbers from 10 are left for conditions, events, results, requirements.
+	ResyncAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=resync_after,json=resyncAfter,proto3" json:"resync_after,omitempty"`
+	// Number 4 is finalized in the answer to Finalize.
+	// Conditions that are put into the status, beside those that the status itself has.
+	Conditions []*Condition `protobuf:"bytes,10,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Events to record on the parent.
+	Events []*Event `protobuf:"bytes,11,rep,name=events,proto3" json:"events,omitempty"`
+	// Remarks about the answer. One that is fatal has nothing of it written.
+	Results []*Result `protobuf:"bytes,12,rep,name=results,proto3" json:"results,omitempty"`
+	// Related objects that the next questions about this parent should show; a hook that names some needs no Customize. Where they are not
+	// those of the last answer, Hookloop asks again at once with what they select, up to 5 times, and writes nothing before.
+	Requirements  []*RelatedResourceRule `protobuf:"bytes,13,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -156,6 +166,34 @@ func (x *CompositeHookServiceSyncResponse) GetChildren() []*DesiredObject {
 func (x *CompositeHookServiceSyncResponse) GetResyncAfter() *durationpb.Duration {
 	if x != nil {
 		return x.ResyncAfter
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceSyncResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceSyncResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceSyncResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceSyncResponse) GetRequirements() []*RelatedResourceRule {
+	if x != nil {
+		return x.Requirements
 	}
 	return nil
 }
@@ -243,7 +281,16 @@ type CompositeHookServiceFinalizeResponse struct {
 	// Ask again after this time, as in CompositeHookServiceSyncResponse.resync_after.
 	ResyncAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=resync_after,json=resyncAfter,proto3" json:"resync_after,omitempty"`
 	// True lets the parent go: Hookloop removes its finalizer. False asks again after the next change.
-	Finalized     bool `protobuf:"varint,4,opt,name=finalized,proto3" json:"finalized,omitempty"` // Numbers from 10 are left for conditions, events, results, requirements.
+	Finalized bool `protobuf:"varint,4,opt,name=finalized,proto3" json:"finalized,omitempty"`
+	// Conditions that are put into the status, beside those that the status itself has.
+	Conditions []*Condition `protobuf:"bytes,10,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Events to record on the parent.
+	Events []*Event `protobuf:"bytes,11,rep,name=events,proto3" json:"events,omitempty"`
+	// Remarks about the answer. One that is fatal has nothing of it written.
+	Results []*Result `protobuf:"bytes,12,rep,name=results,proto3" json:"results,omitempty"`
+	// Related objects that the next questions about this parent should show; a hook that names some needs no Customize. Where they are not
+	// those of the last answer, Hookloop asks again at once with what they select, up to 5 times, and writes nothing before.
+	Requirements  []*RelatedResourceRule `protobuf:"bytes,13,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -304,6 +351,34 @@ func (x *CompositeHookServiceFinalizeResponse) GetFinalized() bool {
 		return x.Finalized
 	}
 	return false
+}
+
+func (x *CompositeHookServiceFinalizeResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceFinalizeResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceFinalizeResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *CompositeHookServiceFinalizeResponse) GetRequirements() []*RelatedResourceRule {
+	if x != nil {
+		return x.Requirements
+	}
+	return nil
 }
 
 // CompositeHookServiceCustomizeRequest asks which objects are related to one parent.
@@ -411,18 +486,25 @@ var File_hookloop_hook_v1_composite_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_composite_proto_rawDesc = "" +
 	"\n" +
-	" hookloop/hook/v1/composite.proto\x12\x10hookloop.hook.v1\x1a\x1egoogle/protobuf/duration.proto\x1a hookloop/hook/v1/customize.proto\x1a\x1dhookloop/hook/v1/object.proto\"\x82\x02\n" +
+	" hookloop/hook/v1/composite.proto\x12\x10hookloop.hook.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dhookloop/hook/v1/answer.proto\x1a hookloop/hook/v1/customize.proto\x1a\x1dhookloop/hook/v1/object.proto\"\x82\x02\n" +
 	"\x1fCompositeHookServiceSyncRequest\x128\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
 	"controller\x120\n" +
 	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xc5\x01\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xb2\x03\n" +
 	" CompositeHookServiceSyncResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12;\n" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12<\n" +
-	"\fresync_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vresyncAfterB\t\n" +
+	"\fresync_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vresyncAfter\x12;\n" +
+	"\n" +
+	"conditions\x18\n" +
+	" \x03(\v2\x1b.hookloop.hook.v1.ConditionR\n" +
+	"conditions\x12/\n" +
+	"\x06events\x18\v \x03(\v2\x17.hookloop.hook.v1.EventR\x06events\x122\n" +
+	"\aresults\x18\f \x03(\v2\x18.hookloop.hook.v1.ResultR\aresults\x12I\n" +
+	"\frequirements\x18\r \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\frequirementsB\t\n" +
 	"\a_status\"\x86\x02\n" +
 	"#CompositeHookServiceFinalizeRequest\x128\n" +
 	"\n" +
@@ -430,12 +512,19 @@ const file_hookloop_hook_v1_composite_proto_rawDesc = "" +
 	"controller\x120\n" +
 	"\x06parent\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06parent\x129\n" +
 	"\bchildren\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\bchildren\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xe7\x01\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xd4\x03\n" +
 	"$CompositeHookServiceFinalizeResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12;\n" +
 	"\bchildren\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\bchildren\x12<\n" +
 	"\fresync_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vresyncAfter\x12\x1c\n" +
-	"\tfinalized\x18\x04 \x01(\bR\tfinalizedB\t\n" +
+	"\tfinalized\x18\x04 \x01(\bR\tfinalized\x12;\n" +
+	"\n" +
+	"conditions\x18\n" +
+	" \x03(\v2\x1b.hookloop.hook.v1.ConditionR\n" +
+	"conditions\x12/\n" +
+	"\x06events\x18\v \x03(\v2\x17.hookloop.hook.v1.EventR\x06events\x122\n" +
+	"\aresults\x18\f \x03(\v2\x18.hookloop.hook.v1.ResultR\aresults\x12I\n" +
+	"\frequirements\x18\r \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\frequirementsB\t\n" +
 	"\a_status\"\x92\x01\n" +
 	"$CompositeHookServiceCustomizeRequest\x128\n" +
 	"\n" +
@@ -474,7 +563,10 @@ var file_hookloop_hook_v1_composite_proto_goTypes = []any{
 	(*RelatedGroup)(nil),        // 8: hookloop.hook.v1.RelatedGroup
 	(*DesiredObject)(nil),       // 9: hookloop.hook.v1.DesiredObject
 	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
-	(*RelatedResourceRule)(nil), // 11: hookloop.hook.v1.RelatedResourceRule
+	(*Condition)(nil),           // 11: hookloop.hook.v1.Condition
+	(*Event)(nil),               // 12: hookloop.hook.v1.Event
+	(*Result)(nil),              // 13: hookloop.hook.v1.Result
+	(*RelatedResourceRule)(nil), // 14: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_hook_v1_composite_proto_depIdxs = []int32{
 	6,  // 0: hookloop.hook.v1.CompositeHookServiceSyncRequest.controller:type_name -> hookloop.hook.v1.Object
@@ -483,26 +575,34 @@ var file_hookloop_hook_v1_composite_proto_depIdxs = []int32{
 	8,  // 3: hookloop.hook.v1.CompositeHookServiceSyncRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
 	9,  // 4: hookloop.hook.v1.CompositeHookServiceSyncResponse.children:type_name -> hookloop.hook.v1.DesiredObject
 	10, // 5: hookloop.hook.v1.CompositeHookServiceSyncResponse.resync_after:type_name -> google.protobuf.Duration
-	6,  // 6: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	6,  // 7: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.parent:type_name -> hookloop.hook.v1.Object
-	7,  // 8: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
-	8,  // 9: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	9,  // 10: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.children:type_name -> hookloop.hook.v1.DesiredObject
-	10, // 11: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.resync_after:type_name -> google.protobuf.Duration
-	6,  // 12: hookloop.hook.v1.CompositeHookServiceCustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	6,  // 13: hookloop.hook.v1.CompositeHookServiceCustomizeRequest.parent:type_name -> hookloop.hook.v1.Object
-	11, // 14: hookloop.hook.v1.CompositeHookServiceCustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
-	0,  // 15: hookloop.hook.v1.CompositeHookService.Sync:input_type -> hookloop.hook.v1.CompositeHookServiceSyncRequest
-	2,  // 16: hookloop.hook.v1.CompositeHookService.Finalize:input_type -> hookloop.hook.v1.CompositeHookServiceFinalizeRequest
-	4,  // 17: hookloop.hook.v1.CompositeHookService.Customize:input_type -> hookloop.hook.v1.CompositeHookServiceCustomizeRequest
-	1,  // 18: hookloop.hook.v1.CompositeHookService.Sync:output_type -> hookloop.hook.v1.CompositeHookServiceSyncResponse
-	3,  // 19: hookloop.hook.v1.CompositeHookService.Finalize:output_type -> hookloop.hook.v1.CompositeHookServiceFinalizeResponse
-	5,  // 20: hookloop.hook.v1.CompositeHookService.Customize:output_type -> hookloop.hook.v1.CompositeHookServiceCustomizeResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	11, // 6: hookloop.hook.v1.CompositeHookServiceSyncResponse.conditions:type_name -> hookloop.hook.v1.Condition
+	12, // 7: hookloop.hook.v1.CompositeHookServiceSyncResponse.events:type_name -> hookloop.hook.v1.Event
+	13, // 8: hookloop.hook.v1.CompositeHookServiceSyncResponse.results:type_name -> hookloop.hook.v1.Result
+	14, // 9: hookloop.hook.v1.CompositeHookServiceSyncResponse.requirements:type_name -> hookloop.hook.v1.RelatedResourceRule
+	6,  // 10: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
+	6,  // 11: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.parent:type_name -> hookloop.hook.v1.Object
+	7,  // 12: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.children:type_name -> hookloop.hook.v1.ObjectGroup
+	8,  // 13: hookloop.hook.v1.CompositeHookServiceFinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	9,  // 14: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.children:type_name -> hookloop.hook.v1.DesiredObject
+	10, // 15: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.resync_after:type_name -> google.protobuf.Duration
+	11, // 16: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.conditions:type_name -> hookloop.hook.v1.Condition
+	12, // 17: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.events:type_name -> hookloop.hook.v1.Event
+	13, // 18: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.results:type_name -> hookloop.hook.v1.Result
+	14, // 19: hookloop.hook.v1.CompositeHookServiceFinalizeResponse.requirements:type_name -> hookloop.hook.v1.RelatedResourceRule
+	6,  // 20: hookloop.hook.v1.CompositeHookServiceCustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
+	6,  // 21: hookloop.hook.v1.CompositeHookServiceCustomizeRequest.parent:type_name -> hookloop.hook.v1.Object
+	14, // 22: hookloop.hook.v1.CompositeHookServiceCustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
+	0,  // 23: hookloop.hook.v1.CompositeHookService.Sync:input_type -> hookloop.hook.v1.CompositeHookServiceSyncRequest
+	2,  // 24: hookloop.hook.v1.CompositeHookService.Finalize:input_type -> hookloop.hook.v1.CompositeHookServiceFinalizeRequest
+	4,  // 25: hookloop.hook.v1.CompositeHookService.Customize:input_type -> hookloop.hook.v1.CompositeHookServiceCustomizeRequest
+	1,  // 26: hookloop.hook.v1.CompositeHookService.Sync:output_type -> hookloop.hook.v1.CompositeHookServiceSyncResponse
+	3,  // 27: hookloop.hook.v1.CompositeHookService.Finalize:output_type -> hookloop.hook.v1.CompositeHookServiceFinalizeResponse
+	5,  // 28: hookloop.hook.v1.CompositeHookService.Customize:output_type -> hookloop.hook.v1.CompositeHookServiceCustomizeResponse
+	26, // [26:29] is the sub-list for method output_type
+	23, // [23:26] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_hook_v1_composite_proto_init() }
@@ -510,6 +610,7 @@ func file_hookloop_hook_v1_composite_proto_init() {
 	if File_hookloop_hook_v1_composite_proto != nil {
 		return
 	}
+	file_hookloop_hook_v1_answer_proto_init()
 	file_hookloop_hook_v1_customize_proto_init()
 	file_hookloop_hook_v1_object_proto_init()
 	file_hookloop_hook_v1_composite_proto_msgTypes[1].OneofWrappers = []any{}

@@ -97,7 +97,9 @@ type RelatedResourceRule struct {
 	// Select the objects in this namespace. Empty selects all namespaces.
 	Namespace string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Select the objects with these names. Empty selects all names.
-	Names         []string `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
+	Names []string `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
+	// What the hook calls the rule, for messages about it. Optional.
+	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -172,6 +174,13 @@ func (x *RelatedResourceRule) GetNames() []string {
 		return x.Names
 	}
 	return nil
+}
+
+func (x *RelatedResourceRule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // LabelSelector is a Kubernetes label selector: all of its parts must hold. An empty selector matches every object.
@@ -297,7 +306,7 @@ var File_hookloop_hook_v1_customize_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_customize_proto_rawDesc = "" +
 	"\n" +
-	" hookloop/hook/v1/customize.proto\x12\x10hookloop.hook.v1\"\x9e\x02\n" +
+	" hookloop/hook/v1/customize.proto\x12\x10hookloop.hook.v1\"\xb2\x02\n" +
 	"\x13RelatedResourceRule\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x1a\n" +
@@ -305,7 +314,8 @@ const file_hookloop_hook_v1_customize_proto_rawDesc = "" +
 	"\x0elabel_selector\x18\x03 \x01(\v2\x1f.hookloop.hook.v1.LabelSelectorR\rlabelSelector\x12N\n" +
 	"\x12namespace_selector\x18\x04 \x01(\v2\x1f.hookloop.hook.v1.LabelSelectorR\x11namespaceSelector\x12\x1c\n" +
 	"\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05names\x18\x06 \x03(\tR\x05names\"\xfd\x01\n" +
+	"\x05names\x18\x06 \x03(\tR\x05names\x12\x12\n" +
+	"\x04name\x18\a \x01(\tR\x04name\"\xfd\x01\n" +
 	"\rLabelSelector\x12S\n" +
 	"\fmatch_labels\x18\x01 \x03(\v20.hookloop.hook.v1.LabelSelector.MatchLabelsEntryR\vmatchLabels\x12W\n" +
 	"\x11match_expressions\x18\x02 \x03(\v2*.hookloop.hook.v1.LabelSelectorRequirementR\x10matchExpressions\x1a>\n" +

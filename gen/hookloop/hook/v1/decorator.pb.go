@@ -112,9 +112,18 @@ type DecoratorHookServiceSyncResponse struct {
 	// Annotations to set on the object, key to value.
 	SetAnnotations map[string]string `protobuf:"bytes,7,rep,name=set_annotations,json=setAnnotations,proto3" json:"set_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Keys of annotations to remove from the object.
-	RemoveAnnotations []string `protobuf:"bytes,8,rep,name=remove_annotations,json=removeAnnotations,proto3" json:"remove_annotations,omitempty"` // Numbers from 10 are left for conditions, events, results, requirements.
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	RemoveAnnotations []string `protobuf:"bytes,8,rep,name=remove_annotations,json=removeAnnotations,proto3" json:"remove_annotations,omitempty"`
+	// Conditions that are put into the status, beside those that the status itself has.
+	Conditions []*Condition `protobuf:"bytes,10,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Events to record on the parent.
+	Events []*Event `protobuf:"bytes,11,rep,name=events,proto3" json:"events,omitempty"`
+	// Remarks about the answer. One that is fatal has nothing of it written.
+	Results []*Result `protobuf:"bytes,12,rep,name=results,proto3" json:"results,omitempty"`
+	// Related objects that the next questions about this parent should show; a hook that names some needs no Customize. Where they are not
+	// those of the last answer, Hookloop asks again at once with what they select, up to 5 times, and writes nothing before.
+	Requirements  []*RelatedResourceRule `protobuf:"bytes,13,rep,name=requirements,proto3" json:"requirements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DecoratorHookServiceSyncResponse) Reset() {
@@ -192,6 +201,34 @@ func (x *DecoratorHookServiceSyncResponse) GetSetAnnotations() map[string]string
 func (x *DecoratorHookServiceSyncResponse) GetRemoveAnnotations() []string {
 	if x != nil {
 		return x.RemoveAnnotations
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceSyncResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceSyncResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceSyncResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceSyncResponse) GetRequirements() []*RelatedResourceRule {
+	if x != nil {
+		return x.Requirements
 	}
 	return nil
 }
@@ -288,9 +325,18 @@ type DecoratorHookServiceFinalizeResponse struct {
 	// Annotations to set on the object, key to value.
 	SetAnnotations map[string]string `protobuf:"bytes,7,rep,name=set_annotations,json=setAnnotations,proto3" json:"set_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Keys of annotations to remove from the object.
-	RemoveAnnotations []string `protobuf:"bytes,8,rep,name=remove_annotations,json=removeAnnotations,proto3" json:"remove_annotations,omitempty"` // Numbers from 10 are left for conditions, events, results, requirements.
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	RemoveAnnotations []string `protobuf:"bytes,8,rep,name=remove_annotations,json=removeAnnotations,proto3" json:"remove_annotations,omitempty"`
+	// Conditions that are put into the status, beside those that the status itself has.
+	Conditions []*Condition `protobuf:"bytes,10,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Events to record on the parent.
+	Events []*Event `protobuf:"bytes,11,rep,name=events,proto3" json:"events,omitempty"`
+	// Remarks about the answer. One that is fatal has nothing of it written.
+	Results []*Result `protobuf:"bytes,12,rep,name=results,proto3" json:"results,omitempty"`
+	// Related objects that the next questions about this parent should show; a hook that names some needs no Customize. Where they are not
+	// those of the last answer, Hookloop asks again at once with what they select, up to 5 times, and writes nothing before.
+	Requirements  []*RelatedResourceRule `protobuf:"bytes,13,rep,name=requirements,proto3" json:"requirements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DecoratorHookServiceFinalizeResponse) Reset() {
@@ -375,6 +421,34 @@ func (x *DecoratorHookServiceFinalizeResponse) GetSetAnnotations() map[string]st
 func (x *DecoratorHookServiceFinalizeResponse) GetRemoveAnnotations() []string {
 	if x != nil {
 		return x.RemoveAnnotations
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceFinalizeResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceFinalizeResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceFinalizeResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *DecoratorHookServiceFinalizeResponse) GetRequirements() []*RelatedResourceRule {
+	if x != nil {
+		return x.Requirements
 	}
 	return nil
 }
@@ -484,14 +558,14 @@ var File_hookloop_hook_v1_decorator_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_decorator_proto_rawDesc = "" +
 	"\n" +
-	" hookloop/hook/v1/decorator.proto\x12\x10hookloop.hook.v1\x1a\x1egoogle/protobuf/duration.proto\x1a hookloop/hook/v1/customize.proto\x1a\x1dhookloop/hook/v1/object.proto\"\x88\x02\n" +
+	" hookloop/hook/v1/decorator.proto\x12\x10hookloop.hook.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dhookloop/hook/v1/answer.proto\x1a hookloop/hook/v1/customize.proto\x1a\x1dhookloop/hook/v1/object.proto\"\x88\x02\n" +
 	"\x1fDecoratorHookServiceSyncRequest\x128\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\v2\x18.hookloop.hook.v1.ObjectR\n" +
 	"controller\x120\n" +
 	"\x06object\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xf3\x04\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\xe0\x06\n" +
 	" DecoratorHookServiceSyncResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12A\n" +
 	"\vattachments\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\vattachments\x12<\n" +
@@ -500,7 +574,14 @@ const file_hookloop_hook_v1_decorator_proto_rawDesc = "" +
 	"set_labels\x18\x05 \x03(\v2A.hookloop.hook.v1.DecoratorHookServiceSyncResponse.SetLabelsEntryR\tsetLabels\x12#\n" +
 	"\rremove_labels\x18\x06 \x03(\tR\fremoveLabels\x12o\n" +
 	"\x0fset_annotations\x18\a \x03(\v2F.hookloop.hook.v1.DecoratorHookServiceSyncResponse.SetAnnotationsEntryR\x0esetAnnotations\x12-\n" +
-	"\x12remove_annotations\x18\b \x03(\tR\x11removeAnnotations\x1a<\n" +
+	"\x12remove_annotations\x18\b \x03(\tR\x11removeAnnotations\x12;\n" +
+	"\n" +
+	"conditions\x18\n" +
+	" \x03(\v2\x1b.hookloop.hook.v1.ConditionR\n" +
+	"conditions\x12/\n" +
+	"\x06events\x18\v \x03(\v2\x17.hookloop.hook.v1.EventR\x06events\x122\n" +
+	"\aresults\x18\f \x03(\v2\x18.hookloop.hook.v1.ResultR\aresults\x12I\n" +
+	"\frequirements\x18\r \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\frequirements\x1a<\n" +
 	"\x0eSetLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -514,7 +595,7 @@ const file_hookloop_hook_v1_decorator_proto_rawDesc = "" +
 	"controller\x120\n" +
 	"\x06object\x18\x02 \x01(\v2\x18.hookloop.hook.v1.ObjectR\x06object\x12?\n" +
 	"\vattachments\x18\x03 \x03(\v2\x1d.hookloop.hook.v1.ObjectGroupR\vattachments\x128\n" +
-	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x9d\x05\n" +
+	"\arelated\x18\x04 \x03(\v2\x1e.hookloop.hook.v1.RelatedGroupR\arelated\"\x8a\a\n" +
 	"$DecoratorHookServiceFinalizeResponse\x12\x1b\n" +
 	"\x06status\x18\x01 \x01(\fH\x00R\x06status\x88\x01\x01\x12A\n" +
 	"\vattachments\x18\x02 \x03(\v2\x1f.hookloop.hook.v1.DesiredObjectR\vattachments\x12<\n" +
@@ -524,7 +605,14 @@ const file_hookloop_hook_v1_decorator_proto_rawDesc = "" +
 	"set_labels\x18\x05 \x03(\v2E.hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetLabelsEntryR\tsetLabels\x12#\n" +
 	"\rremove_labels\x18\x06 \x03(\tR\fremoveLabels\x12s\n" +
 	"\x0fset_annotations\x18\a \x03(\v2J.hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetAnnotationsEntryR\x0esetAnnotations\x12-\n" +
-	"\x12remove_annotations\x18\b \x03(\tR\x11removeAnnotations\x1a<\n" +
+	"\x12remove_annotations\x18\b \x03(\tR\x11removeAnnotations\x12;\n" +
+	"\n" +
+	"conditions\x18\n" +
+	" \x03(\v2\x1b.hookloop.hook.v1.ConditionR\n" +
+	"conditions\x12/\n" +
+	"\x06events\x18\v \x03(\v2\x17.hookloop.hook.v1.EventR\x06events\x122\n" +
+	"\aresults\x18\f \x03(\v2\x18.hookloop.hook.v1.ResultR\aresults\x12I\n" +
+	"\frequirements\x18\r \x03(\v2%.hookloop.hook.v1.RelatedResourceRuleR\frequirements\x1a<\n" +
 	"\x0eSetLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -573,7 +661,10 @@ var file_hookloop_hook_v1_decorator_proto_goTypes = []any{
 	(*RelatedGroup)(nil),        // 12: hookloop.hook.v1.RelatedGroup
 	(*DesiredObject)(nil),       // 13: hookloop.hook.v1.DesiredObject
 	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
-	(*RelatedResourceRule)(nil), // 15: hookloop.hook.v1.RelatedResourceRule
+	(*Condition)(nil),           // 15: hookloop.hook.v1.Condition
+	(*Event)(nil),               // 16: hookloop.hook.v1.Event
+	(*Result)(nil),              // 17: hookloop.hook.v1.Result
+	(*RelatedResourceRule)(nil), // 18: hookloop.hook.v1.RelatedResourceRule
 }
 var file_hookloop_hook_v1_decorator_proto_depIdxs = []int32{
 	10, // 0: hookloop.hook.v1.DecoratorHookServiceSyncRequest.controller:type_name -> hookloop.hook.v1.Object
@@ -584,28 +675,36 @@ var file_hookloop_hook_v1_decorator_proto_depIdxs = []int32{
 	14, // 5: hookloop.hook.v1.DecoratorHookServiceSyncResponse.resync_after:type_name -> google.protobuf.Duration
 	6,  // 6: hookloop.hook.v1.DecoratorHookServiceSyncResponse.set_labels:type_name -> hookloop.hook.v1.DecoratorHookServiceSyncResponse.SetLabelsEntry
 	7,  // 7: hookloop.hook.v1.DecoratorHookServiceSyncResponse.set_annotations:type_name -> hookloop.hook.v1.DecoratorHookServiceSyncResponse.SetAnnotationsEntry
-	10, // 8: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	10, // 9: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.object:type_name -> hookloop.hook.v1.Object
-	11, // 10: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
-	12, // 11: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
-	13, // 12: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
-	14, // 13: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.resync_after:type_name -> google.protobuf.Duration
-	8,  // 14: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.set_labels:type_name -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetLabelsEntry
-	9,  // 15: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.set_annotations:type_name -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetAnnotationsEntry
-	10, // 16: hookloop.hook.v1.DecoratorHookServiceCustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
-	10, // 17: hookloop.hook.v1.DecoratorHookServiceCustomizeRequest.object:type_name -> hookloop.hook.v1.Object
-	15, // 18: hookloop.hook.v1.DecoratorHookServiceCustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
-	0,  // 19: hookloop.hook.v1.DecoratorHookService.Sync:input_type -> hookloop.hook.v1.DecoratorHookServiceSyncRequest
-	2,  // 20: hookloop.hook.v1.DecoratorHookService.Finalize:input_type -> hookloop.hook.v1.DecoratorHookServiceFinalizeRequest
-	4,  // 21: hookloop.hook.v1.DecoratorHookService.Customize:input_type -> hookloop.hook.v1.DecoratorHookServiceCustomizeRequest
-	1,  // 22: hookloop.hook.v1.DecoratorHookService.Sync:output_type -> hookloop.hook.v1.DecoratorHookServiceSyncResponse
-	3,  // 23: hookloop.hook.v1.DecoratorHookService.Finalize:output_type -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse
-	5,  // 24: hookloop.hook.v1.DecoratorHookService.Customize:output_type -> hookloop.hook.v1.DecoratorHookServiceCustomizeResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	15, // 8: hookloop.hook.v1.DecoratorHookServiceSyncResponse.conditions:type_name -> hookloop.hook.v1.Condition
+	16, // 9: hookloop.hook.v1.DecoratorHookServiceSyncResponse.events:type_name -> hookloop.hook.v1.Event
+	17, // 10: hookloop.hook.v1.DecoratorHookServiceSyncResponse.results:type_name -> hookloop.hook.v1.Result
+	18, // 11: hookloop.hook.v1.DecoratorHookServiceSyncResponse.requirements:type_name -> hookloop.hook.v1.RelatedResourceRule
+	10, // 12: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.controller:type_name -> hookloop.hook.v1.Object
+	10, // 13: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.object:type_name -> hookloop.hook.v1.Object
+	11, // 14: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.attachments:type_name -> hookloop.hook.v1.ObjectGroup
+	12, // 15: hookloop.hook.v1.DecoratorHookServiceFinalizeRequest.related:type_name -> hookloop.hook.v1.RelatedGroup
+	13, // 16: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.attachments:type_name -> hookloop.hook.v1.DesiredObject
+	14, // 17: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.resync_after:type_name -> google.protobuf.Duration
+	8,  // 18: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.set_labels:type_name -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetLabelsEntry
+	9,  // 19: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.set_annotations:type_name -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.SetAnnotationsEntry
+	15, // 20: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.conditions:type_name -> hookloop.hook.v1.Condition
+	16, // 21: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.events:type_name -> hookloop.hook.v1.Event
+	17, // 22: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.results:type_name -> hookloop.hook.v1.Result
+	18, // 23: hookloop.hook.v1.DecoratorHookServiceFinalizeResponse.requirements:type_name -> hookloop.hook.v1.RelatedResourceRule
+	10, // 24: hookloop.hook.v1.DecoratorHookServiceCustomizeRequest.controller:type_name -> hookloop.hook.v1.Object
+	10, // 25: hookloop.hook.v1.DecoratorHookServiceCustomizeRequest.object:type_name -> hookloop.hook.v1.Object
+	18, // 26: hookloop.hook.v1.DecoratorHookServiceCustomizeResponse.related_resources:type_name -> hookloop.hook.v1.RelatedResourceRule
+	0,  // 27: hookloop.hook.v1.DecoratorHookService.Sync:input_type -> hookloop.hook.v1.DecoratorHookServiceSyncRequest
+	2,  // 28: hookloop.hook.v1.DecoratorHookService.Finalize:input_type -> hookloop.hook.v1.DecoratorHookServiceFinalizeRequest
+	4,  // 29: hookloop.hook.v1.DecoratorHookService.Customize:input_type -> hookloop.hook.v1.DecoratorHookServiceCustomizeRequest
+	1,  // 30: hookloop.hook.v1.DecoratorHookService.Sync:output_type -> hookloop.hook.v1.DecoratorHookServiceSyncResponse
+	3,  // 31: hookloop.hook.v1.DecoratorHookService.Finalize:output_type -> hookloop.hook.v1.DecoratorHookServiceFinalizeResponse
+	5,  // 32: hookloop.hook.v1.DecoratorHookService.Customize:output_type -> hookloop.hook.v1.DecoratorHookServiceCustomizeResponse
+	30, // [30:33] is the sub-list for method output_type
+	27, // [27:30] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_hook_v1_decorator_proto_init() }
@@ -613,6 +712,7 @@ func file_hookloop_hook_v1_decorator_proto_init() {
 	if File_hookloop_hook_v1_decorator_proto != nil {
 		return
 	}
+	file_hookloop_hook_v1_answer_proto_init()
 	file_hookloop_hook_v1_customize_proto_init()
 	file_hookloop_hook_v1_object_proto_init()
 	file_hookloop_hook_v1_decorator_proto_msgTypes[1].OneofWrappers = []any{}

@@ -9,8 +9,8 @@
 // same way.
 //
 // Kubernetes objects travel as the bytes that the API server gave, never as google.protobuf.Struct, so that integers beyond
-// 2^53 survive. The stream and gateway services, and those of map hooks, will stand in files of their own beside these; the
-// messages here leave numbers free for them, and each message says which.
+// 2^53 survive. The services of map hooks will stand in files of their own beside these. Package hookloop.stream.v1 carries the same
+// questions and answers over one long-lived stream.
 
 package hookv1
 
@@ -263,7 +263,7 @@ type RelatedGroup struct {
 	// The kind, as Object.kind; empty where the resource is not found, because then its kind is not known.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The resource that the rules named, in the plural and in lower case: "configmaps".
-	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"` // Numbers 4 to 9 are left for the name of a requirement.
+	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
 	// What was found.
 	//
 	// Types that are valid to be assigned to Result:
@@ -540,7 +540,11 @@ type DesiredObject struct {
 	Encoding Encoding `protobuf:"varint,1,opt,name=encoding,proto3,enum=hookloop.hook.v1.Encoding" json:"encoding,omitempty"`
 	// The object with apiVersion, kind, metadata.name and the fields that the hook cares about. Fields that it leaves out are
 	// left to others. Without a namespace the object gets its parent's.
-	Body          []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"` // Numbers 10 and 11 are left for readiness and for dependencies on other objects (ready, depends_on).
+	Body []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
+	// Whether the observed object is ready, where the hook knows better than its conditions; it counts for objects that depend on this one.
+	Ready *bool `protobuf:"varint,10,opt,name=ready,proto3,oneof" json:"ready,omitempty"`
+	// Other desired objects that must be there, and ready, before this one is made. It is removed before they are.
+	DependsOn     []*Dependency `protobuf:"bytes,11,rep,name=depends_on,json=dependsOn,proto3" json:"depends_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -589,11 +593,25 @@ func (x *DesiredObject) GetBody() []byte {
 	return nil
 }
 
+func (x *DesiredObject) GetReady() bool {
+	if x != nil && x.Ready != nil {
+		return *x.Ready
+	}
+	return false
+}
+
+func (x *DesiredObject) GetDependsOn() []*Dependency {
+	if x != nil {
+		return x.DependsOn
+	}
+	return nil
+}
+
 var File_hookloop_hook_v1_object_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\n" +
-	"\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n" +
+	"\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\x1a\x1dhookloop/hook/v1/answer.proto\"\xf8\x01\n" +
 	"\x06Object\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -625,10 +643,15 @@ const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\amessage\x18\x01 \x01(\tR\amessage\"@\n" +
 	"\fRelatedError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"[\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xbd\x01\n" +
 	"\rDesiredObject\x126\n" +
 	"\bencoding\x18\x01 \x01(\x0e2\x1a.hookloop.hook.v1.EncodingR\bencoding\x12\x12\n" +
-	"\x04body\x18\x02 \x01(\fR\x04body*7\n" +
+	"\x04body\x18\x02 \x01(\fR\x04body\x12\x19\n" +
+	"\x05ready\x18\n" +
+	" \x01(\bH\x00R\x05ready\x88\x01\x01\x12;\n" +
+	"\n" +
+	"depends_on\x18\v \x03(\v2\x1c.hookloop.hook.v1.DependencyR\tdependsOnB\b\n" +
+	"\x06_ready*7\n" +
 	"\bEncoding\x12\x18\n" +
 	"\x14ENCODING_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rENCODING_JSON\x10\x01B:Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1b\x06proto3"
@@ -656,6 +679,7 @@ var file_hookloop_hook_v1_object_proto_goTypes = []any{
 	(*RelatedNotFound)(nil), // 5: hookloop.hook.v1.RelatedNotFound
 	(*RelatedError)(nil),    // 6: hookloop.hook.v1.RelatedError
 	(*DesiredObject)(nil),   // 7: hookloop.hook.v1.DesiredObject
+	(*Dependency)(nil),      // 8: hookloop.hook.v1.Dependency
 }
 var file_hookloop_hook_v1_object_proto_depIdxs = []int32{
 	0, // 0: hookloop.hook.v1.Object.encoding:type_name -> hookloop.hook.v1.Encoding
@@ -665,11 +689,12 @@ var file_hookloop_hook_v1_object_proto_depIdxs = []int32{
 	6, // 4: hookloop.hook.v1.RelatedGroup.error:type_name -> hookloop.hook.v1.RelatedError
 	1, // 5: hookloop.hook.v1.RelatedItems.objects:type_name -> hookloop.hook.v1.Object
 	0, // 6: hookloop.hook.v1.DesiredObject.encoding:type_name -> hookloop.hook.v1.Encoding
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	8, // 7: hookloop.hook.v1.DesiredObject.depends_on:type_name -> hookloop.hook.v1.Dependency
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_hook_v1_object_proto_init() }
@@ -677,11 +702,13 @@ func file_hookloop_hook_v1_object_proto_init() {
 	if File_hookloop_hook_v1_object_proto != nil {
 		return
 	}
+	file_hookloop_hook_v1_answer_proto_init()
 	file_hookloop_hook_v1_object_proto_msgTypes[2].OneofWrappers = []any{
 		(*RelatedGroup_Items)(nil),
 		(*RelatedGroup_NotFound)(nil),
 		(*RelatedGroup_Error)(nil),
 	}
+	file_hookloop_hook_v1_object_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
