@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -50,8 +51,6 @@ type client struct {
 	timeout    time.Duration
 	keyring    *endpoint.Keyring
 	connection *grpc.ClientConn
-	composite  hookv1.CompositeHookServiceClient
-	decorator  hookv1.DecoratorHookServiceClient
 }
 
 // Open makes a hook from the field grpc of its spec. It does not connect: a hook that is down is an error of Ask. The error names the
@@ -78,10 +77,7 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 		return nil, err
 	}
 	return &hook.Opened{
-		Hook: &client{
-			name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection,
-			composite: hookv1.NewCompositeHookServiceClient(connection), decorator: hookv1.NewDecoratorHookServiceClient(connection),
-		},
+		Hook:    &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection},
 		Address: address,
 		Close:   connection.Close,
 	}, nil
@@ -121,7 +117,10 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := c.try(ctx, q)
-	var failure *hook.Error
+	var (
+		failure *hook.Error
+		bad     *invalid
+	)
 	switch {
 	case err == nil:
 		return answer, nil
@@ -129,8 +128,10 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		return nil, ctx.Err()
 	case errors.As(err, &failure):
 		return nil, failure
+	case errors.As(err, &bad):
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
 	default:
-		return nil, c.explain(q, err)
+		return nil, contract.Failure(c.name, q, c.timeout, status.Convert(err))
 	}
 }
 
@@ -157,42 +158,19 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.call(authorized(ctx, used), q, grpc.WaitForReady(true)) // until there is a connection by what is new
 }
 
-// call encodes, calls and decodes.
+// call encodes, calls and decodes. The sizes go onto the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
-	switch {
-	case q.Contract == hook.Decorator && q.Op == hook.Sync:
-		return exchange(ctx, decoratorSync(q), c.decorator.Sync, fromDecoratorSync, options)
-	case q.Contract == hook.Decorator && q.Op == hook.Finalize:
-		return exchange(ctx, decoratorFinalize(q), c.decorator.Finalize, fromDecoratorFinalize, options)
-	case q.Contract == hook.Decorator:
-		return exchange(ctx, decoratorCustomize(q), c.decorator.Customize, fromCustomize[*hookv1.DecoratorHookServiceCustomizeResponse], options)
-	case q.Op == hook.Sync:
-		return exchange(ctx, compositeSync(q), c.composite.Sync, fromCompositeSync, options)
-	case q.Op == hook.Finalize:
-		return exchange(ctx, compositeFinalize(q), c.composite.Finalize, fromCompositeFinalize, options)
-	default:
-		return exchange(ctx, compositeCustomize(q), c.composite.Customize, fromCustomize[*hookv1.CompositeHookServiceCustomizeResponse], options)
-	}
-}
-
-// exchange makes one typed call and notes its size on the span.
-func exchange[Request, Response proto.Message](
-	ctx context.Context, request Request,
-	call func(context.Context, Request, ...grpc.CallOption) (Response, error),
-	decode func(Response) (*hook.Answer, error), options []grpc.CallOption,
-) (*hook.Answer, error) {
-	span := trace.SpanFromContext(ctx)
+	call, span := contract.New(q), trace.SpanFromContext(ctx)
 	if span.IsRecording() {
-		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(request)))
+		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
 	}
-	response, err := call(ctx, request, options...)
-	if err != nil {
+	if err := c.connection.Invoke(ctx, contract.Method(q), call.Request, call.Response, options...); err != nil {
 		return nil, err
 	}
 	if span.IsRecording() {
-		span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", proto.Size(response)))
+		span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", proto.Size(call.Response)))
 	}
-	answer, err := decode(response)
+	answer, err := contract.Answer(call.Response)
 	if err != nil {
 		return nil, &invalid{err}
 	}

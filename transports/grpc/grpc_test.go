@@ -100,13 +100,6 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 	}
 }
 
-func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
-	_, err := fromDecoratorSync(&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}})
-	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
-		t.Errorf("got %v, want an error that names the label", err)
-	}
-}
-
 // registerEmpty serves the composite service without a method, so that a call which arrives is rejected.
 func registerEmpty(s *grpc.Server) {
 	hookv1.RegisterCompositeHookServiceServer(s, hookv1.UnimplementedCompositeHookServiceServer{})

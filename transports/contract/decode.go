@@ -1,4 +1,4 @@
-package grpc
+package contract
 
 import (
 	"encoding/json"
@@ -8,38 +8,48 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/transports/endpoint"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func fromCompositeSync(r *hookv1.CompositeHookServiceSyncResponse) (*hook.Answer, error) {
-	return answer(r.Status, r.GetChildren(), r.GetResyncAfter())
-}
-
-func fromCompositeFinalize(r *hookv1.CompositeHookServiceFinalizeResponse) (*hook.Answer, error) {
-	a, err := answer(r.Status, r.GetChildren(), r.GetResyncAfter())
-	if err == nil {
-		a.Finalized = r.GetFinalized()
+// Answer reads a response of any method. The error names the field at fault.
+func Answer(response proto.Message) (*hook.Answer, error) {
+	switch r := response.(type) {
+	case *hookv1.CompositeHookServiceSyncResponse:
+		return answer(r, r.Status, "children", r.GetChildren())
+	case *hookv1.CompositeHookServiceFinalizeResponse:
+		return finalized(r)(answer(r, r.Status, "children", r.GetChildren()))
+	case *hookv1.DecoratorHookServiceSyncResponse:
+		return decorated(r, r.Status)
+	case *hookv1.DecoratorHookServiceFinalizeResponse:
+		return finalized(r)(decorated(r, r.Status))
+	case customized:
+		return customization(r)
+	default:
+		return nil, fmt.Errorf("got a response of type %T, expected one of hookloop.hook.v1", response)
 	}
-	return a, err
 }
 
-func fromDecoratorSync(r *hookv1.DecoratorHookServiceSyncResponse) (*hook.Answer, error) {
-	return decorated(r, r.Status)
-}
-
-func fromDecoratorFinalize(r *hookv1.DecoratorHookServiceFinalizeResponse) (*hook.Answer, error) {
-	a, err := decorated(r, r.Status)
-	if err == nil {
-		a.Finalized = r.GetFinalized()
+// finalized adds what answers to Finalize have beside those to Sync.
+func finalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*hook.Answer, error) {
+	return func(a *hook.Answer, err error) (*hook.Answer, error) {
+		if err == nil {
+			a.Finalized = r.GetFinalized()
+		}
+		return a, err
 	}
-	return a, err
+}
+
+// common is what the answers to Sync and Finalize of both contracts have.
+type common interface {
+	GetResyncAfter() *durationpb.Duration
 }
 
 // decoration is what the answers to a decorator's Sync and Finalize have in common.
 type decoration interface {
+	common
 	GetAttachments() []*hookv1.DesiredObject
-	GetResyncAfter() *durationpb.Duration
 	GetSetLabels() map[string]string
 	GetRemoveLabels() []string
 	GetSetAnnotations() map[string]string
@@ -47,7 +57,7 @@ type decoration interface {
 }
 
 func decorated(r decoration, status []byte) (*hook.Answer, error) {
-	a, err := answer(status, r.GetAttachments(), r.GetResyncAfter())
+	a, err := answer(r, status, "attachments", r.GetAttachments())
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +70,8 @@ func decorated(r decoration, status []byte) (*hook.Answer, error) {
 	return a, nil
 }
 
-// answer reads what all answers have in common.
-func answer(status []byte, children []*hookv1.DesiredObject, resync *durationpb.Duration) (*hook.Answer, error) {
+// answer reads what all answers have in common. Field is what the desired objects are called.
+func answer(r common, status []byte, field string, children []*hookv1.DesiredObject) (*hook.Answer, error) {
 	a := &hook.Answer{Children: make([]json.RawMessage, 0, len(children))}
 	switch {
 	case len(status) == 0 || string(status) == "null":
@@ -73,11 +83,11 @@ func answer(status []byte, children []*hookv1.DesiredObject, resync *durationpb.
 	for i, c := range children {
 		body, err := body(c)
 		if err != nil {
-			return nil, fmt.Errorf("children[%d]: %w", i, err)
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		a.Children = append(a.Children, body)
 	}
-	if resync != nil {
+	if resync := r.GetResyncAfter(); resync != nil {
 		a.ResyncAfter = resync.AsDuration()
 		if a.ResyncAfter < 0 {
 			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
@@ -120,7 +130,7 @@ type customized interface {
 	GetRelatedResources() []*hookv1.RelatedResourceRule
 }
 
-func fromCustomize[R customized](r R) (*hook.Answer, error) {
+func customization(r customized) (*hook.Answer, error) {
 	a := &hook.Answer{}
 	for i, rule := range r.GetRelatedResources() {
 		labels, err := selector(rule.GetLabelSelector())

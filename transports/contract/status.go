@@ -1,13 +1,12 @@
-package grpc
+package contract
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -28,20 +27,16 @@ func (e *statusError) Error() string { return fmt.Sprintf("%s: %q", e.code, e.te
 // Code is the label of metrics.
 func (e *statusError) Code() string { return e.code.String() }
 
-// explain maps a call's error to the port's (the status codes of google.rpc.Code).
-func (c *client) explain(q *hook.Question, err error) *hook.Error {
-	var bad *invalid
-	if errors.As(err, &bad) {
-		return &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
-	}
-	s := status.Convert(err)
+// Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is the hook's, in messages; timeout is what
+// it was given.
+func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
 	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
-	failure := &hook.Error{Kind: kindOf(s), Hook: c.name, Err: said}
+	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: said}
 	switch s.Code() {
 	case codes.DeadlineExceeded:
-		failure.Err = fmt.Errorf("no answer within %s: %w", c.timeout, said)
+		failure.Err = fmt.Errorf("no answer within %s: %w", timeout, said)
 	case codes.Unimplemented:
-		failure.Err = fmt.Errorf("the hook does not serve %s: %w", method(q), said)
+		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q)[1:], said)
 	}
 	for _, detail := range s.Details() {
 		switch detail := detail.(type) {
@@ -73,13 +68,4 @@ func kindOf(s *status.Status) hook.Kind {
 	default:
 		return hook.Failed
 	}
-}
-
-// method is the full name of the method that a question is put to.
-func method(q *hook.Question) string {
-	service := hookv1.CompositeHookService_ServiceDesc.ServiceName
-	if q.Contract == hook.Decorator {
-		service = hookv1.DecoratorHookService_ServiceDesc.ServiceName
-	}
-	return service + "/" + strings.ToUpper(string(q.Op[:1])) + string(q.Op[1:])
 }

@@ -1,0 +1,66 @@
+package contract
+
+import (
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+)
+
+// writer puts objects into requests, or leaves them out.
+type writer interface {
+	object(*object.Object) *hookv1.Object
+	objects([]*object.Object) []*hookv1.Object
+}
+
+// whole writes every object.
+type whole struct{}
+
+func (whole) object(o *object.Object) *hookv1.Object { return Object(o) }
+
+func (whole) objects(list []*object.Object) []*hookv1.Object {
+	out := make([]*hookv1.Object, len(list))
+	for i, o := range list {
+		out[i] = Object(o)
+	}
+	return out
+}
+
+// shell writes none.
+type shell struct{}
+
+func (shell) object(*object.Object) *hookv1.Object      { return nil }
+func (shell) objects([]*object.Object) []*hookv1.Object { return nil }
+
+// Object writes one object. It shares the object's bytes: a message is only read.
+func Object(o *object.Object) *hookv1.Object {
+	return &hookv1.Object{
+		ApiVersion: o.GVK().GroupVersion().String(), Kind: o.GVK().Kind, Namespace: o.Namespace(), Name: o.Name(),
+		Uid: string(o.UID()), ResourceVersion: o.ResourceVersion(), Encoding: hookv1.Encoding_ENCODING_JSON, Body: o.Raw(),
+	}
+}
+
+func groups(list []hook.Group, w writer) []*hookv1.ObjectGroup {
+	out := make([]*hookv1.ObjectGroup, len(list))
+	for i, g := range list {
+		gvk := g.Resource.GVK
+		out[i] = &hookv1.ObjectGroup{ApiVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Objects: w.objects(g.Objects)}
+	}
+	return out
+}
+
+func related(list []hook.RelatedGroup, w writer) []*hookv1.RelatedGroup {
+	out := make([]*hookv1.RelatedGroup, len(list))
+	for i, g := range list {
+		gvk := g.Resource.GVK
+		out[i] = &hookv1.RelatedGroup{ApiVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Resource: g.Resource.Plural}
+		switch {
+		case g.NotFound:
+			out[i].Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "the API server does not serve " + g.Resource.String()}}
+		case g.Err != nil:
+			out[i].Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "ReadFailed", Message: g.Err.Error()}}
+		default:
+			out[i].Result = &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: w.objects(g.Objects)}}
+		}
+	}
+	return out
+}
