@@ -1,0 +1,329 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/transports/gateway/access"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+)
+
+// door is a gateway of which only the guard is there: whoever may serve the kit's worker is let in, and kept while that lasts. Its
+// guard asks the API server with no more rights than the production manifests give.
+type door struct {
+	streamv1.UnimplementedGatewayServiceServer
+	*kit.Kit
+	guard     *access.Guard
+	authority *transporttest.Authority
+	address   string
+
+	mu  sync.Mutex // guards log
+	log strings.Builder
+}
+
+// Trigger asks for the right of one call.
+func (d *door) Trigger(ctx context.Context, _ *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
+	caller, err := d.guard.Authenticate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &streamv1.TriggerResponse{}, d.guard.Allow(ctx, caller, d.right())
+}
+
+// Attach says with a message that the caller is let in, and keeps the stream.
+func (d *door) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	caller, err := d.guard.Authenticate(stream.Context())
+	if err != nil {
+		return err
+	}
+	if err := d.guard.Allow(stream.Context(), caller, d.right()); err != nil {
+		return err
+	}
+	kept, cancel := d.guard.Keep(stream.Context(), caller, d.right())
+	defer cancel()
+	if err := stream.Send(&streamv1.EngineMessage{}); err != nil {
+		return err
+	}
+	<-kept.Done()
+	return context.Cause(kept)
+}
+
+func (d *door) right() access.Right {
+	return access.Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: d.Name}
+}
+
+// open serves a door until the test ends. Streams are looked at often; client certificates are those of clients.
+func open(t *testing.T, clients []byte) *door {
+	t.Helper()
+	t.Parallel()
+	d := &door{Kit: kit.New(t), authority: transporttest.NewAuthority(t)}
+	d.delegate()
+	config, err := d.Cluster.ServiceAccount(t.Context(), d.Namespace, "engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1                         // the streams are looked at all the time
+	config.ContentType = "application/json" // so that a body that is logged can be read
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.guard, err = access.New(access.Settings{
+		Client: client, Audience: access.DefaultAudience, Clock: clock.RealClock{}, Recheck: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := access.TLS{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
+	certificate, key := d.authority.Issue("gateway")
+	contents := map[string][]byte{files.Certificate: certificate, files.Key: key}
+	if clients != nil {
+		files.ClientCA = filepath.Join(dir, "ca.crt")
+		contents[files.ClientCA] = clients
+	}
+	for name, data := range contents {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.listen(t, access.Serving{TLS: files, Log: d.logger()})
+	return d
+}
+
+// delegate gives the ServiceAccount engine the role of the production manifests that is the engine's own.
+func (d *door) delegate() {
+	d.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
+	d.Apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: $NAME-engine}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookloop-engine}
+subjects: [{kind: ServiceAccount, name: engine, namespace: $NS}]`)
+}
+
+// logger keeps what is logged at any verbosity.
+func (d *door) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		fmt.Fprintln(&d.log, prefix, args)
+	}, funcr.Options{Verbosity: 10})
+}
+
+func (d *door) listen(t *testing.T, s access.Serving) {
+	t.Helper()
+	options, err := d.guard.ServerOptions(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.address = listener.Addr().String()
+	server := grpc.NewServer(options...)
+	streamv1.RegisterGatewayServiceServer(server, d)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// dial opens a connection, with a client certificate if one is given.
+func (d *door) dial(t *testing.T, certificates ...tls.Certificate) streamv1.GatewayServiceClient {
+	t.Helper()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
+	config.RootCAs.AppendCertsFromPEM(d.authority.PEM)
+	connection, err := grpc.NewClient("passthrough:"+d.address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return streamv1.NewGatewayServiceClient(connection)
+}
+
+// token makes a token of the ServiceAccount laptop for an audience.
+func (d *door) token(t *testing.T, audience string) string {
+	t.Helper()
+	out, err := d.Cluster.Kubectl(t.Context(), "-n", d.Namespace, "create", "token", "laptop", "--audience", audience, "--duration", "8h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// grant applies the YAML of docs/gateway.md, with the kit's names: the ServiceAccount laptop may serve one worker.
+func (d *door) grant(t *testing.T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "gateway.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(data), "```yaml\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		d.Apply(strings.NewReplacer("shop", "$NS", "hello", "$NAME").Replace(block))
+	}
+}
+
+// mayServe asks, as the page says, whether the ServiceAccount laptop has the right.
+func (d *door) mayServe(t *testing.T, want string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "review.yaml")
+	review := d.Expand(`
+apiVersion: authorization.k8s.io/v1
+kind: SubjectAccessReview
+spec:
+  user: system:serviceaccount:$NS:laptop
+  resourceAttributes: {group: metacontroller.k8s.io, resource: hookworkers, name: $NAME, verb: serve}`)
+	if err := os.WriteFile(file, []byte(review), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := d.Cluster.Kubectl(t.Context(), "create", "-f", file, "-o", "jsonpath={.status.allowed}")
+	if err != nil || out != want {
+		t.Errorf("kubectl says %q (%v), want %q", out, err, want)
+	}
+}
+
+// bearing is the context of a call with a token.
+func bearing(t *testing.T, token string) context.Context {
+	t.Helper()
+	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+}
+
+// awaitCall calls until it ends with a code: the API server learns of roles and bindings a moment after they are written.
+func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClient, code codes.Code, says string) {
+	d.Helper()
+	d.Eventually("a call ends with "+code.String(), func() error {
+		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
+		if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), says) {
+			return fmt.Errorf("%s: %q, want %s that says %q", got.Code(), got.Message(), code, says)
+		}
+		return nil
+	})
+}
+
+// attach opens a stream that is let in.
+func (d *door) attach(ctx context.Context, client streamv1.GatewayServiceClient) grpc.BidiStreamingClient[streamv1.HookMessage, streamv1.EngineMessage] {
+	d.Helper()
+	stream, err := client.Attach(ctx)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		d.Fatal(err)
+	}
+	return stream
+}
+
+// TestDialInWithToken tells the life of a ServiceAccount's right: refused without it, let in with it, and dropped from an open stream
+// when it is taken away.
+func TestDialInWithToken(t *testing.T) {
+	d := open(t, nil)
+	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
+	client, token := d.dial(t), d.token(t, "hookloop")
+	ctx := bearing(t, token)
+	refusal := d.Expand(`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
+		`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
+		`resourceNames: ["$NAME"], verbs: ["serve"]}`)
+	d.awaitCall(ctx, client, codes.PermissionDenied, refusal)
+	d.mayServe(t, "false")
+
+	d.grant(t)
+	d.awaitCall(ctx, client, codes.OK, "")
+	d.mayServe(t, "true")
+	stream := d.attach(ctx, client)
+	d.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", d.Expand("serve-$NAME"))
+	_, err := stream.Recv()
+	if got := status.Convert(err); got.Code() != codes.PermissionDenied || got.Message() != refusal {
+		t.Errorf("the stream ends with %s: %q, want PermissionDenied: %q", got.Code(), got.Message(), refusal)
+	}
+	d.awaitCall(ctx, client, codes.PermissionDenied, refusal)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if strings.Contains(d.log.String(), token) {
+		t.Error("the log has the token")
+	}
+}
+
+// TestDialInWithAnotherToken has tokens that are good elsewhere, or no longer, refused.
+func TestDialInWithAnotherToken(t *testing.T) {
+	d := open(t, nil)
+	d.grant(t)
+	client, good := d.dial(t), bearing(t, d.token(t, "hookloop"))
+	d.awaitCall(good, client, codes.OK, "")
+	for name, ctx := range map[string]context.Context{
+		"another audience": bearing(t, d.token(t, "https://kubernetes.default.svc")),
+		"no token at all":  bearing(t, "nonsense"),
+		"nothing":          t.Context(),
+	} {
+		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
+		if got := status.Convert(err); got.Code() != codes.Unauthenticated || !strings.Contains(got.Message(), `of the audience "hookloop"`) {
+			t.Errorf("%s: %s: %q, want Unauthenticated that names the audience", name, got.Code(), got.Message())
+		}
+	}
+	stream := d.attach(good, client)
+	d.Delete("v1/ServiceAccount", "laptop")
+	if _, err := stream.Recv(); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("without its ServiceAccount the stream ends with %v, want Unauthenticated", err)
+	}
+	d.awaitCall(good, client, codes.Unauthenticated, "the token is not accepted")
+}
+
+// TestDialInWithCertificate recognizes a user of the test's CA, and its group.
+func TestDialInWithCertificate(t *testing.T) {
+	c := cluster.Start(t)
+	user, err := c.User("ann", "dialling-in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, user.CAData)
+	pair, err := tls.X509KeyPair(user.CertData, user.KeyData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := d.dial(t, pair)
+	d.awaitCall(t.Context(), client, codes.PermissionDenied, d.Expand(`User "ann" cannot serve resource "hookworkers"`))
+	d.Apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: serve-$NAME}
+rules: [{apiGroups: [metacontroller.k8s.io], resources: [hookworkers], resourceNames: [$NAME], verbs: [serve]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: serve-$NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: serve-$NAME}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: dialling-in}]`)
+	d.awaitCall(t.Context(), client, codes.OK, "")
+	stream := d.attach(t.Context(), client)
+	d.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", d.Expand("serve-$NAME"))
+	if _, err := stream.Recv(); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("the stream ends with %v, want PermissionDenied", err)
+	}
+}

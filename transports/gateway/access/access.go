@@ -1,0 +1,91 @@
+// Package access says who may use the gateway: it recognizes callers by a ServiceAccount's token or a client certificate, asks the API server
+// what they may do, goes on asking while their streams are open, and holds the options that a gRPC server at the edge of a cluster needs.
+//
+// It knows nothing of hooks, sessions or messages; the gateway says which right a call needs. Its data comes from the connection, from the
+// metadata of a call, and from the API server's TokenReview and SubjectAccessReview, whose rules it does not repeat. A Guard is safe for
+// concurrent use, and has a goroutine for each stream that it keeps, which ends with the stream. What the tests beside it need of the API
+// server is played to them; test/integration/access_test.go has the real one.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// DefaultAudience is the audience that a token is made for, where nothing else is said.
+	DefaultAudience = "hookloop"
+	// MaxRecheck is the longest time for which a stream is trusted without asking again, and the default.
+	MaxRecheck = 5 * time.Minute
+	// reviewTimeout bounds one question to the API server.
+	reviewTimeout = 10 * time.Second
+)
+
+// Client is the part of a clientset that is used: to create TokenReviews and SubjectAccessReviews.
+type Client interface {
+	AuthenticationV1() authenticationv1.AuthenticationV1Interface
+	AuthorizationV1() authorizationv1.AuthorizationV1Interface
+}
+
+// Settings make a Guard.
+type Settings struct {
+	// Client asks the API server. It needs the right to create tokenreviews and subjectaccessreviews. A rate limit of its own keeps
+	// strangers from using up the engine's.
+	Client Client
+	// Audience is what tokens must have been made for.
+	Audience string
+	Clock    clock.WithTicker
+	// Recheck is the longest time between two looks at an open stream: MaxRecheck at most, and if it is 0.
+	Recheck time.Duration
+}
+
+// Guard recognizes callers and knows what they may do.
+type Guard struct {
+	client   Client
+	audience string
+	clock    clock.WithTicker
+	recheck  time.Duration
+	reviewed *reviewed
+}
+
+// New makes a Guard. An error names the setting.
+func New(s Settings) (*Guard, error) {
+	if s.Recheck == 0 {
+		s.Recheck = MaxRecheck
+	}
+	switch {
+	case s.Client == nil:
+		return nil, errors.New("access: no Client; expected a clientset")
+	case s.Clock == nil:
+		return nil, errors.New("access: no Clock; expected one")
+	case s.Audience == "":
+		return nil, fmt.Errorf("access: the audience is empty; expected a name such as %q", DefaultAudience)
+	case s.Recheck < 0 || s.Recheck > MaxRecheck:
+		return nil, fmt.Errorf("access: Recheck is %s; expected more than 0 and at most %s", s.Recheck, MaxRecheck)
+	}
+	return &Guard{client: s.Client, audience: s.Audience, clock: s.Clock, recheck: s.Recheck, reviewed: newReviewed()}, nil
+}
+
+// unanswered is the status for a caller about whom the API server could not be asked. What went wrong is for the log: it may have addresses.
+func unanswered(ctx context.Context, resource string, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	klog.FromContext(ctx).Error(err, "the API server could not be asked about a caller", "resource", resource)
+	if apierrors.IsForbidden(err) {
+		return refusal(codes.Unavailable, "GatewayForbidden",
+			fmt.Sprintf("Hookloop itself may not create %s, so that it cannot tell who may call; its ClusterRole needs that right", resource))
+	}
+	return refusal(codes.Unavailable, "APIServerUnavailable",
+		fmt.Sprintf("the API server does not answer Hookloop's %s at present; expected it to be there soon, try again", resource))
+}

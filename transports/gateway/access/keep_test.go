@@ -1,0 +1,166 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func fixed() clock.WithTicker { return clocktesting.NewFakeClock(time.Now()) }
+
+// over is the context of a call over a connection.
+func over(ctx context.Context, state tls.ConnectionState) context.Context {
+	return peer.NewContext(ctx, &peer.Peer{AuthInfo: credentials.TLSInfo{State: state}})
+}
+
+// opened is the context of a call with the token "good" over TLS.
+func opened(ctx context.Context) context.Context {
+	ctx = over(ctx, tls.ConnectionState{HandshakeComplete: true})
+	return metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", "Bearer good"))
+}
+
+// TestKeep opens a stream and, before it has been looked at twice, changes something; time is synctest's. A stream lives as long as "alive"
+// and is ended by "ended", both counted from the change.
+func TestKeep(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		change       func(*decider)
+		alive, ended time.Duration
+		code         codes.Code
+		says         string
+	}{
+		{name: "nothing happens", change: func(*decider) {}, alive: 3 * time.Hour},
+		{
+			name: "the right is taken away", change: func(d *decider) { d.allowed["laptop"] = false },
+			ended: MaxRecheck, code: codes.PermissionDenied, says: `cannot serve resource "hookworkers"`,
+		},
+		{
+			name: "the token is withdrawn", change: func(d *decider) { delete(d.tokens, "good") },
+			ended: MaxRecheck, code: codes.Unauthenticated, says: "the token is not accepted",
+		},
+		{
+			name: "the token is another one's", change: func(d *decider) { d.tokens["good"] = accepts("laptop", "2", "hookloop") },
+			ended: MaxRecheck, code: codes.Unauthenticated, says: `the stream was opened by "laptop"`,
+		},
+		{
+			name: "the API server is away", change: func(d *decider) { d.down = errDown },
+			// The first look that fails is 4 minutes after the change or later; two periods follow.
+			alive: 2 * MaxRecheck * 9 / 10, ended: 3 * MaxRecheck, code: codes.Unavailable, says: "the API server does not answer",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDecider()
+				d.allowed["laptop"] = true
+				g := guard(t, d, clock.RealClock{})
+				ctx := opened(t.Context())
+				caller, err := g.Authenticate(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kept, cancel := g.Keep(ctx, caller, serve)
+				defer cancel()
+				time.Sleep(MaxRecheck)
+				synctest.Wait()
+				d.now(func() { test.change(d) })
+				time.Sleep(test.alive)
+				synctest.Wait()
+				if err := context.Cause(kept); err != nil {
+					t.Fatalf("after %s: %v, want an open stream", test.alive, err)
+				}
+				if test.ended == 0 {
+					return
+				}
+				time.Sleep(test.ended - test.alive)
+				synctest.Wait()
+				check(t, status.Convert(context.Cause(kept)), test.code, test.says)
+			})
+		})
+	}
+}
+
+// TestKeepForgivesOutages that are shorter than three looks, as often as they come.
+func TestKeepForgivesOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecider()
+		d.allowed["laptop"] = true
+		g := guard(t, d, clock.RealClock{})
+		kept, cancel := g.Keep(opened(t.Context()), &Caller{Name: "laptop", UID: "1"}, serve)
+		defer cancel()
+		for range 20 {
+			d.now(func() { d.down = errDown })
+			time.Sleep(2*MaxRecheck*9/10 - time.Second)
+			d.now(func() { d.down = nil })
+			time.Sleep(MaxRecheck)
+			if err := context.Cause(kept); err != nil {
+				t.Fatalf("%v, want an open stream", err)
+			}
+		}
+	})
+}
+
+// TestKeepEnds with the stream, or when it is cancelled, with no word about rights.
+func TestKeepEnds(t *testing.T) {
+	g := guard(t, newDecider(), fixed())
+	ctx, end := context.WithCancelCause(opened(t.Context()))
+	kept, cancel := g.Keep(ctx, &Caller{Name: "laptop"}, serve)
+	gone := errors.New("the hook has gone")
+	end(gone)
+	<-kept.Done()
+	cancel()
+	if err := context.Cause(kept); !errors.Is(err, gone) {
+		t.Errorf("the cause is %v, want %v", err, gone)
+	}
+	kept, cancel = g.Keep(opened(t.Context()), &Caller{Name: "laptop"}, serve)
+	cancel()
+	cancel()
+	if err := context.Cause(kept); !errors.Is(err, context.Canceled) {
+		t.Errorf("the cause is %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestPeriods are never longer than they are set, and not all the same.
+func TestPeriods(t *testing.T) {
+	g := guard(t, newDecider(), fixed())
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		p := g.period()
+		if p > MaxRecheck || p < MaxRecheck*9/10 {
+			t.Errorf("a period of %s, want %s to %s", p, MaxRecheck*9/10, MaxRecheck)
+		}
+		seen[p] = true
+	}
+	if len(seen) < 2 {
+		t.Error("all periods are the same")
+	}
+}
+
+// TestSettings names the one that is wrong.
+func TestSettings(t *testing.T) {
+	good := Settings{Client: newDecider(), Audience: "hookloop", Clock: fixed()}
+	for says, change := range map[string]func(*Settings){
+		"no Client":                 func(s *Settings) { s.Client = nil },
+		"no Clock":                  func(s *Settings) { s.Clock = nil },
+		"the audience is empty":     func(s *Settings) { s.Audience = "" },
+		"Recheck is -1ns; expected": func(s *Settings) { s.Recheck = -1 },
+		"Recheck is 5m0.000000001s; expected more than 0 and at most 5m0s": func(s *Settings) { s.Recheck = MaxRecheck + 1 },
+	} {
+		s := good
+		change(&s)
+		if _, err := New(s); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want an error that says %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/peer"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// A caller may make callRate new calls a second, and callBurst at once, as when all of a worker's processes come back together.
+	callRate  = 20
+	callBurst = 100
+	// An address may make addressRate new calls a second, before anyone is asked whose they are.
+	addressRate  = 50
+	addressBurst = 200
+	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent for longest is forgotten.
+	maxLimited = 4096
+)
+
+// limits bounds the new calls of each one, by a key that is taken from the call. It is safe for concurrent use.
+type limits struct {
+	key   func(context.Context) string
+	clock clock.PassiveClock
+	limit rate.Limit
+	burst int
+
+	mu  sync.Mutex // guards the step from looking for a key to adding it
+	all *lru.Cache
+}
+
+func newLimits(key func(context.Context) string, c clock.PassiveClock, limit rate.Limit, burst int) *limits {
+	return &limits{key: key, clock: c, limit: limit, burst: burst, all: lru.New(maxLimited)}
+}
+
+// Limit says, as an error, that a call is one too many.
+func (l *limits) Limit(ctx context.Context) error {
+	key := l.key(ctx)
+	if l.of(key).AllowN(l.clock.Now(), 1) {
+		return nil
+	}
+	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), key)
+}
+
+func (l *limits) of(key string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.all.Get(key); ok {
+		return known.(*rate.Limiter) // nothing else is added
+	}
+	fresh := rate.NewLimiter(l.limit, l.burst)
+	l.all.Add(key, fresh)
+	return fresh
+}
+
+// byCaller counts for each user.
+func byCaller(ctx context.Context) string {
+	if caller, ok := FromContext(ctx); ok {
+		return caller.String()
+	}
+	return "callers without a name"
+}
+
+// byAddress counts for each IPv4 address and each /64 of IPv6, which is what one host may have.
+func byAddress(ctx context.Context) string {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return "hosts without an address"
+	}
+	at, err := netip.ParseAddrPort(from.Addr.String())
+	if err != nil {
+		return from.Addr.String()
+	}
+	address := at.Addr().Unmap()
+	if address.Is4() {
+		return address.String()
+	}
+	network, err := address.WithZone("").Prefix(64)
+	if err != nil {
+		return address.String()
+	}
+	return network.String()
+}

@@ -1,0 +1,109 @@
+package access
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// TLS names the PEM files of the gateway's side of TLS. They are read for each connection, so that they may be replaced at any time.
+type TLS struct {
+	// Certificate and Key are the gateway's.
+	Certificate, Key string
+	// ClientCA is whose client certificates are recognized. Empty, none is asked for.
+	ClientCA string
+}
+
+// material turns the files into a configuration. While they cannot be used, as in the middle of a rotation, the last that could be is.
+type material struct {
+	files TLS
+	log   logr.Logger
+
+	mu      sync.Mutex // guards what follows
+	content [3][]byte  // of which config was made
+	config  *tls.Config
+	fault   string // the last one that was logged
+}
+
+// newMaterial reads the files once. An error names the one that is wrong.
+func newMaterial(files TLS, log logr.Logger) (*material, error) {
+	m := &material{files: files, log: log}
+	return m, m.load()
+}
+
+// current is the configuration for one connection.
+func (m *material) current(*tls.ClientHelloInfo) (*tls.Config, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fault := ""
+	if err := m.load(); err != nil {
+		fault = err.Error()
+	}
+	if fault != "" && fault != m.fault {
+		m.log.Error(errors.New(fault), "the gateway goes on with the certificates that it had")
+	}
+	m.fault = fault
+	return m.config, nil
+}
+
+// load makes a new configuration if a file has changed.
+func (m *material) load() error {
+	content, err := m.files.read()
+	if err != nil {
+		return err
+	}
+	if m.config != nil && same(content, m.content) {
+		return nil
+	}
+	config, err := m.files.config(content)
+	if err != nil {
+		return err
+	}
+	m.content, m.config = content, config
+	return nil
+}
+
+func same(a, b [3][]byte) bool {
+	return bytes.Equal(a[0], b[0]) && bytes.Equal(a[1], b[1]) && bytes.Equal(a[2], b[2])
+}
+
+// read returns the contents of certificate, key and client CA.
+func (t TLS) read() (content [3][]byte, err error) {
+	for i, file := range []struct{ what, name string }{
+		{"certificate", t.Certificate}, {"key", t.Key}, {"client CA", t.ClientCA},
+	} {
+		switch {
+		case file.name == "" && file.what == "client CA":
+			continue
+		case file.name == "":
+			return content, fmt.Errorf("gateway: no file for the %s; the gateway speaks TLS only", file.what)
+		}
+		if content[i], err = os.ReadFile(file.name); err != nil {
+			return content, fmt.Errorf("gateway: %s: %w", file.what, err)
+		}
+	}
+	return content, nil
+}
+
+func (t TLS) config(content [3][]byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(content[0], content[1])
+	if err != nil {
+		return nil, fmt.Errorf("gateway: certificate %s with key %s: %w", t.Certificate, t.Key, err)
+	}
+	// A resumed session would take over what was verified when it was made; without tickets each connection is verified.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
+	if t.ClientCA == "" {
+		return config, nil
+	}
+	config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(content[2]) {
+		return nil, fmt.Errorf("gateway: client CA %s: expected certificates as PEM, found none", t.ClientCA)
+	}
+	return config, nil
+}

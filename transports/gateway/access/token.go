@@ -1,0 +1,105 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// reviewCounts is for how long the API server's word on a token is taken for new calls.
+	reviewCounts = 10 * time.Second
+	// maxReviewed is for how many tokens.
+	maxReviewed = 1024
+)
+
+// Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in its metadata or, where there is none, by
+// the client certificate of its connection. The errors are statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API
+// server could not be asked.
+func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
+	shown, err := g.shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.recognize(ctx, shown)
+}
+
+// recognize takes the API server's word of a short while ago.
+func (g *Guard) recognize(ctx context.Context, shown *credential) (*Caller, error) {
+	if shown.token != "" {
+		if caller, ok := g.reviewed.get(shown.token, g.clock.Now()); ok {
+			return caller, nil
+		}
+	}
+	return g.recognizeAnew(ctx, shown)
+}
+
+// recognizeAnew asks whatever was known before.
+func (g *Guard) recognizeAnew(ctx context.Context, shown *credential) (*Caller, error) {
+	if shown.token == "" {
+		return g.certified(shown.chains)
+	}
+	asked := g.clock.Now()
+	said, err := g.review(ctx, shown.token)
+	if err != nil {
+		return nil, unanswered(ctx, "tokenreviews", err)
+	}
+	// An authenticator that knows no audiences says none: its tokens are made for the API server, and are not for us.
+	if !said.Authenticated || said.User.Username == "" || !slices.Contains(said.Audiences, g.audience) {
+		g.reviewed.drop(shown.token)
+		return nil, g.unknown("the token is not accepted")
+	}
+	caller := &Caller{
+		Name: said.User.Username, UID: said.User.UID, Groups: said.User.Groups,
+		Extra: make(map[string][]string, len(said.User.Extra)), By: ByToken,
+	}
+	for name, values := range said.User.Extra {
+		caller.Extra[name] = values
+	}
+	g.reviewed.put(shown.token, caller, asked.Add(reviewCounts))
+	return caller, nil
+}
+
+// review asks the API server. Its client must not log what it sends, whatever the verbosity: that is the token.
+func (g *Guard) review(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error) {
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout)
+	defer cancel()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{g.audience}}}
+	answer, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	return answer.Status, nil
+}
+
+// reviewed remembers whose tokens were accepted lately, by the tokens' digests. It is safe for concurrent use.
+type reviewed struct{ callers *lru.Cache }
+
+type accepted struct {
+	caller *Caller
+	until  time.Time
+}
+
+func newReviewed() *reviewed { return &reviewed{callers: lru.New(maxReviewed)} }
+
+func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
+	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
+	if !ok {
+		return nil, false
+	}
+	entry := found.(accepted) // put is the only one that writes
+	return entry.caller, now.Before(entry.until)
+}
+
+func (r *reviewed) put(token string, caller *Caller, until time.Time) {
+	r.callers.Add(sha256.Sum256([]byte(token)), accepted{caller, until})
+}
+
+func (r *reviewed) drop(token string) { r.callers.Remove(sha256.Sum256([]byte(token))) }

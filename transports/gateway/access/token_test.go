@@ -1,0 +1,195 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// TestWhoMayCall has callers with all sorts of credentials call over TLS.
+func TestWhoMayCall(t *testing.T) {
+	g := start(t, logr.Discard())
+	g.now(func() {
+		g.tokens["for-others"] = accepts("laptop", "1", "https://kubernetes.default.svc")
+		g.tokens["no-audience"] = accepts("laptop", "1")
+		g.tokens["nobody"] = accepts("", "", "hookloop")
+		g.tokens["denied"] = authenticationv1.TokenReviewStatus{Audiences: []string{"hookloop"}, User: authenticationv1.UserInfo{Username: "laptop"}}
+		g.tokens["stranger"] = accepts("stranger", "2", "hookloop")
+	})
+	bare, certified := g.trusted(), g.trusted(shows(t, g.clients, "laptop"))
+	expected := `expected, over TLS, the metadata "authorization: Bearer TOKEN" with a valid token of the audience "hookloop"`
+	for _, test := range []struct {
+		name   string
+		status *status.Status
+		code   codes.Code
+		says   string
+	}{
+		{"a token", call(t, bare, "Bearer good"), codes.OK, ""},
+		{"the scheme in lower case", call(t, bare, "bearer good"), codes.OK, ""},
+		{"a certificate", call(t, certified), codes.OK, ""},
+		{"a user without the right", call(t, bare, "Bearer stranger"), codes.PermissionDenied, `User "stranger" cannot serve`},
+		{"neither", call(t, bare), codes.Unauthenticated, "neither a token nor a client certificate; " + expected},
+		{"an unknown token", call(t, bare, "Bearer bad"), codes.Unauthenticated, "the token is not accepted; " + expected},
+		{"a token of another audience", call(t, bare, "Bearer for-others"), codes.Unauthenticated, "the token is not accepted"},
+		{"a token of an authenticator without audiences", call(t, bare, "Bearer no-audience"), codes.Unauthenticated, "the token is not accepted"},
+		{"a token of no user", call(t, bare, "Bearer nobody"), codes.Unauthenticated, "the token is not accepted"},
+		{"a token that is refused with a user", call(t, bare, "Bearer denied"), codes.Unauthenticated, "the token is not accepted"},
+		{"a token with a certificate is judged alone", call(t, certified, "Bearer bad"), codes.Unauthenticated, "the token is not accepted"},
+		{"another scheme", call(t, bare, "Basic good"), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
+		{"no scheme", call(t, bare, "good"), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
+		{"an empty token", call(t, bare, "Bearer "), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
+		{"two tokens", call(t, bare, "Bearer good", "Bearer good"), codes.Unauthenticated, "2 values"},
+		{"a strange authority's certificate", call(t, g.trusted(shows(t, g.own, "laptop"))), codes.Unavailable, ""},
+		{"plain text", call(t, g.dial(insecure.NewCredentials()), "Bearer good"), codes.Unavailable, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) { check(t, test.status, test.code, test.says) })
+	}
+}
+
+// TestAPIServerIsAway has the message say what the caller needs to know, and no more.
+func TestAPIServerIsAway(t *testing.T) {
+	g := start(t, logr.Discard())
+	client := g.trusted()
+	g.now(func() { g.down = errDown })
+	got := call(t, client, "Bearer good")
+	check(t, got, codes.Unavailable, "the API server does not answer Hookloop's tokenreviews")
+	if strings.Contains(got.Message(), "10.96.0.1") {
+		t.Errorf("%q tells a stranger an address", got.Message())
+	}
+	g.now(func() { g.down = errForbidden })
+	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop itself may not create tokenreviews")
+	g.now(func() { g.down = nil })
+	check(t, call(t, client, "Bearer good"), codes.OK)
+	g.now(func() { g.down = errDown })
+	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop's subjectaccessreviews")
+}
+
+// TestReviewsAreRemembered for ten seconds, and no refusals are.
+func TestReviewsAreRemembered(t *testing.T) {
+	g := start(t, logr.Discard())
+	client := g.trusted()
+	reviews := func(want int) {
+		t.Helper()
+		g.now(func() {
+			if g.reviews != want {
+				t.Errorf("%d reviews, want %d", g.reviews, want)
+			}
+		})
+	}
+	for range 5 {
+		check(t, call(t, client, "Bearer good"), codes.OK)
+	}
+	reviews(1)
+	g.clock.Step(reviewCounts - time.Millisecond)
+	check(t, call(t, client, "Bearer good"), codes.OK)
+	reviews(1)
+	g.now(func() { delete(g.tokens, "good") })
+	g.clock.Step(time.Millisecond)
+	check(t, call(t, client, "Bearer good"), codes.Unauthenticated)
+	check(t, call(t, client, "Bearer good"), codes.Unauthenticated)
+	reviews(3)
+}
+
+// TestRememberedTokensAreBounded floods the memory.
+func TestRememberedTokensAreBounded(t *testing.T) {
+	r, now := newReviewed(), time.Now()
+	for i := range maxReviewed + 10 {
+		r.put(fmt.Sprint(i), &Caller{}, now.Add(time.Second))
+	}
+	if r.callers.Len() != maxReviewed {
+		t.Errorf("%d tokens are remembered, want %d", r.callers.Len(), maxReviewed)
+	}
+	if _, ok := r.get(fmt.Sprint(maxReviewed+9), now); !ok {
+		t.Error("the last token is not remembered")
+	}
+}
+
+// TestHandlersSeeTheCaller and not the token.
+func TestHandlersSeeTheCaller(t *testing.T) {
+	g := start(t, logr.Discard())
+	want := &Caller{
+		Name: "laptop", UID: "1", Groups: []string{"system:authenticated"}, Extra: map[string][]string{"pod": {"a"}}, By: ByToken,
+	}
+	g.trigger = func(ctx context.Context) error {
+		caller, _ := FromContext(ctx)
+		if diff := cmp.Diff(want, caller); diff != "" {
+			t.Errorf("caller (-want +got):\n%s", diff)
+		}
+		if md, _ := metadata.FromIncomingContext(ctx); strings.Contains(fmt.Sprint(md), "good") {
+			t.Errorf("the handler's metadata has the token: %v", md)
+		}
+		for _, text := range []string{fmt.Sprintf("%v %+v %#v", caller, caller, caller), fmt.Sprintf("%v %+v", ctx, ctx)} {
+			if strings.Contains(text, "good") {
+				t.Errorf("the token is in %s", text)
+			}
+		}
+		return nil
+	}
+	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
+}
+
+// TestCertificates turns subjects into users as the API server does.
+func TestCertificates(t *testing.T) {
+	g := guard(t, newDecider(), fixed())
+	at := g.clock.Now()
+	valid := func(subject pkix.Name) *x509.Certificate {
+		return &x509.Certificate{Subject: subject, NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour)}
+	}
+	ca := valid(pkix.Name{CommonName: "ca"})
+	late := valid(pkix.Name{CommonName: "ann"})
+	late.NotAfter = at.Add(-time.Second)
+	early := valid(pkix.Name{CommonName: "ann"})
+	early.NotBefore = at.Add(time.Second)
+	ann := valid(pkix.Name{CommonName: "ann", Organization: []string{"dev", "ops"}})
+	for _, test := range []struct {
+		name   string
+		chains [][]*x509.Certificate
+		want   *Caller
+		says   string
+	}{
+		{"a user with groups", [][]*x509.Certificate{{ann, ca}}, &Caller{Name: "ann", Groups: []string{"dev", "ops", authenticated}, By: ByCertificate}, ""},
+		{"one of two chains is valid", [][]*x509.Certificate{{ann, late}, {ann, ca}}, &Caller{Name: "ann", Groups: []string{"dev", "ops", authenticated}, By: ByCertificate}, ""},
+		{"no name", [][]*x509.Certificate{{valid(pkix.Name{Organization: []string{"dev"}}), ca}}, nil, "no common name"},
+		{"expired", [][]*x509.Certificate{{late, ca}}, nil, `of "ann", or of its authority, is not valid at this time`},
+		{"not yet valid", [][]*x509.Certificate{{early, ca}}, nil, "not valid at this time"},
+		{"its authority has expired", [][]*x509.Certificate{{ann, late}}, nil, "not valid at this time"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := g.certified(test.chains)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("caller (-want +got):\n%s", diff)
+			}
+			if test.want == nil {
+				check(t, status.Convert(err), codes.Unauthenticated, test.says)
+			}
+		})
+	}
+}
+
+// TestNoConnection is refused: there is no caller outside a call over TLS.
+func TestNoConnection(t *testing.T) {
+	g := guard(t, newDecider(), fixed())
+	for name, ctx := range map[string]context.Context{
+		"no call":               t.Context(),
+		"an unfinished TLS":     over(t.Context(), tls.ConnectionState{}),
+		"metadata without peer": metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer good")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := g.Authenticate(ctx)
+			check(t, status.Convert(err), codes.Unauthenticated, "the connection is not TLS")
+		})
+	}
+}
