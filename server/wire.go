@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/engine/supervisor"
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/stack"
+	"github.com/hookloop/hookloop/transports/stream"
 	"github.com/hookloop/hookloop/transports/webhook"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +58,10 @@ func (w *wired) Run(ctx context.Context) error {
 }
 
 // transports are all ways to reach a hook, by the field of its spec.
-var transports = hook.Openers{"webhook": webhook.Open, "grpc": grpc.Open}
+func (p *process) transports() hook.Openers {
+	overGRPC := &grpc.Transport{Build: p.Version, Metrics: stream.NewMetrics(p.metrics)}
+	return hook.Openers{"webhook": webhook.Open, "grpc": overGRPC.Open}
+}
 
 // wire makes the engine. It returns when the API server has answered for the first time, or with an error of the
 // configuration, or ctx's.
@@ -105,7 +109,7 @@ func (p *process) supervise(cluster types.UID) (supervisor.Settings, error) {
 		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
 	}
 	return supervisor.Settings{
-		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
+		Openers:        stack.Openers(p.transports(), stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
 		Writer:         writer,
 		Status:         report.NewStatus(writer, tracer, writes),
 		Recorder:       newSyncMetrics(p.metrics),

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -72,12 +73,34 @@ func (c *Controller) resync(ctx context.Context) {
 
 // resyncAll enqueues the objects of one type that would count if they were new.
 func (c *Controller) resyncAll(w watched) {
-	for _, o := range c.Reader().List(w.resource, "") {
-		if !w.counts(cache.Event{Type: cache.Added, Resource: w.resource, New: o, Initial: true}) {
-			continue
-		}
+	for o := range c.counting(w) {
 		wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
 		c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
 			queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
 	}
+}
+
+// counting are the objects of one type that would count if they were new.
+func (c *Controller) counting(w watched) iter.Seq[*object.Object] {
+	return func(yield func(*object.Object) bool) {
+		for _, o := range c.Reader().List(w.resource, "") {
+			if w.counts(cache.Event{Type: cache.Added, Resource: w.resource, New: o, Initial: true}) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Trigger enqueues the watched objects that match, and returns how many. Without a match it is all of them.
+func (c *Controller) Trigger(match func(*object.Object) bool, p queue.Priority, reason string) int {
+	n := 0
+	for _, w := range c.watched {
+		for o := range c.counting(w) {
+			if match == nil || match(o) {
+				c.Enqueue(object.Key{Parent: o.Ref()}, p, queue.Cause{Kind: queue.CauseTrigger, Reason: reason})
+				n++
+			}
+		}
+	}
+	return n
 }

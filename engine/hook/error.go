@@ -25,6 +25,9 @@ const (
 	Rejected Kind = "HookRejected"
 )
 
+// ErrTooManyTriggers is the answer to a trigger that comes too soon after others.
+var ErrTooManyTriggers = errors.New("there were too many triggers, expected at most 10 a second after a burst of 50")
+
 // Error is the one error type of the port.
 type Error struct {
 	Kind Kind

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 )
 
@@ -114,7 +115,27 @@ type Settings struct {
 	Lookup Lookup
 	// Clock may be nil; then it is the real one.
 	Clock clock.PassiveClock
+	// Trigger asks for syncs of the controller's parents; nil where nothing can be asked for.
+	Trigger TriggerFunc
 }
+
+// Trigger names parents to sync: something has changed that the engine does not watch.
+type Trigger struct {
+	// Parents by name; without any, the selector says which.
+	Parents []ParentName
+	// Selector selects by labels; nil selects all.
+	Selector labels.Selector
+	// Reason says why, for people.
+	Reason string
+	// Background lets every other sync go first.
+	Background bool
+}
+
+// ParentName names a parent; the namespace is empty for a cluster-scoped one.
+type ParentName struct{ Namespace, Name string }
+
+// TriggerFunc asks for syncs and returns how many parents it is about. Names of parents that do not exist are passed over.
+type TriggerFunc func(Trigger) (parents int, err error)
 
 // Lookup reads the data of a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
 type Lookup func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error)

@@ -135,6 +135,9 @@ func describeCauses(causes []queue.Cause) []string {
 		if c.Ref.Name != "" {
 			text += " " + c.Ref.String() + " @" + c.ResourceVersion
 		}
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
 		out = append(out, text)
 	}
 	return out

@@ -28,6 +28,8 @@ type Cause struct {
 	Ref             object.Ref
 	ResourceVersion string
 	At              time.Time
+	// Reason is what a trigger said; empty for other kinds.
+	Reason string
 	// TraceParent is the W3C trace context that the object carries, if any.
 	TraceParent string
 }

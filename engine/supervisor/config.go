@@ -78,14 +78,14 @@ func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (obj
 }
 
 // openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were opened before it are closed.
-func (s *Supervisor) openHooks(c *config) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
+func (s *Supervisor) openHooks(c *config, asks hook.TriggerFunc) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
 	hooks := map[hook.Op]*hook.Opened{}
 	var opened []*hook.Opened
 	for op, declared := range c.hooks {
 		if declared == nil {
 			continue
 		}
-		o, err := s.open(c, op, declared)
+		o, err := s.open(c, op, declared, asks)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeHooks(opened))
 		}
@@ -95,7 +95,7 @@ func (s *Supervisor) openHooks(c *config) (map[hook.Op]*hook.Opened, []*hook.Ope
 }
 
 // open finds the one transport whose field the hook sets.
-func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook) (*hook.Opened, error) {
+func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc) (*hook.Opened, error) {
 	data, err := json.Marshal(declared)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook) (*hook
 		}
 		opened, err := opener(hook.Settings{
 			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), Op: op,
-			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock,
+			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock, Trigger: asks,
 		})
 		if err != nil {
 			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("spec.hooks.%s.%s: %v", op, name, err)}

@@ -38,7 +38,8 @@ type instance struct {
 // start builds a controller and returns when its caches are filled, when it has failed, or when it takes longer than patience: then it goes
 // on by itself, and the declaring object is looked at again.
 func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*instance, error) {
-	hooks, opened, err := s.openHooks(c)
+	asks := newTrigger(c, s.log)
+	hooks, opened, err := s.openHooks(c, asks.ask)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
+	asks.run.Store(run)
 	i := &instance{
 		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
 	}

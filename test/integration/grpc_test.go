@@ -22,13 +22,17 @@ type grpcMirror struct {
 // mirrored is the part of a parent that the mirror reads.
 type mirrored struct {
 	Spec struct {
-		Refuse          string `json:"refuse"`
-		Answer, Finally struct {
-			Status    json.RawMessage   `json:"status"`
-			Children  []json.RawMessage `json:"children"`
-			Finalized bool              `json:"finalized"`
-		}
+		Refuse  string     `json:"refuse"`
+		Answer  mirrorSays `json:"answer"`
+		Finally mirrorSays `json:"finally"`
 	} `json:"spec"`
+}
+
+// mirrorSays is an answer as a parent spells it.
+type mirrorSays struct {
+	Status    json.RawMessage   `json:"status"`
+	Children  []json.RawMessage `json:"children"`
+	Finalized bool              `json:"finalized"`
 }
 
 func (grpcMirror) Sync(_ context.Context, r *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
@@ -84,11 +88,22 @@ func serveGRPC(t *testing.T) string {
 	return "grpc:" + listener.Addr().String()
 }
 
-// TestHookOverGRPC tells a parent's life with a hook over gRPC.
+// TestHookOverGRPC tells a parent's life with a hook over unary gRPC.
 func TestHookOverGRPC(t *testing.T) {
 	k := start(t)
+	life(t, k, serveGRPC(t), "HookRejected")
+}
+
+// TestHookOverStream tells the same life with a hook over a stream.
+func TestHookOverStream(t *testing.T) {
+	k := start(t)
+	life(t, k, "stream:"+mirrorProcess(k, "").address, "TooLate")
+}
+
+// life tells a parent's life. Refused is the reason with which the hook refuses.
+func life(t *testing.T, k *kit.Kit, hook, refused string) {
+	t.Helper()
 	k.CRD("Thing", "Namespaced")
-	hook := serveGRPC(t)
 	run(t, k, kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}})
 	k.Apply(parent("web", page("page", "text: one"),
 		"{apiVersion: $GROUP/v1, kind: Thing, metadata: {name: big}, spec: {number: 9007199254740993}}"))
@@ -97,7 +112,7 @@ func TestHookOverGRPC(t *testing.T) {
 	awaitSync(k, "web")
 
 	k.Patch("Web", "web", "spec: {refuse: it is too late}")
-	k.AwaitFault("Web", "web", "HookRejected", "it is too late")
+	k.AwaitFault("Web", "web", refused, "it is too late")
 	k.Patch("Web", "web", "spec: {refuse: null, answer: {children: ["+page("page", "text: two")+"]}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	await(k, "Thing", "big", "metadata.name", "")

@@ -7,9 +7,17 @@
 package integration
 
 import (
+	"os"
 	"testing"
 
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-func TestMain(m *testing.M) { cluster.Main(tests{m}) }
+// TestMain runs the tests, or, as a process of theirs, a hook.
+func TestMain(m *testing.M) {
+	if os.Getenv(asHook) != "" {
+		mirrorMain()
+		return
+	}
+	cluster.Main(tests{m})
+}

@@ -23,7 +23,7 @@ type Composite struct {
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
-	// Sync, Finalize and Customize are URLs of webhooks, or "grpc:host:port".
+	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, or "stream:host:port".
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty stands for v1.
 	Version string
@@ -122,8 +122,10 @@ func (k *Kit) AwaitReady(reason string) {
 }
 
 func hookAt(address, timeout, version string) map[string]any {
-	if target, ok := strings.CutPrefix(address, "grpc:"); ok {
-		return map[string]any{"grpc": map[string]any{"target": target, "mode": "Unary", "insecure": true}}
+	for prefix, mode := range map[string]string{"grpc:": "Unary", "stream:": "Stream"} {
+		if target, ok := strings.CutPrefix(address, prefix); ok {
+			return map[string]any{"version": version, "grpc": map[string]any{"target": target, "mode": mode, "insecure": true}}
+		}
 	}
 	webhook := map[string]any{"url": address}
 	if timeout != "" {

@@ -14,6 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// MaxMessageBytes bounds an answer, and a question that is not sent in parts.
+const MaxMessageBytes = 16 << 20
+
 // Call is one call of the contract. Response is empty, and of the method's type.
 type Call struct {
 	Request, Response proto.Message

@@ -26,18 +26,20 @@ type config struct {
 	endpoint.Security
 }
 
-// parse reads the field and refuses what this version does not do.
+// The modes. An empty one is the stream where the hook serves it, else unary calls.
+const (
+	streamMode = "Stream"
+	unaryMode  = "Unary"
+)
+
+// parse reads the field.
 func parse(field json.RawMessage) (*config, error) {
 	c := &config{}
 	if err := json.Unmarshal(field, c); err != nil {
 		return nil, err
 	}
-	switch c.Mode {
-	case "", "Unary":
-	case "Stream":
-		return nil, errors.New("mode: Stream is not supported by this version; expected Unary")
-	default:
-		return nil, fmt.Errorf("mode: %q; expected Unary", c.Mode)
+	if c.Mode != "" && c.Mode != unaryMode && c.Mode != streamMode {
+		return nil, fmt.Errorf("mode: %q; expected %s or %s", c.Mode, streamMode, unaryMode)
 	}
 	return c, nil
 }

@@ -1,19 +1,24 @@
-// Package grpc reaches hooks by unary gRPC calls (package hookloop.hook.v1): one call for each question.
+// Package grpc reaches hooks by gRPC: over a stream that carries only changes (package hookloop.stream.v1), or by one unary call for each
+// question (package hookloop.hook.v1). Where the spec leaves it open, it is the stream if the hook serves it.
 //
-// It holds no state of parents. Questions come from the pipeline, configuration from the controller's spec. A hook is safe for concurrent
+// What a stream remembers of parents is in package stream. Questions come from the pipeline, configuration from the controller's spec. A hook is safe for concurrent
 // use; its calls share connections that are balanced over all addresses of the target. It passes package transporttest's suite against a
 // real server.
 package grpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/endpoint"
+	"github.com/hookloop/hookloop/transports/stream"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"go.opentelemetry.io/otel/attribute"
@@ -29,7 +34,7 @@ import (
 )
 
 // MaxMessageBytes bounds a question and an answer.
-const MaxMessageBytes = 16 << 20
+const MaxMessageBytes = contract.MaxMessageBytes
 
 // serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
@@ -53,9 +58,20 @@ type client struct {
 	connection *grpc.ClientConn
 }
 
-// Open makes a hook from the field grpc of its spec. It does not connect: a hook that is down is an error of Ask. The error names the
-// field.
-func Open(s hook.Settings) (*hook.Opened, error) {
+// Transport opens hooks. The zero value is ready; hooks of one controller at one address share their streams.
+type Transport struct {
+	// Build names the engine's build to hooks.
+	Build string
+	// Metrics count what streams do; nil counts nothing.
+	Metrics *stream.Metrics
+
+	mu      sync.Mutex
+	dialers map[string]*dialer
+}
+
+// Open makes a hook from the field grpc of its spec. It does not wait for a connection: a hook that is down is an error of Ask. The error
+// names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
 		return nil, err
@@ -72,19 +88,26 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := c.connect(address, keyring)
+	connection, err := c.connect(address, "", keyring)
 	if err != nil {
 		return nil, err
 	}
+	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection}
+	if c.Mode == unaryMode {
+		return &hook.Opened{Hook: unary, Address: address, Close: connection.Close}, nil
+	}
+	d := t.share(s, c, address, keyring)
 	return &hook.Opened{
-		Hook:    &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection},
+		Hook: &either{
+			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
+		},
 		Address: address,
-		Close:   connection.Close,
+		Close:   func() error { t.release(d); return connection.Close() },
 	}, nil
 }
 
-// connect prepares connections; the first call makes them.
-func (c *config) connect(address string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
+// connect prepares connections; the first call makes them. Authority names the server where the address does not.
+func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
 	var security credentials.TransportCredentials = &handshaker{keyring}
 	if c.Insecure {
 		security = insecure.NewCredentials()
@@ -97,13 +120,13 @@ func (c *config) connect(address string, keyring *endpoint.Keyring) (*grpc.Clien
 		}),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
 	}
-	if c.ServerName != "" {
-		options = append(options, grpc.WithAuthority(c.ServerName))
+	if authority = cmp.Or(c.ServerName, authority); authority != "" {
+		options = append(options, grpc.WithAuthority(authority))
 	}
 	connection, err := grpc.NewClient(address, options...)
 	if err != nil {

@@ -20,20 +20,19 @@ import (
 
 func TestFieldsAreChecked(t *testing.T) {
 	cases := []struct{ field, want string }{
-		{`{}`, "target: expected exactly one of target and service"},
+		{`{"timeout":""}`, "target: expected exactly one of target and service"},
 		{`{"target":"a:1","service":{"name":"b","namespace":"c","port":1}}`, "target: expected exactly one of"},
 		{`{"service":{"name":"b","namespace":"c"}}`, `service: name is "b", namespace "c" and port 0; expected all three`},
 		{`{"target":"unix:///run/hook.sock"}`, "expected host:port or dns:///host:port"},
 		{`{"target":"unix:hook.sock"}`, "expected host:port or dns:///host:port"},
 		{`{"target":"xds:///hook"}`, "expected host:port or dns:///host:port"},
-		{`{"target":"a:1","mode":"Stream"}`, "mode: Stream is not supported by this version"},
-		{`{"target":"a:1","mode":"Telex"}`, `mode: "Telex"; expected Unary`},
+		{`{"target":"a:1","mode":"Telex"}`, `mode: "Telex"; expected Stream or Unary`},
 		{`{"target":"a:1","timeout":"soon"}`, `timeout: "soon" is no duration`},
 		{`{"target":"a:1","caBundle":{"inline":"x"}}`, "caBundle.inline: has no certificate"},
 		{`{"target":"a:1","caBundle":{"inline":"x"},"insecure":true}`, "insecure: is plain text"},
 	}
 	for _, c := range cases {
-		if _, err := Open(settings(c.field)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := (&Transport{}).Open(settings(c.field)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.field, err, c.want)
 		}
 	}
@@ -105,14 +104,18 @@ func registerEmpty(s *grpc.Server) {
 	hookv1.RegisterCompositeHookServiceServer(s, hookv1.UnimplementedCompositeHookServiceServer{})
 }
 
+// settings are those of a unary hook, unless the field says otherwise.
 func settings(field string) hook.Settings {
+	if !strings.Contains(field, `"mode"`) {
+		field = `{"mode":"Unary",` + field[1:]
+	}
 	return hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2", Field: json.RawMessage(field)}
 }
 
 // open opens a hook until the test ends.
 func open(t *testing.T, s hook.Settings) *hook.Opened {
 	t.Helper()
-	opened, err := Open(s)
+	opened, err := (&Transport{}).Open(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,10 +32,10 @@ func (g guarded) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncReq
 
 // TestRotatingCredentials replaces certificates and tokens while a hook runs.
 func TestRotatingCredentials(t *testing.T) {
-	transporttest.RunCredentials(t, Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
+	transporttest.RunCredentials(t, (&Transport{}).Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
 		target := serveOn(t, g, health.NewServer(),
 			func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, guarded{admits: g.Admits}) },
 			grpc.Creds(credentials.NewTLS(g.TLS("h2"))))
-		return fmt.Appendf(nil, `{"target":%q}`, target)
+		return fmt.Appendf(nil, `{"target":%q,"mode":"Unary"}`, target)
 	})
 }

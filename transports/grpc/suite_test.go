@@ -28,19 +28,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 	transporttest.Run(t, transporttest.Harness{
-		Open: Open,
+		Open: (&Transport{}).Open,
 		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
 			return field(serve(t, func(s *grpc.Server) {
 				hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave})
 				hookv1.RegisterDecoratorHookServiceServer(s, decoratorServer{behave: behave})
-			}), timeout)
+			}), timeout, unaryMode)
 		},
-		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "") },
+		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", unaryMode) },
 	})
 }
 
-func field(target, timeout string) json.RawMessage {
-	return fmt.Appendf(nil, `{"target":%q,"timeout":%q,"insecure":true,"mode":"Unary"}`, target, timeout)
+// TestStreamsPassTheSuiteOfAllTransports asks the same hooks over streams.
+func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
+	transporttest.Run(t, transporttest.Harness{
+		Open: (&Transport{}).Open,
+		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+			return field(serveStream(t, newStreamServer(behave)), timeout, streamMode)
+		},
+		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", streamMode) },
+	})
+}
+
+func field(target, timeout, mode string) json.RawMessage {
+	return fmt.Appendf(nil, `{"target":%q,"timeout":%q,"insecure":true,"mode":%q}`, target, timeout, mode)
 }
 
 // serve starts a healthy server on loopback and returns its address.

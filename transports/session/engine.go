@@ -156,6 +156,9 @@ func (e *Engine[O]) lose(a *asked[O]) {
 // Open says whether questions may be asked.
 func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining }
 
+// Greeted says whether the hook has said Welcome on this stream.
+func (e *Engine[O]) Greeted() bool { return e.phase == open }
+
 // Load is how many questions have no answer yet.
 func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
 
@@ -174,6 +177,16 @@ func (e *Engine[O]) Cancel(ticket uint64) bool {
 		if a.ticket == ticket && !a.cancelled {
 			a.cancelled = true
 			e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Cancel{Cancel: &streamv1.Cancel{CallId: a.id}}})
+			return true
+		}
+	}
+	return false
+}
+
+// Due says whether the answer to a question is still to come, wanted or not.
+func (e *Engine[O]) Due(ticket uint64) bool {
+	for _, a := range e.calls {
+		if a.ticket == ticket {
 			return true
 		}
 	}
@@ -210,6 +223,9 @@ func (e *Engine[O]) drained() {
 	}
 	e.waiting = nil
 }
+
+// Drained says that a side wants no more questions, and that all have their answers.
+func (e *Engine[O]) Drained() bool { return e.draining && len(e.calls) == 0 }
 
 // Triggered answers a trigger.
 func (e *Engine[O]) Triggered(t *streamv1.Triggered) {

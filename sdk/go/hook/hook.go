@@ -32,6 +32,7 @@ type CustomizeFunc func(ctx context.Context, req *CustomizeRequest) (*CustomizeR
 // Hook is a set of functions that a server can serve: a Composite or a Decorator.
 type Hook interface {
 	register(grpc.ServiceRegistrar) (service string)
+	methods() methods
 }
 
 // Composite is the hook of a CompositeController. Functions that the controller's spec does not declare may be nil; asking for one

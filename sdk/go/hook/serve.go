@@ -1,9 +1,13 @@
 package hook
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -13,8 +17,10 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
@@ -48,6 +54,11 @@ type Options struct {
 	GracePeriod time.Duration
 	// Log is slog.Default() where it is nil.
 	Log *slog.Logger
+	// Build names the hook's build: when an engine sees another one, it asks about all parents again, because answers may differ. Where it
+	// is empty, it is a hash of the program's file.
+	Build string
+	// Triggers asks for syncs over the streams of this server. It may be nil.
+	Triggers *Triggers
 	// Listening is called once, with the address at which the server answers. It may be nil.
 	Listening func(net.Addr)
 }
@@ -119,7 +130,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 		grpc.Creds(security),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(
 			otelgrpc.WithTracerProvider(tracing.provider), otelgrpc.WithPropagators(propagators),
-			otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))),
+			otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
 		grpc.ChainUnaryInterceptor(recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(logPanic(log)))),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
@@ -129,10 +140,42 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 	for _, h := range hooks {
 		healthy.SetServingStatus(h.register(server), healthv1.HealthCheckResponse_SERVING)
 	}
+	streamv1.RegisterHookStreamServiceServer(server, o.streams(ctx, log, tracing.provider, hooks))
+	healthy.SetServingStatus(streamv1.HookStreamService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	if o.Reflection {
 		reflection.Register(server)
 	}
 	return o.run(ctx, server, healthy, listener)
+}
+
+// streams serves the hooks over streams, until ctx is cancelled.
+func (o *Options) streams(ctx context.Context, log *slog.Logger, provider trace.TracerProvider, hooks []Hook) *streams {
+	s := &streams{
+		methods: methodsOf(hooks), build: cmp.Or(o.Build, programHash()), log: log, stopping: ctx.Done(), triggers: &triggers{},
+		tracer: provider.Tracer("github.com/hookloop/hookloop/sdk/go/hook"),
+	}
+	if o.Triggers != nil {
+		s.triggers = &o.Triggers.triggers
+	}
+	return s
+}
+
+// programHash stands for the program's build; it is empty where the program's file cannot be read.
+func programHash() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	file, err := os.Open(path) //nolint:gosec // the program itself
+	if err != nil {
+		return ""
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // run serves until ctx is cancelled or serving fails.

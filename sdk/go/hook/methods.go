@@ -1,0 +1,67 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// methods answer questions, by the full names of the contract's methods.
+type methods map[string]func(context.Context, proto.Message) (proto.Message, error)
+
+// answering makes a method of the contract one of many.
+func answering[Request, Response proto.Message](f func(context.Context, Request) (Response, error)) func(context.Context, proto.Message) (proto.Message, error) {
+	return func(ctx context.Context, m proto.Message) (proto.Message, error) {
+		request, ok := m.(Request)
+		if !ok {
+			return nil, status.Errorf(codes.Internal, "got a request of type %T, expected %T", m, request)
+		}
+		return f(ctx, request)
+	}
+}
+
+func (c Composite) methods() methods {
+	s := composite{hook: c}
+	return methods{
+		hookv1.CompositeHookService_Sync_FullMethodName:      answering(s.Sync),
+		hookv1.CompositeHookService_Finalize_FullMethodName:  answering(s.Finalize),
+		hookv1.CompositeHookService_Customize_FullMethodName: answering(s.Customize),
+	}
+}
+
+func (d Decorator) methods() methods {
+	s := decorator{hook: d}
+	return methods{
+		hookv1.DecoratorHookService_Sync_FullMethodName:      answering(s.Sync),
+		hookv1.DecoratorHookService_Finalize_FullMethodName:  answering(s.Finalize),
+		hookv1.DecoratorHookService_Customize_FullMethodName: answering(s.Customize),
+	}
+}
+
+// methodsOf gathers the methods of all hooks.
+func methodsOf(hooks []Hook) methods {
+	all := methods{}
+	for _, h := range hooks {
+		maps.Copy(all, h.methods())
+	}
+	return all
+}
+
+// call answers one question. A panic is an error of that call only.
+func (m methods) call(ctx context.Context, method string, request proto.Message, recovered func(context.Context, any) error) (response proto.Message, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			response, err = nil, recovered(ctx, cause)
+		}
+	}()
+	f := m[method]
+	if f == nil {
+		return nil, said{status.Error(codes.Unimplemented, fmt.Sprintf("this hook does not serve %s", method[1:]))}
+	}
+	return f(ctx, request)
+}

@@ -1,0 +1,216 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/session"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// conn is a stream, whichever side opened it.
+type conn interface {
+	Send(*streamv1.HookMessage) error
+	Recv() (*streamv1.EngineMessage, error)
+}
+
+// streams answers questions that come over streams.
+type streams struct {
+	streamv1.UnimplementedHookStreamServiceServer
+	methods  methods
+	build    string
+	log      *slog.Logger
+	tracer   trace.Tracer
+	memories memories
+	// stopping is closed when no more questions are wanted.
+	stopping <-chan struct{}
+	triggers *triggers
+}
+
+// Connect serves a stream that the engine opened.
+func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
+	return s.serve(conn.Context(), conn, nil)
+}
+
+// serve answers questions until the stream ends. Opened hears the session's id; it may be nil.
+func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelFunc{}}
+	x.hook = session.NewHook(session.HookSettings{Build: s.build, Memory: func(id string) *session.Memory {
+		x.id, x.memory = id, s.memories.take(id)
+		return x.memory
+	}})
+	forget := s.triggers.join(x)
+	go x.receive(ctx)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		x.send(ctx)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-s.stopping:
+		x.do(x.hook.Drain)
+		<-ctx.Done()
+	}
+	forget()
+	<-sent
+	x.work.Wait() // functions see their contexts end
+	x.do(func() {
+		x.closed = true
+		x.hook.Lost()
+		s.memories.give(x.id, x.memory)
+	})
+	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// exchange is one stream.
+type exchange struct {
+	*streams
+	conn   conn
+	opened func(string)
+	end    context.CancelCauseFunc
+	wake   chan struct{} // holds something when there may be messages to send
+	work   sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	hook     *session.Hook
+	id       string
+	memory   *session.Memory
+	closed   bool // a message that comes now is too late
+	cancels  map[*session.Work]context.CancelFunc
+	draining bool
+}
+
+// do changes the state and has messages sent.
+func (x *exchange) do(change func()) {
+	x.mu.Lock()
+	change()
+	x.mu.Unlock()
+	select {
+	case x.wake <- struct{}{}:
+	default: // it will be looked at anyway
+	}
+}
+
+// send carries messages to the engine until the stream ends, or all that the engine wanted is answered.
+func (x *exchange) send(ctx context.Context) {
+	for ctx.Err() == nil {
+		x.mu.Lock()
+		out, done := x.hook.Outbox(), x.draining && !x.hook.Busy()
+		x.mu.Unlock()
+		for _, m := range out {
+			if err := x.conn.Send(m); err != nil {
+				return // the receiver learns why
+			}
+		}
+		switch {
+		case len(out) > 0:
+		case done:
+			x.end(io.EOF)
+		default:
+			select {
+			case <-x.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// receive takes the engine's messages until the stream ends.
+func (x *exchange) receive(ctx context.Context) {
+	for ctx.Err() == nil {
+		m, err := x.conn.Recv()
+		if err != nil {
+			x.end(err)
+			return
+		}
+		var got session.Received
+		x.do(func() {
+			if !x.closed {
+				got, err = x.hook.Receive(m)
+			}
+		})
+		if err != nil {
+			x.log.Error("the engine breaks the protocol", "error", err)
+			x.end(status.Error(codes.InvalidArgument, err.Error()))
+			return
+		}
+		x.take(ctx, got)
+	}
+}
+
+// take acts on what a message leads to.
+func (x *exchange) take(ctx context.Context, got session.Received) {
+	switch {
+	case got.Session != "" && x.opened != nil:
+		x.opened(got.Session)
+	case got.Work != nil:
+		x.begin(ctx, got.Work)
+	case got.Cancelled != nil:
+		x.do(func() {
+			if cancel := x.cancels[got.Cancelled]; cancel != nil {
+				cancel()
+			}
+			x.hook.Refuse(got.Cancelled, &streamv1.Status{Code: int32(codes.Canceled), Message: "the engine gave the call up"})
+		})
+	case got.Drain:
+		x.do(func() { x.draining = true })
+	case got.Triggered != nil:
+		x.triggers.answered(got.Triggered)
+	case got.Farewell != nil:
+		x.log.Warn("the engine ends the stream", "code", codes.Code(got.Farewell.GetCode()).String(), "message", got.Farewell.GetMessage()) //nolint:gosec // codes are few
+	}
+}
+
+// begin has the function called.
+func (x *exchange) begin(ctx context.Context, w *session.Work) {
+	var cancel context.CancelFunc
+	if w.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, w.Timeout)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	x.do(func() { x.cancels[w] = cancel })
+	x.work.Go(func() {
+		defer cancel()
+		x.answer(ctx, w)
+		x.do(func() { delete(x.cancels, w) })
+	})
+}
+
+// answer calls the function, in a span that continues the engine's trace.
+func (x *exchange) answer(ctx context.Context, w *session.Work) {
+	ctx = propagators.Extract(ctx, propagation.MapCarrier(w.TraceContext))
+	name := strings.TrimPrefix(w.Method, "/")
+	service, method, _ := strings.Cut(name, "/")
+	ctx, span := x.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
+	defer span.End()
+	response, err := x.methods.call(ctx, w.Method, w.Request, logPanic(x.log))
+	if err == nil && ctx.Err() != nil {
+		err = statusOf(ctx.Err())
+	}
+	if err != nil {
+		s := status.Convert(err)
+		span.SetStatus(otelcodes.Error, s.Message())
+		refusal := &streamv1.Status{Code: s.Proto().GetCode(), Message: s.Message(), Details: s.Proto().GetDetails()}
+		x.do(func() { x.hook.Refuse(w, refusal) })
+		return
+	}
+	x.do(func() { x.hook.Answer(w, response) })
+}

@@ -1,0 +1,293 @@
+package grpc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"math"
+	mathrand "math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/endpoint"
+	"github.com/hookloop/hookloop/transports/stream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// either asks over the stream, or by unary calls where the hook does not serve it and the spec leaves it open.
+type either struct {
+	streamed stream.Hook
+	unary    hook.Hook
+	only     bool // the stream
+}
+
+func (e *either) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	if !e.only && e.streamed.Pool.Unserved() {
+		return e.unary.Ask(ctx, q)
+	}
+	answer, err := e.streamed.Ask(ctx, q)
+	if err != nil && !e.only && e.streamed.Pool.Unserved() {
+		return e.unary.Ask(ctx, q)
+	}
+	return answer, err
+}
+
+const (
+	// lookAround is the time between two looks at the addresses behind a name.
+	lookAround = 10 * time.Second
+	// maxSessions bounds the streams to one hook.
+	maxSessions = 32
+	// unserved is the time between two tries to open a stream to a hook that does not serve it.
+	unserved = time.Minute
+	// farewell is how long calls to an address that is gone may take.
+	farewell = 30 * time.Second
+)
+
+// dialer keeps one stream open to each address of a hook.
+type dialer struct {
+	key     string
+	users   int // guarded by the transport's mutex
+	config  *config
+	address string
+	keyring *endpoint.Keyring
+	pool    *stream.Pool
+	stop    context.CancelFunc
+	stopped chan struct{}
+	session stream.Settings // but for its ID
+	trigger hook.TriggerFunc
+	clock   clock.Clock
+}
+
+// share finds the streams of a controller to an address, or begins them.
+func (t *Transport) share(s hook.Settings, c *config, address string, keyring *endpoint.Keyring) *dialer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := strings.Join([]string{s.ControllerKind, s.ControllerName, string(s.Field), string(s.EndpointConfigs)}, "\x00")
+	if d := t.dialers[key]; d != nil {
+		d.users++
+		return d
+	}
+	d := &dialer{
+		key: key, users: 1, config: c, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}), stopped: make(chan struct{}),
+		trigger: s.Trigger, clock: clock.RealClock{},
+	}
+	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Changed: d.changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
+	if t.dialers == nil {
+		t.dialers = map[string]*dialer{}
+	}
+	t.dialers[key] = d
+	ctx, cancel := context.WithCancel(context.Background())
+	d.stop = cancel
+	go d.run(ctx)
+	return d
+}
+
+// release ends the streams when nobody uses them any more.
+func (t *Transport) release(d *dialer) {
+	t.mu.Lock()
+	d.users--
+	last := d.users == 0
+	if last {
+		delete(t.dialers, d.key)
+	}
+	t.mu.Unlock()
+	if last {
+		d.stop()
+		<-d.stopped
+	}
+}
+
+// changed hears that a session opened or closed.
+func (d *dialer) changed() {
+	if d.pool.Len() > 0 {
+		d.pool.Fail(nil)
+	}
+	if d.pool.Changed() && d.trigger != nil {
+		if _, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true}); err != nil {
+			klog.Background().Error(err, "parents are not synced by the hook's new build", "hook", d.address)
+		}
+	}
+}
+
+// run keeps one link for each address until ctx ends.
+func (d *dialer) run(ctx context.Context) {
+	defer close(d.stopped)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	links := map[string]*link{}
+	for {
+		addresses, err := d.resolve(ctx)
+		if err != nil {
+			d.pool.Fail(status.Error(codes.Unavailable, err.Error()))
+		}
+		for _, a := range addresses {
+			if links[a] == nil && len(links) < maxSessions {
+				links[a] = d.link(ctx, &wait, a)
+			}
+		}
+		for a, l := range links {
+			if err == nil && !slices.Contains(addresses, a) {
+				delete(links, a)
+				d.pool.Remove(l.session)
+				d.leave(ctx, &wait, l)
+			}
+		}
+		if !d.pause(ctx, lookAround) {
+			return
+		}
+	}
+}
+
+// leave lets a link end its calls.
+func (d *dialer) leave(ctx context.Context, wait *sync.WaitGroup, l *link) {
+	wait.Go(func() {
+		d.pause(ctx, farewell)
+		l.stop()
+	})
+}
+
+// pause waits, and says whether ctx goes on.
+func (d *dialer) pause(ctx context.Context, length time.Duration) bool {
+	timer := d.clock.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
+func (d *dialer) resolve(ctx context.Context) ([]string, error) {
+	scheme, rest, found := strings.Cut(d.address, ":")
+	switch {
+	case found && (scheme == "ipv4" || scheme == "ipv6"):
+		return strings.Split(rest, ","), nil
+	case found && scheme == "passthrough":
+		return []string{rest[strings.LastIndex(rest, "/")+1:]}, nil
+	}
+	host, port, err := net.SplitHostPort(authority(d.address))
+	if err != nil {
+		return nil, err
+	}
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for i, ip := range ips {
+		ips[i] = net.JoinHostPort(ip, port)
+	}
+	if alive := slices.DeleteFunc(slices.Clone(ips), func(a string) bool { return a[0] == '[' }); host == "localhost" && len(alive) > 0 {
+		return alive, nil // it is one hook, which has two addresses
+	}
+	return ips, nil
+}
+
+// authority is the host:port of a target; without a port it is gRPC's default, 443.
+func authority(target string) string {
+	host := target[strings.LastIndex(target, "/")+1:]
+	if scheme, rest, _ := strings.Cut(host, ":"); slices.Contains(schemes, scheme) {
+		host = rest
+	}
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		return net.JoinHostPort(strings.Trim(host, "[]"), "443")
+	}
+	return host
+}
+
+// link is the stream to one address, and after its end the next.
+type link struct {
+	*dialer
+	session *stream.Session
+	stop    context.CancelFunc
+}
+
+func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
+	settings := d.session
+	settings.ID = rand.Text()
+	l := &link{dialer: d, session: stream.New(settings)}
+	ctx, l.stop = context.WithCancel(ctx)
+	d.pool.Add(l.session)
+	wait.Go(func() { l.run(ctx, address) })
+	return l
+}
+
+// run opens one stream after the other.
+func (l *link) run(ctx context.Context, address string) {
+	connection, err := l.config.connect("passthrough:///"+address, authority(l.address), l.keyring)
+	if err != nil {
+		l.pool.Fail(err)
+		return
+	}
+	defer connection.Close() //nolint:errcheck // it ends with the link
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		opened, err := l.connect(ctx, connection)
+		if opened {
+			attempt = 0
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		l.pool.Fail(err)
+		wait := again(attempt)
+		if status.Code(err) == codes.Unimplemented {
+			wait = unserved
+		}
+		l.pause(ctx, wait)
+	}
+}
+
+// again is the wait before the next attempt, from 0.2 to 5 seconds.
+func again(attempt int) time.Duration {
+	c := reconnect.Backoff
+	length := math.Min(float64(c.MaxDelay), float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(attempt)))
+	return time.Duration(length * (1 - c.Jitter + 2*c.Jitter*mathrand.Float64())) //nolint:gosec // jitter
+}
+
+// connect runs one stream, and says whether it was ever open.
+func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened bool, err error) {
+	used, err := l.keyring.Current(ctx)
+	if err != nil {
+		return false, (&client{name: l.address}).unequipped(err)
+	}
+	streaming, cancel := context.WithCancel(authorized(ctx, used))
+	defer cancel()
+	connection.ResetConnectBackoff() // the link's own is enough
+	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false))
+	if err != nil {
+		return false, err
+	}
+	watch := &watched{Conn: conn}
+	err = l.session.Run(ctx, watch)
+	if code := status.Code(err); !watch.heard.Load() && (code == codes.Unauthenticated || code == codes.Unavailable) {
+		if _, lookErr := l.keyring.Renew(ctx, used); lookErr != nil {
+			err = errors.Join(err, lookErr)
+		}
+	}
+	return watch.heard.Load(), err
+}
+
+// watched notes whether the hook said anything.
+type watched struct {
+	stream.Conn
+	heard atomic.Bool
+}
+
+func (w *watched) Recv() (*streamv1.HookMessage, error) {
+	m, err := w.Conn.Recv()
+	if err == nil {
+		w.heard.Store(true)
+	}
+	return m, err
+}

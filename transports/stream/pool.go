@@ -1,0 +1,235 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/contract"
+	"github.com/hookloop/hookloop/transports/session"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+)
+
+// patience is how long a question waits for a session where there is none: a hook that restarts is back by then, and one that is down
+// does not keep a worker.
+const patience = 2 * time.Second
+
+// Pool is the sessions of one hook. Questions about one parent go to the same session while there is one, so that what the hook holds is
+// of use. Where sessions have different builds, the newest build gets them.
+type Pool struct {
+	clock clock.Clock
+
+	mu       sync.Mutex // guards what follows
+	sessions []*Session
+	builds   []string      // in the order in which they were seen first
+	changed  chan struct{} // closed, and replaced, with every change
+	fault    error         // why there is no session, as far as is known
+}
+
+// NewPool makes an empty pool.
+func NewPool(c clock.Clock) *Pool { return &Pool{clock: c, changed: make(chan struct{})} }
+
+// Add takes a session in.
+func (p *Pool) Add(s *Session) { p.update(func() { p.sessions = append(p.sessions, s) }) }
+
+// Remove takes a session out.
+func (p *Pool) Remove(s *Session) {
+	p.update(func() {
+		p.sessions = slices.DeleteFunc(p.sessions, func(other *Session) bool { return other == s })
+	})
+}
+
+// Fail notes why there is no session, for the errors of questions; nil where there is one again.
+func (p *Pool) Fail(err error) { p.update(func() { p.fault = err }) }
+
+// Unserved says that there is no session because the peer does not know the service.
+func (p *Pool) Unserved() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return status.Code(p.fault) == codes.Unimplemented && len(p.open()) == 0
+}
+
+// Changed must be called when a session opens or closes. It says whether a build was seen that is new, where there was another before.
+func (p *Pool) Changed() (rebuilt bool) {
+	p.update(func() {
+		for _, s := range p.sessions {
+			if build := s.Build(); build != "" && s.Open() && !slices.Contains(p.builds, build) {
+				rebuilt = len(p.builds) > 0
+				p.builds = append(p.builds, build)
+			}
+		}
+		if n := len(p.builds); n > maxBuilds {
+			p.builds = p.builds[n-maxBuilds:]
+		}
+	})
+	return rebuilt
+}
+
+// maxBuilds bounds what is remembered of a hook's builds.
+const maxBuilds = 100
+
+func (p *Pool) update(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Len is how many sessions are open.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open())
+}
+
+func (p *Pool) open() []*Session {
+	return slices.DeleteFunc(slices.Clone(p.sessions), func(s *Session) bool { return !s.Open() })
+}
+
+// pick is the session for a subject (rendezvous hashing), or nil and what to wait for.
+func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *Session
+	var rank [2]uint64 // build, then hash
+	for _, s := range p.open() {
+		mine := [2]uint64{uint64(slices.Index(p.builds, s.Build()) + 1), weight(subject, s.ID())} //nolint:gosec // not negative
+		if best == nil || mine[0] > rank[0] || mine[0] == rank[0] && mine[1] > rank[1] {
+			best, rank = s, mine
+		}
+	}
+	return best, p.changed, p.fault
+}
+
+func weight(subject, id string) uint64 {
+	h := fnv.New64a() // whose Write never fails
+	h.Write([]byte(subject))
+	h.Write([]byte(id))
+	sum := h.Sum64() // its high bits follow the last bytes too little: mix them (the finalizer of SplitMix64)
+	sum = (sum ^ sum>>30) * 0xbf58476d1ce4e5b9
+	sum = (sum ^ sum>>27) * 0x94d049bb133111eb
+	return sum ^ sum>>31
+}
+
+// errNone is what is known where no session was ever opened, and no attempt has failed yet.
+var errNone = status.Error(codes.Unavailable, "no session is open")
+
+// session waits for one, but not for long.
+func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
+	s, changed, fault := p.pick(subject)
+	if s != nil {
+		return s, nil
+	}
+	timer := p.clock.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		if status.Code(fault) == codes.Unimplemented { // waiting does not help
+			return nil, fault
+		}
+		select {
+		case <-changed:
+		case <-timer.C():
+			if fault == nil {
+				fault = errNone
+			}
+			return nil, fault
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if s, changed, fault = p.pick(subject); s != nil {
+			return s, nil
+		}
+	}
+}
+
+// Hook asks the pool's sessions under a name, for messages, with a timeout for each question.
+type Hook struct {
+	Pool    *Pool
+	Name    string
+	Timeout time.Duration
+}
+
+var _ hook.Hook = Hook{}
+
+// Ask puts a question to a session. Where the session is lost before the answer it is put to another: hooks are functions.
+func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	asked := question(q, 0)
+	asked.TraceContext = carrier(ctx)
+	for {
+		s, err := h.Pool.session(ctx, asked.Subject)
+		if err != nil {
+			return nil, h.failure(ctx, q, err)
+		}
+		asked.Timeout = max(time.Millisecond, time.Until(deadline))
+		outcome, err := s.ask(ctx, asked)
+		switch {
+		case err != nil:
+			return nil, h.failure(ctx, q, err)
+		case !outcome.Lost:
+			return h.read(ctx, q, outcome)
+		}
+	}
+}
+
+// failure is an error of the port. A parent's context that ends is no fault of the hook.
+func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
+	var said *hook.Error
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case errors.As(err, &said):
+		return said
+	}
+	return contract.Failure(h.Name, q, h.Timeout, status.Convert(fromContext(err)))
+}
+
+// fromContext gives the context's own errors their status codes.
+func fromContext(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Err()
+	}
+	return err
+}
+
+// read turns an outcome into an answer.
+func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome) (*hook.Answer, error) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int64("hookloop.hook.request_bytes", int64(o.Sent)), //nolint:gosec // sizes of messages
+			attribute.Int64("hookloop.hook.response_bytes", int64(o.Got)), attribute.Bool("hookloop.hook.snapshot", o.Snapshot)) //nolint:gosec // as above
+	}
+	switch {
+	case o.Fault != nil:
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: o.Fault}
+	case o.Refused != nil:
+		return nil, contract.Failure(h.Name, q, h.Timeout, refusal(o))
+	}
+	answer, err := contract.Answer(o.Response)
+	if err != nil {
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
+	}
+	return answer, nil
+}
+
+// carrier is the trace context of a call.
+func carrier(ctx context.Context) map[string]string {
+	c := propagation.MapCarrier{}
+	otel.GetTextMapPropagator().Inject(ctx, c)
+	if len(c) == 0 {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,328 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/contract"
+	"github.com/hookloop/hookloop/transports/session"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+)
+
+// Conn is an open stream, whichever side opened it. Both methods may be called at the same time, each by one goroutine.
+type Conn interface {
+	Send(*streamv1.EngineMessage) error
+	Recv() (*streamv1.HookMessage, error)
+}
+
+// Settings say what a session needs.
+type Settings struct {
+	// ID is the session's random name.
+	ID string
+	// Build names the engine's build.
+	Build string
+	Clock clock.WithDelayedExecution
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Changed is called when questions may be asked, or no longer. It may be nil.
+	Changed func()
+	// Trigger asks for syncs. It may be nil: then triggers are refused.
+	Trigger func(*streamv1.Trigger) (int, error)
+}
+
+const (
+	// overdue is how long the answer to a cancelled call may take: a hook that does not give back what a call took is of no use.
+	overdue = 30 * time.Second
+	// greeting is how long a hook's Welcome may take.
+	greeting = 10 * time.Second
+	// goodbye is how long the last messages of a stream may take.
+	goodbye = time.Second
+)
+
+// errDrained is the cause of a stream's end that the hook asked for.
+var errDrained = status.Error(codes.Unavailable, "the hook is about to stop")
+
+// Session is the engine's side of a session, over one stream after the other.
+type Session struct {
+	settings Settings
+
+	mu      sync.Mutex // guards what follows
+	engine  *session.Engine[*object.Object]
+	pending map[uint64]chan session.Outcome
+	run     *run // the stream of now; nil without one
+	build   string
+	counted session.Counts
+}
+
+// run is one stream of a session.
+type run struct {
+	cancel context.CancelCauseFunc
+	// wake holds something when there may be messages to send.
+	wake chan struct{}
+	// last is closed when nothing is sent any more.
+	last chan struct{}
+	// ending says that the sender ends when it has sent what there is.
+	ending bool
+}
+
+// New makes a session without a stream.
+func New(s Settings) *Session {
+	return &Session{
+		settings: s, pending: map[uint64]chan session.Outcome{},
+		engine: session.NewEngine(session.EngineSettings[*object.Object]{SessionID: s.ID, Build: s.Build, Encode: contract.Object, MessageBytes: contract.MaxMessageBytes}),
+	}
+}
+
+// ID is the session's name.
+func (s *Session) ID() string { return s.settings.ID }
+
+// Build is the hook's build, as it said last.
+func (s *Session) Build() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.build
+}
+
+// Open says whether questions may be asked.
+func (s *Session) Open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Open()
+}
+
+// Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the peer did wrong (INVALID_ARGUMENT). The
+// caller then ends the stream itself. Only one stream may run at a time.
+func (s *Session) Run(ctx context.Context, conn Conn) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{cancel: cancel, wake: make(chan struct{}, 1), last: make(chan struct{})}
+	s.do(func() {
+		s.run = r
+		s.engine.Connect()
+	})
+	go s.receive(r, conn)
+	go s.send(ctx, r, conn)
+	silent := s.settings.Clock.AfterFunc(greeting, func() { s.greeted(r) })
+	defer silent.Stop()
+	<-ctx.Done()
+	err := context.Cause(ctx)
+	s.do(func() {
+		s.engine.Disconnect()
+		s.run = nil
+	})
+	s.changed()
+	return err
+}
+
+// greeted ends a stream on which the hook has not said Welcome.
+func (s *Session) greeted(r *run) {
+	s.mu.Lock()
+	silent := s.run == r && !s.engine.Greeted()
+	s.mu.Unlock()
+	if silent {
+		s.end(r, status.Newf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", greeting))
+	}
+}
+
+// do changes the state, tells those who wait what became of their questions, and has messages sent.
+func (s *Session) do(change func()) {
+	s.mu.Lock()
+	change()
+	for _, o := range s.engine.Outcomes() {
+		if waiting := s.pending[o.Ticket]; waiting != nil {
+			waiting <- o
+			delete(s.pending, o.Ticket)
+		}
+	}
+	s.count()
+	r, drained := s.run, s.engine.Drained()
+	s.mu.Unlock()
+	if r == nil {
+		return
+	}
+	if drained {
+		r.cancel(errDrained)
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default: // it will be looked at anyway
+	}
+}
+
+func (s *Session) count() {
+	if s.settings.Metrics != nil {
+		now := s.engine.Counts()
+		s.settings.Metrics.add(s.counted, now)
+		s.counted = now
+	}
+}
+
+func (s *Session) changed() {
+	if s.settings.Changed != nil {
+		s.settings.Changed()
+	}
+}
+
+// send carries messages to the peer until the stream ends.
+func (s *Session) send(ctx context.Context, r *run, conn Conn) {
+	defer close(r.last)
+	for {
+		s.mu.Lock()
+		var out []*streamv1.EngineMessage
+		current := s.run == r
+		if current {
+			out = s.engine.Outbox()
+		}
+		ending := r.ending || !current
+		s.mu.Unlock()
+		for _, m := range out {
+			if err := conn.Send(m); err != nil {
+				return // the receiver learns why
+			}
+			s.settings.Metrics.sent(m)
+		}
+		if ending && len(out) == 0 {
+			return
+		}
+		if len(out) > 0 {
+			continue
+		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// receive takes the peer's messages until the stream ends.
+func (s *Session) receive(r *run, conn Conn) {
+	for {
+		m, err := conn.Recv()
+		if err != nil {
+			r.cancel(err)
+			return
+		}
+		s.settings.Metrics.received(m)
+		if err := s.take(r, m); err != nil {
+			s.end(r, status.New(codes.InvalidArgument, err.Error()))
+			return
+		}
+	}
+}
+
+// take has one message understood.
+func (s *Session) take(r *run, m *streamv1.HookMessage) error {
+	var (
+		news session.News
+		err  error
+	)
+	s.do(func() {
+		if s.run == r {
+			news, err = s.engine.Receive(m)
+		}
+		if news.Welcome != nil {
+			s.build = news.Welcome.GetBuildId()
+		}
+	})
+	if news.Welcome != nil || news.Drain {
+		s.changed()
+	}
+	if news.Trigger != nil {
+		answer := s.trigger(news.Trigger)
+		s.do(func() {
+			if s.run == r {
+				s.engine.Triggered(answer)
+			}
+		})
+	}
+	return err
+}
+
+// trigger carries a trigger out.
+func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
+	answer := &streamv1.Triggered{Id: t.GetId()}
+	if s.settings.Trigger == nil {
+		answer.Error = &streamv1.Status{Code: int32(codes.Unimplemented), Message: "triggers are not taken here"}
+		return answer
+	}
+	parents, err := s.settings.Trigger(t)
+	if err != nil {
+		refused := status.Convert(err)
+		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()} //nolint:gosec // codes are few
+		return answer
+	}
+	answer.Parents = uint32(parents) //nolint:gosec // not negative, and fewer than that
+	return answer
+}
+
+// end says why the stream ends, and ends it.
+func (s *Session) end(r *run, why *status.Status) {
+	s.do(func() {
+		if s.run == r {
+			s.engine.Farewell(&streamv1.Status{Code: int32(why.Code()), Message: why.Message()}) //nolint:gosec // codes are few
+			r.ending = true
+		}
+	})
+	late := s.settings.Clock.AfterFunc(goodbye, func() { r.cancel(why.Err()) })
+	defer late.Stop()
+	<-r.last
+	r.cancel(why.Err())
+}
+
+// End ends the stream of now, if there is one, and tells the peer why.
+func (s *Session) End(why *status.Status) {
+	s.mu.Lock()
+	r := s.run
+	s.mu.Unlock()
+	if r != nil {
+		s.end(r, why)
+	}
+}
+
+// ask puts one question. Lost is the outcome where the stream cannot be asked, or ended before the answer.
+func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (session.Outcome, error) {
+	answered := make(chan session.Outcome, 1)
+	var ticket uint64
+	s.do(func() {
+		if !s.engine.Open() {
+			answered <- session.Outcome{Lost: true}
+			return
+		}
+		ticket = s.engine.Ask(q)
+		s.pending[ticket] = answered
+	})
+	select {
+	case o := <-answered:
+		return o, nil
+	case <-ctx.Done():
+		s.cancel(ticket)
+		return session.Outcome{}, ctx.Err()
+	}
+}
+
+// cancel gives a question up. A hook that does not answer it within a time has its stream ended.
+func (s *Session) cancel(ticket uint64) {
+	var due bool
+	var r *run
+	s.do(func() {
+		delete(s.pending, ticket)
+		due, r = s.engine.Cancel(ticket), s.run
+	})
+	if !due {
+		return
+	}
+	s.settings.Clock.AfterFunc(overdue, func() {
+		s.mu.Lock()
+		due := s.run == r && s.engine.Due(ticket)
+		s.mu.Unlock()
+		if due {
+			s.end(r, status.Newf(codes.DeadlineExceeded, "a cancelled call has no answer for %s, not even CANCELLED", overdue))
+		}
+	})
+}

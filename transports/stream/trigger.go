@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"errors"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Bounds of a trigger.
+const (
+	// MaxReasonBytes bounds a trigger's reason.
+	MaxReasonBytes = 256
+	// MaxParents bounds the names in a trigger.
+	MaxParents = 10_000
+)
+
+// TriggerOf takes the triggers of a hook that serves one controller; nil where the controller takes none.
+func TriggerOf(controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
+	if ask == nil {
+		return nil
+	}
+	return func(t *streamv1.Trigger) (int, error) {
+		if name := t.GetControllerName(); name != "" && name != controller {
+			return 0, status.Errorf(codes.InvalidArgument, "controller_name is %q, expected %q, which this stream serves", name, controller)
+		}
+		wish, err := ReadTrigger(t)
+		if err != nil {
+			return 0, err
+		}
+		parents, err := ask(wish)
+		if errors.Is(err, hook.ErrTooManyTriggers) {
+			err = status.Error(codes.ResourceExhausted, err.Error())
+		}
+		return parents, err
+	}
+}
+
+// ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
+func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
+	wish := hook.Trigger{Reason: t.GetReason()}
+	switch {
+	case len(t.GetReason()) > MaxReasonBytes:
+		return wish, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d", len(t.GetReason()), MaxReasonBytes)
+	case len(t.GetParents()) > MaxParents:
+		return wish, status.Errorf(codes.InvalidArgument, "parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)
+	case len(t.GetParents()) > 0 && t.GetLabelSelector() != "":
+		return wish, status.Error(codes.InvalidArgument, "label_selector: is set beside parents, expected one of them")
+	}
+	for i, p := range t.GetParents() {
+		if p.GetName() == "" {
+			return wish, status.Errorf(codes.InvalidArgument, "parents[%d].name: is empty, expected a name", i)
+		}
+		wish.Parents = append(wish.Parents, hook.ParentName{Namespace: p.GetNamespace(), Name: p.GetName()})
+	}
+	selector, err := labels.Parse(t.GetLabelSelector())
+	if err != nil {
+		return wish, status.Errorf(codes.InvalidArgument, "label_selector: %v", err)
+	}
+	wish.Selector = selector
+	return wish, nil
+}
