@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/transports/gateway/access"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -42,9 +43,20 @@ type Config struct {
 	// The addresses to listen on; "0" or empty switches one off.
 	MetricsAddress, HealthAddress, PprofAddress string
 
+	Gateway        Gateway
 	LeaderElection LeaderElection
 	Log            Log
 	Tracing        Tracing
+}
+
+// Gateway says whether hooks may dial in, and how. It is served by the replica that works.
+type Gateway struct {
+	// Address is where to listen; "0" or empty means that no hook can dial in.
+	Address string
+	// TLSCert and TLSKey name PEM files; ClientCA names one with the authorities of client certificates, and may be empty.
+	TLSCert, TLSKey, ClientCA string
+	// Audience is what tokens must have been made for.
+	Audience string
 }
 
 // LeaderElection says whether several replicas choose one that works.
@@ -99,6 +111,7 @@ func DefaultConfig() Config {
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
 		EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
+		Gateway:        Gateway{Audience: access.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
 		Tracing:        Tracing{SampleRatio: -1},
 	}
@@ -140,6 +153,10 @@ func (c *Config) Validate() error {
 		listens("metrics-address", c.MetricsAddress),
 		listens("health-probe-bind-address", c.HealthAddress),
 		listens("pprof-address", c.PprofAddress),
+		listens("gateway-address", c.Gateway.Address),
+		{off(c.Gateway.Address) || c.Gateway.TLSCert != "", "gateway-tls-cert", "", "a PEM file, because the gateway has no plain text"},
+		{off(c.Gateway.Address) || c.Gateway.TLSKey != "", "gateway-tls-key", "", "a PEM file, because the gateway has no plain text"},
+		{off(c.Gateway.Address) || c.Gateway.Audience != "", "gateway-audience", "", "a name"},
 	}
 	for _, r := range rules {
 		if !r.ok {

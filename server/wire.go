@@ -43,6 +43,7 @@ type wired struct {
 	cache     *cache.Cache
 	discovery *discovery.Discovery
 	events    *report.Events
+	door      door
 }
 
 // Run works until ctx ends; what the supervisor stands on outlives it.
@@ -54,13 +55,19 @@ func (w *wired) Run(ctx context.Context) error {
 	wait.Go(func() { w.discovery.Run(following) })
 	defer wait.Wait()
 	defer stop()
+	defer w.door.serve(ctx)()
 	return w.Supervisor.Run(ctx)
 }
 
 // transports are all ways to reach a hook, by the field of its spec.
-func (p *process) transports() hook.Openers {
-	overGRPC := &grpc.Transport{Build: p.Version, Metrics: stream.NewMetrics(p.metrics)}
-	return hook.Openers{"webhook": webhook.Open, "grpc": overGRPC.Open}
+func (p *process) transports(d door, streams *stream.Metrics) hook.Openers {
+	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams}
+	all := hook.Openers{"webhook": webhook.Open, "grpc": overGRPC.Open}
+	if d.Gateway == nil {
+		return all
+	}
+	overGRPC.Worker = d.Open
+	return d.Openers(all)
 }
 
 // wire makes the engine. It returns when the API server has answered for the first time, or with an error of the
@@ -74,7 +81,12 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := p.supervise(cluster)
+	streams := stream.NewMetrics(p.metrics)
+	d, err := p.door(ctx, streams)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := p.supervise(cluster, p.transports(d, streams))
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +105,11 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
 	})
 	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
-	return &wired{supervisor.New(settings), objects, served, events}, nil
+	return &wired{supervisor.New(settings), objects, served, events, d}, nil
 }
 
 // supervise gathers what the supervisor needs and what starts nothing.
-func (p *process) supervise(cluster types.UID) (supervisor.Settings, error) {
+func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervisor.Settings, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
 	writes := newWriteMetrics(p.metrics)
 	writer, err := act.NewWriter(p.rest, tracer, writes)
@@ -109,7 +121,7 @@ func (p *process) supervise(cluster types.UID) (supervisor.Settings, error) {
 		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
 	}
 	return supervisor.Settings{
-		Openers:        stack.Openers(p.transports(), stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
+		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
 		Writer:         writer,
 		Status:         report.NewStatus(writer, tracer, writes),
 		Recorder:       newSyncMetrics(p.metrics),

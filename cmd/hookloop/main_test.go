@@ -145,6 +145,7 @@ func TestFlags(t *testing.T) {
 		"zap-devel": "false", "zap-encoder": "", "zap-log-level": "", "zap-stacktrace-level": "", "zap-time-encoding": "",
 		// Those that Metacontroller does not have.
 		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1",
+		"gateway-address": "", "gateway-tls-cert": "", "gateway-tls-key": "", "gateway-client-ca": "", "gateway-audience": "hookloop",
 	}
 	got := map[string]string{}
 	newServe().Flags().VisitAll(func(f *pflag.Flag) {

@@ -35,6 +35,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.IntVar(&c.EventsBurst, "events-burst", c.EventsBurst, "Events at once about one object")
 	f.DurationVar(&c.GracePeriod, "shutdown-grace-period", c.GracePeriod, "time for syncs under way to finish after SIGTERM; a second signal ends at once")
 	bindAddresses(f, c)
+	bindGateway(f, &c.Gateway)
 	bindLeaderElection(f, &c.LeaderElection)
 	bindLog(f, &c.Log)
 	f.StringVar(&c.Tracing.Endpoint, "tracing-endpoint", c.Tracing.Endpoint, "URL of an OTLP collector; empty leaves it to the OTEL_* environment, without which tracing is off")
@@ -45,6 +46,14 @@ func bindAddresses(f *pflag.FlagSet, c *server.Config) {
 	f.StringVar(&c.MetricsAddress, "metrics-address", c.MetricsAddress, "address of /metrics; 0 for none")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress, "address of /healthz and /readyz; 0 for none")
 	f.StringVar(&c.PprofAddress, "pprof-address", c.PprofAddress, "address of /debug/pprof/; 0 for none")
+}
+
+func bindGateway(f *pflag.FlagSet, g *server.Gateway) {
+	f.StringVar(&g.Address, "gateway-address", g.Address, "address where hooks dial in; empty or 0 for none")
+	f.StringVar(&g.TLSCert, "gateway-tls-cert", g.TLSCert, "PEM file with the gateway's certificate")
+	f.StringVar(&g.TLSKey, "gateway-tls-key", g.TLSKey, "PEM file with the certificate's key")
+	f.StringVar(&g.ClientCA, "gateway-client-ca", g.ClientCA, "PEM file with the authorities of client certificates; empty accepts tokens only")
+	f.StringVar(&g.Audience, "gateway-audience", g.Audience, "audience that the tokens of hooks must have")
 }
 
 func bindLeaderElection(f *pflag.FlagSet, l *server.LeaderElection) {

@@ -168,16 +168,6 @@ func (d *door) dial(t *testing.T, certificates ...tls.Certificate) streamv1.Gate
 	return streamv1.NewGatewayServiceClient(connection)
 }
 
-// token makes a token of the ServiceAccount laptop for an audience.
-func (d *door) token(t *testing.T, audience string) string {
-	t.Helper()
-	out, err := d.Cluster.Kubectl(t.Context(), "-n", d.Namespace, "create", "token", "laptop", "--audience", audience, "--duration", "8h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(out)
-}
-
 // grant applies the YAML of docs/gateway.md, with the kit's names: the ServiceAccount laptop may serve one worker.
 func (d *door) grant(t *testing.T) {
 	t.Helper()
@@ -246,7 +236,7 @@ func (d *door) attach(ctx context.Context, client streamv1.GatewayServiceClient)
 func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
 	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
-	client, token := d.dial(t), d.token(t, "hookloop")
+	client, token := d.dial(t), tokenOf(d.Kit, "hookloop")
 	ctx := bearing(t, token)
 	refusal := d.Expand(`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
 		`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
@@ -275,10 +265,10 @@ func TestDialInWithToken(t *testing.T) {
 func TestDialInWithAnotherToken(t *testing.T) {
 	d := open(t, nil)
 	d.grant(t)
-	client, good := d.dial(t), bearing(t, d.token(t, "hookloop"))
+	client, good := d.dial(t), bearing(t, tokenOf(d.Kit, "hookloop"))
 	d.awaitCall(good, client, codes.OK, "")
 	for name, ctx := range map[string]context.Context{
-		"another audience": bearing(t, d.token(t, "https://kubernetes.default.svc")),
+		"another audience": bearing(t, tokenOf(d.Kit, "https://kubernetes.default.svc")),
 		"no token at all":  bearing(t, "nonsense"),
 		"nothing":          t.Context(),
 	} {

@@ -53,8 +53,14 @@ func mirrorProcess(k *kit.Kit, address string) mirrorHook {
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	p := k.Process(proc.Spec{Name: "mirror", Path: os.Args[0], Args: []string{"--listen", address}, Env: []string{asHook + "=mirror"}})
+	p := mirrorWith(k, "mirror", "--listen", address)
 	return mirrorHook{p, listening(k, p)}
+}
+
+// mirrorWith starts a mirror with flags, until the test ends. It says by whom in the status of its parents.
+func mirrorWith(k *kit.Kit, by string, flags ...string) *proc.Process {
+	k.Helper()
+	return k.Process(proc.Spec{Name: by, Path: os.Args[0], Args: flags, Env: []string{asHook + "=" + by}})
 }
 
 // listening is the address that a hook prints.

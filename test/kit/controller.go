@@ -23,7 +23,7 @@ type Composite struct {
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
-	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, or "stream:host:port".
+	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, "stream:host:port", or "worker:name".
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty stands for v1.
 	Version string
@@ -126,6 +126,9 @@ func hookAt(address, timeout, version string) map[string]any {
 		if target, ok := strings.CutPrefix(address, prefix); ok {
 			return map[string]any{"version": version, "grpc": map[string]any{"target": target, "mode": mode, "insecure": true}}
 		}
+	}
+	if worker, ok := strings.CutPrefix(address, "worker:"); ok {
+		return map[string]any{"version": version, "grpc": map[string]any{"worker": worker}}
 	}
 	webhook := map[string]any{"url": address}
 	if timeout != "" {

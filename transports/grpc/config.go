@@ -19,6 +19,7 @@ type config struct {
 		Namespace string `json:"namespace"`
 		Port      int32  `json:"port"`
 	} `json:"service"`
+	Worker     string `json:"worker"`
 	Mode       string `json:"mode"`
 	Timeout    string `json:"timeout"`
 	Insecure   bool   `json:"insecure"`
@@ -44,6 +45,8 @@ func parse(field json.RawMessage) (*config, error) {
 	return c, nil
 }
 
+var errOneOf = errors.New("target: expected exactly one of target, service and worker")
+
 // schemes of targets that lead to addresses of the network.
 var schemes = []string{"dns", "ipv4", "ipv6", "passthrough"}
 
@@ -52,7 +55,7 @@ func (c *config) address() (string, error) {
 	s := c.Service
 	switch {
 	case (c.Target == "") == (s == nil):
-		return "", errors.New("target: expected exactly one of target and service")
+		return "", errOneOf
 	case s == nil:
 		return c.Target, checkTarget(c.Target)
 	case s.Name == "" || s.Namespace == "" || s.Port < 1 || s.Port > 65535:

@@ -64,6 +64,8 @@ type Transport struct {
 	Build string
 	// Metrics count what streams do; nil counts nothing.
 	Metrics *stream.Metrics
+	// Worker opens a hook that dials in under a name; nil where none can.
+	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex
 	dialers map[string]*dialer
@@ -76,14 +78,26 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeout, err := endpoint.Timeout(c.Timeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Worker != "" && (c.Target != "" || c.Service != nil):
+		return nil, errOneOf
+	case c.Worker != "" && t.Worker == nil:
+		return nil, errors.New("worker: hooks cannot dial in, because there is no gateway; expected serve --gateway-address")
+	case c.Worker != "":
+		return t.Worker(s, c.Worker, timeout), nil
+	}
 	address, err := c.address()
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := endpoint.Timeout(c.Timeout)
-	if err != nil {
-		return nil, err
-	}
+	return t.open(s, c, address, timeout)
+}
+
+// open makes a hook that has an address.
+func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
 	keyring, err := c.keyring(s, address)
 	if err != nil {
 		return nil, err

@@ -20,12 +20,13 @@ import (
 
 func TestFieldsAreChecked(t *testing.T) {
 	cases := []struct{ field, want string }{
-		{`{"timeout":""}`, "target: expected exactly one of target and service"},
+		{`{"timeout":""}`, "target: expected exactly one of target, service and worker"},
 		{`{"target":"a:1","service":{"name":"b","namespace":"c","port":1}}`, "target: expected exactly one of"},
 		{`{"service":{"name":"b","namespace":"c"}}`, `service: name is "b", namespace "c" and port 0; expected all three`},
 		{`{"target":"unix:///run/hook.sock"}`, "expected host:port or dns:///host:port"},
 		{`{"target":"unix:hook.sock"}`, "expected host:port or dns:///host:port"},
 		{`{"target":"xds:///hook"}`, "expected host:port or dns:///host:port"},
+		{`{"worker":"a"}`, "worker: hooks cannot dial in, because there is no gateway; expected serve --gateway-address"},
 		{`{"target":"a:1","mode":"Telex"}`, `mode: "Telex"; expected Stream or Unary`},
 		{`{"target":"a:1","timeout":"soon"}`, `timeout: "soon" is no duration`},
 		{`{"target":"a:1","caBundle":{"inline":"x"}}`, "caBundle.inline: has no certificate"},

@@ -158,18 +158,24 @@ type Hook struct {
 	Pool    *Pool
 	Name    string
 	Timeout time.Duration
+	// Otherwise is asked at once while there is no session; nil waits for one, for a while.
+	Otherwise hook.Hook
 }
 
 var _ hook.Hook = Hook{}
 
 // Ask puts a question to a session. Where the session is lost before the answer it is put to another: hooks are functions.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	asked := question(q, 0)
 	asked.TraceContext = carrier(ctx)
 	for {
+		if h.Otherwise != nil && h.Pool.Len() == 0 {
+			return h.Otherwise.Ask(callers, q)
+		}
 		s, err := h.Pool.session(ctx, asked.Subject)
 		if err != nil {
 			return nil, h.failure(ctx, q, err)

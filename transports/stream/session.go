@@ -44,8 +44,8 @@ const (
 	goodbye = time.Second
 )
 
-// errDrained is the cause of a stream's end that the hook asked for.
-var errDrained = status.Error(codes.Unavailable, "the hook is about to stop")
+// ErrDrained is the cause of a stream's end that a side asked for, when all calls have their answers.
+var ErrDrained = status.Error(codes.Unavailable, "the hook is about to stop")
 
 // Session is the engine's side of a session, over one stream after the other.
 type Session struct {
@@ -86,6 +86,13 @@ func (s *Session) Build() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.build
+}
+
+// Serve has a session without a stream tell others of its next ones.
+func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings.Changed, s.settings.Trigger = changed, trigger
 }
 
 // Open says whether questions may be asked.
@@ -146,7 +153,7 @@ func (s *Session) do(change func()) {
 		return
 	}
 	if drained {
-		r.cancel(errDrained)
+		r.cancel(ErrDrained)
 	}
 	select {
 	case r.wake <- struct{}{}:
@@ -163,8 +170,11 @@ func (s *Session) count() {
 }
 
 func (s *Session) changed() {
-	if s.settings.Changed != nil {
-		s.settings.Changed()
+	s.mu.Lock()
+	tell := s.settings.Changed
+	s.mu.Unlock()
+	if tell != nil {
+		tell()
 	}
 }
 
@@ -247,11 +257,14 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 // trigger carries a trigger out.
 func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
 	answer := &streamv1.Triggered{Id: t.GetId()}
-	if s.settings.Trigger == nil {
+	s.mu.Lock()
+	ask := s.settings.Trigger
+	s.mu.Unlock()
+	if ask == nil {
 		answer.Error = &streamv1.Status{Code: int32(codes.Unimplemented), Message: "triggers are not taken here"}
 		return answer
 	}
-	parents, err := s.settings.Trigger(t)
+	parents, err := ask(t)
 	if err != nil {
 		refused := status.Convert(err)
 		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()} //nolint:gosec // codes are few

@@ -124,7 +124,8 @@ const (
 )
 
 // GRPC is a hook that is asked by gRPC (package hookloop.hook.v1).
-// +kubebuilder:validation:XValidation:rule="has(self.target) != has(self.service)",message="exactly one of target and service must be set"
+// +kubebuilder:validation:XValidation:rule="(has(self.target) ? 1 : 0) + (has(self.service) ? 1 : 0) + (has(self.worker) ? 1 : 0) == 1",message="exactly one of target, service and worker must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.worker) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName) || (has(self.insecure) && self.insecure) || (has(self.mode) && self.mode == 'Unary'))",message="worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName"
 // +kubebuilder:validation:XValidation:rule="!(has(self.insecure) && self.insecure) || !(has(self.caBundle) || has(self.clientTLS) || has(self.authorization) || has(self.serverName))",message="insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"
 type GRPC struct {
 	// Target is the hook's address in gRPC's syntax: dns:///hello.default:9443.
@@ -134,7 +135,12 @@ type GRPC struct {
 	// Service is the Service that serves the hook; calls are balanced over its endpoints.
 	// +optional
 	Service *GRPCServiceReference `json:"service,omitempty"`
-	// Mode is Stream or Unary. Unset, the engine uses the best that both sides speak.
+	// Worker is the name under which hooks dial in to the gateway (serve --gateway-address).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Worker string `json:"worker,omitempty"`
+	// Mode is Stream or Unary. Unset, it is the stream where the hook serves it.
 	// +optional
 	Mode GRPCMode `json:"mode,omitempty"`
 	// Timeout is how long one call may take.

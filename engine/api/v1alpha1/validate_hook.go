@@ -118,7 +118,11 @@ func (s *ServiceReference) validate(at *field.Path) field.ErrorList {
 }
 
 func (g *GRPC) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil})
+	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil}, choice{"worker", g.Worker != ""})
+	if g.Worker != "" && (g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
+		errs = append(errs, field.Forbidden(at.Child("worker"),
+			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName"))
+	}
 	if g.Service != nil {
 		errs = append(errs, validateName(g.Service.Name, g.Service.Namespace, at.Child("service"))...)
 		if g.Service.Port < 1 || g.Service.Port > 65535 {

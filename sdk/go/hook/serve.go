@@ -11,9 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
@@ -76,26 +74,6 @@ func fromEnv(name, otherwise string) string {
 		return value
 	}
 	return otherwise
-}
-
-// Main is a whole main function: it reads the flags and variables of Options, sets tracing up by the standard OTEL_* environment,
-// prints "listening on ADDRESS", and serves until SIGTERM or SIGINT; calls under way finish. A program with flags of its own uses
-// Options.AddFlags and Serve.
-func Main(hooks ...Hook) {
-	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
-	o.AddFlags(flag.CommandLine)
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	err := Serve(ctx, o, hooks...)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 // Serve serves the hooks until ctx is cancelled, then lets calls under way finish within the grace period. It continues the

@@ -158,7 +158,11 @@ func (x *exchange) receive(ctx context.Context) {
 func (x *exchange) take(ctx context.Context, got session.Received) {
 	switch {
 	case got.Session != "" && x.opened != nil:
-		x.opened(got.Session)
+		x.do(func() {
+			if !x.closed {
+				x.opened(got.Session)
+			}
+		})
 	case got.Work != nil:
 		x.begin(ctx, got.Work)
 	case got.Cancelled != nil:

@@ -1,0 +1,244 @@
+package hook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Gateway is where hooks dial in ("hookloop serve --gateway-address"), and who they are there.
+type Gateway struct {
+	// Address is host:port.
+	Address string
+	// CAFile names a PEM file with the authorities of the gateway's certificate; empty stands for the system's.
+	CAFile string
+	// ServerName is the name in the gateway's certificate, where it is not the address's host.
+	ServerName string
+	// TokenFile names a file with a ServiceAccount's token of the gateway's audience. It is read anew for each attempt.
+	TokenFile string
+	// CertFile and KeyFile name PEM files of a client certificate, which does instead of a token. They are read anew for each connection.
+	CertFile, KeyFile string
+}
+
+// AddFlags registers the flags of a gateway.
+func (g *Gateway) AddFlags(fs *flag.FlagSet) {
+	fs.StringVar(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
+	fs.StringVar(&g.CAFile, "ca-file", g.CAFile, "PEM file with the authorities of the gateway's certificate; empty means the system's")
+	fs.StringVar(&g.ServerName, "server-name", g.ServerName, "name in the gateway's certificate, if it is not the address's host")
+	fs.StringVar(&g.TokenFile, "token-file", g.TokenFile, "file with a ServiceAccount's token of the gateway's audience")
+	fs.StringVar(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
+	fs.StringVar(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
+}
+
+// Intercept names parents of a running controller for which an attached hook answers instead of the controller's own, while it is attached.
+type Intercept struct {
+	// ControllerKind is CompositeController or DecoratorController.
+	ControllerKind, ControllerName string
+	// Namespace, Name and LabelSelector (as kubectl takes it) must all match; each may be empty.
+	Namespace, Name, LabelSelector string
+}
+
+// AttachOptions say how a hook dials in.
+type AttachOptions struct {
+	Gateway Gateway
+	// Worker is the name that controllers refer to (spec.hooks.*.grpc.worker). It is empty with an Intercept.
+	Worker    string
+	Intercept *Intercept
+	// Build, Triggers, Log and GracePeriod are as in Options.
+	Build       string
+	Triggers    *Triggers
+	Log         *slog.Logger
+	GracePeriod time.Duration
+	// Attached is called each time that a session opens. It may be nil.
+	Attached func()
+}
+
+// The waits between attempts to dial in: they grow from the first to the second; after a refusal, which time alone seldom heals, it is the third.
+const (
+	firstWait   = 200 * time.Millisecond
+	longestWait = 10 * time.Second
+	refusedWait = 30 * time.Second
+)
+
+// dialPing finds a dead connection. The gateway takes one ping in 20 seconds.
+var dialPing = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
+
+// Attach dials in and serves the hooks until ctx is cancelled; calls under way then finish within the grace period. A connection that is lost,
+// or that cannot be made, is made anew, and what the hook was told before is not told again. An error is a fault of the options.
+func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if (o.Worker == "") == (o.Intercept == nil) {
+		return errors.New("got a worker and an intercept, or neither; expected one of them")
+	}
+	tracing, err := startTracing(ctx)
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	defer func() {
+		if err := tracing.stop(); err != nil {
+			o.Log.Warn("the last spans were not exported", "error", err)
+		}
+	}()
+	connection, err := o.Gateway.connect()
+	if err != nil {
+		return err
+	}
+	defer connection.Close() //nolint:errcheck // nothing can be done about it
+	a := &attachment{AttachOptions: o, client: streamv1.NewGatewayServiceClient(connection)}
+	serving := Options{Build: o.Build, Triggers: o.Triggers}
+	a.streams = serving.streams(ctx, o.Log, tracing.provider, hooks)
+	a.run(ctx)
+	return nil
+}
+
+// connect prepares the connection.
+func (g *Gateway) connect() (*grpc.ClientConn, error) {
+	if (g.CertFile == "") != (g.KeyFile == "") {
+		return nil, errors.New("client certificate: one of certificate and key is missing; expected both files, or neither")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: g.ServerName}
+	if g.CAFile != "" {
+		pem, err := os.ReadFile(g.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("authorities: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("authorities: %s has no certificate; expected PEM", g.CAFile)
+		}
+	}
+	if g.CertFile != "" {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(g.CertFile, g.KeyFile)
+			return &pair, err
+		}
+	}
+	return grpc.NewClient(g.Address,
+		grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithKeepaliveParams(dialPing),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(
+			filters.Not(filters.ServiceName(streamv1.GatewayService_ServiceDesc.ServiceName))))))
+}
+
+// authorized adds the token to a call.
+func (g *Gateway) authorized(ctx context.Context) (context.Context, error) {
+	if g.TokenFile == "" {
+		return ctx, nil
+	}
+	token, err := os.ReadFile(g.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+strings.TrimSpace(string(token))), nil
+}
+
+// Trigger asks for syncs without being attached, and returns how many parents will be synced. The caller needs the right to serve the worker.
+// An error has a gRPC status, as that of Triggers.Send.
+func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parents int, err error) {
+	connection, err := g.connect()
+	if err != nil {
+		return 0, err
+	}
+	defer connection.Close() //nolint:errcheck // the answer is there, or not
+	ctx, err = g.authorized(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(ctx, &streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)})
+	return int(r.GetParents()), err
+}
+
+// attachment is a hook that dials in.
+type attachment struct {
+	AttachOptions
+	client  streamv1.GatewayServiceClient
+	streams *streams
+	session string // the id of the last session; written by one stream after the other
+}
+
+// run dials in, again and again.
+func (a *attachment) run(ctx context.Context) {
+	wait := firstWait
+	for ctx.Err() == nil {
+		opened, err := a.once(ctx)
+		switch code := status.Code(err); {
+		case ctx.Err() != nil:
+			return
+		case code == codes.PermissionDenied || code == codes.Unauthenticated || code == codes.InvalidArgument || code == codes.FailedPrecondition:
+			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(), "message", status.Convert(err).Message())
+			wait = refusedWait
+		case opened:
+			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
+			wait = firstWait
+		default:
+			a.Log.Warn("the gateway is not reached", "gateway", a.Gateway.Address, "error", err)
+			wait = min(2*wait, longestWait)
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secret
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// once runs one stream, and says whether a session was open. After ctx's end it lasts for the grace period at most.
+func (a *attachment) once(ctx context.Context) (opened bool, err error) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	grace := a.GracePeriod
+	if grace == 0 {
+		grace = DefaultGracePeriod
+	}
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	lasting, err = a.Gateway.authorized(lasting)
+	if err != nil {
+		return false, err
+	}
+	conn, err := a.client.Attach(lasting)
+	if err != nil {
+		return false, err
+	}
+	if err := conn.Send(a.first()); err != nil {
+		_, err = conn.Recv() // says why
+		return false, err
+	}
+	err = a.streams.serve(lasting, conn, func(id string) {
+		opened, a.session = true, id
+		if a.Attached != nil {
+			a.Attached()
+		}
+	})
+	return opened, err
+}
+
+// first is the message that says who dials in.
+func (a *attachment) first() *streamv1.HookMessage {
+	wish := &streamv1.Attach{Worker: a.Worker, SessionId: a.session}
+	if i := a.Intercept; i != nil {
+		wish.Intercept = &streamv1.Intercept{
+			ControllerKind: i.ControllerKind, ControllerName: i.ControllerName, Namespace: i.Namespace, Name: i.Name, LabelSelector: i.LabelSelector,
+		}
+	}
+	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: wish}}
+}

@@ -1,0 +1,62 @@
+package hook
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// Main is a whole main function: it reads the flags and variables of Options and of a Gateway, sets tracing up by the standard OTEL_*
+// environment, and serves until SIGTERM or SIGINT; calls under way finish. It prints "listening on ADDRESS"; with --attach it dials in
+// instead, and prints "attached to ADDRESS" whenever a session opens. A program with flags of its own uses Options.AddFlags and Serve, or
+// Gateway.AddFlags and Attach.
+func Main(hooks ...Hook) {
+	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
+	o.AddFlags(flag.CommandLine)
+	a := AttachOptions{}
+	a.Gateway.AddFlags(flag.CommandLine)
+	flag.StringVar(&a.Worker, "worker", "", "with --attach: the worker to serve, which controllers refer to")
+	intercept := interceptFlags(flag.CommandLine)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	var err error
+	if a.Gateway.Address == "" {
+		err = Serve(ctx, o, hooks...)
+	} else if a.Intercept, err = intercept(); err == nil {
+		a.Attached = func() { fmt.Printf("attached to %s\n", a.Gateway.Address) }
+		err = Attach(ctx, a, hooks...)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// interceptFlags registers the flags of an intercept, and returns what reads them; nil where none is asked for.
+func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
+	i := &Intercept{}
+	of := fs.String("intercept", "", "with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
+	fs.StringVar(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
+	fs.StringVar(&i.Name, "name", "", "with --intercept: only parents of this name")
+	fs.StringVar(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")
+	return func() (*Intercept, error) {
+		if *of == "" {
+			return nil, nil
+		}
+		var found bool
+		if i.ControllerKind, i.ControllerName, found = strings.Cut(*of, "/"); !found {
+			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", *of)
+		}
+		return i, nil
+	}
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/gateway"
+	"github.com/hookloop/hookloop/transports/gateway/access"
+	"github.com/hookloop/hookloop/transports/stream"
+	"google.golang.org/grpc"
+	grpchealth "google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// What the gateway may ask of the API server in a second, and at once: a limit of its own, so that strangers use up nobody else's.
+const (
+	gatewayQPS   = 50
+	gatewayBurst = 100
+)
+
+// door is the gateway's server. Its zero value is that of a process without a gateway.
+type door struct {
+	*gateway.Gateway
+	server *grpc.Server
+	socket net.Listener
+}
+
+// door listens where hooks dial in, if they may.
+func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, error) {
+	if off(p.Gateway.Address) {
+		return door{}, nil
+	}
+	config := rest.CopyConfig(p.rest)
+	config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return door{}, fmt.Errorf("client of the gateway: %w", err)
+	}
+	guard, err := access.New(access.Settings{Client: client, Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+	if err != nil {
+		return door{}, err
+	}
+	options, err := guard.ServerOptions(access.Serving{
+		TLS: access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA}, Log: klog.FromContext(ctx).WithName("gateway"),
+	})
+	if err != nil {
+		return door{}, err
+	}
+	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Gateway.Address)
+	if err != nil {
+		return door{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
+	}
+	d := door{
+		Gateway: gateway.New(gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams}),
+		server:  grpc.NewServer(options...), socket: socket,
+	}
+	streamv1.RegisterGatewayServiceServer(d.server, d.Gateway)
+	healthy := grpchealth.NewServer()
+	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	healthv1.RegisterHealthServer(d.server, healthy)
+	if p.Log.Devel {
+		reflection.Register(d.server)
+	}
+	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
+	return d, nil
+}
+
+// serve lets hooks dial in until stop is called.
+func (d door) serve(ctx context.Context) (stop func()) {
+	if d.server == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := d.server.Serve(d.socket); err != nil {
+			klog.FromContext(ctx).Error(err, "the gateway has failed")
+		}
+	}()
+	return func() {
+		d.server.Stop()
+		<-done
+	}
+}

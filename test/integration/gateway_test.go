@@ -1,0 +1,181 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// entrance is an engine of the test's own with a gateway, and what a hook needs to dial in.
+type entrance struct {
+	*kit.Kit
+	engine  *serve.Engine
+	labels  map[string]any
+	gateway hook.Gateway
+}
+
+// openEntrance starts the engine. ServiceAccount laptop has a token of the gateway's audience, and no rights.
+func openEntrance(k *kit.Kit) *entrance {
+	k.Helper()
+	authority := transporttest.NewAuthority(k.TB)
+	dir := k.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			k.Fatal(err)
+		}
+		return path
+	}
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		k.Fatal(err)
+	}
+	certificate, key := authority.Issue("gateway")
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	engine, labels := ownEngine(k, "--gateway-address="+address,
+		"--gateway-tls-cert="+write("tls.crt", certificate), "--gateway-tls-key="+write("tls.key", key))
+	k.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop}}")
+	return &entrance{k, engine, labels, hook.Gateway{
+		Address: address, CAFile: write("ca.crt", authority.PEM), TokenFile: write("token", []byte(tokenOf(k, "hookloop"))),
+	}}
+}
+
+// tokenOf makes a token of the ServiceAccount laptop for an audience.
+func tokenOf(k *kit.Kit, audience string) string {
+	k.Helper()
+	out, err := k.Cluster.Kubectl(k.Context(), "-n", k.Namespace, "create", "token", "laptop", "--audience", audience, "--duration", "8h")
+	if err != nil {
+		k.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// flags are those of a hook that dials in.
+func (e *entrance) flags(more ...string) []string {
+	g := e.gateway
+	return append([]string{"--attach", g.Address, "--ca-file", g.CAFile, "--token-file", g.TokenFile}, more...)
+}
+
+// allow gives the ServiceAccount laptop a right.
+func (e *entrance) allow(verb, resource, name string) {
+	e.Helper()
+	e.Apply(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: $NAME-%[1]s}
+rules: [{apiGroups: [metacontroller.k8s.io], resources: [%[2]s], resourceNames: [%[3]s], verbs: [%[1]s]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: $NAME-%[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $NAME-%[1]s}
+subjects: [{kind: ServiceAccount, name: laptop, namespace: $NS}]`, verb, resource, name))
+}
+
+// awaitOutput waits for a process to print something.
+func awaitOutput(k *kit.Kit, p *proc.Process, text string) {
+	k.Helper()
+	k.Eventually(fmt.Sprintf("%s prints %q", p.Name(), text), func() error {
+		if !strings.Contains(p.Output(), text) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+}
+
+// TestDialIn serves parents by a hook that listens nowhere: first it is refused, and reads why; then it has the right.
+func TestDialIn(t *testing.T) {
+	k := start(t)
+	e := openEntrance(k)
+	run(t, k, kit.Composite{Sync: "worker:" + k.Name, Children: []string{"v1/configmaps InPlace"}, Labels: e.labels})
+	k.Apply(parent("web", page("page", "text: one")))
+	k.AwaitFault("Web", "web", "HookUnreachable", `no hook that serves worker \"`+k.Name)
+
+	refused := mirrorWith(k, "refused", e.flags("--worker", k.Name)...)
+	awaitOutput(k, refused, `cannot serve resource \"hookworkers\" in API group \"metacontroller.k8s.io\" with the name \"`+k.Name)
+	if _, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a trigger without the right: got %v, want PermissionDenied", err)
+	}
+	if err := refused.Stop(time.Second); err != nil {
+		t.Error(err)
+	}
+
+	e.allow("serve", "hookworkers", k.Name)
+	laptop := mirrorWith(k, "laptop", e.flags("--worker", k.Name)...)
+	awaitOutput(k, laptop, "attached to")
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	await(k, "Web", "web", "status.by", "laptop")
+	k.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: two")+"]}}")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+	parents, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"})
+	if err != nil || parents != 1 {
+		t.Errorf("a trigger: got %d parents, %v, want 1", parents, err)
+	}
+	awaitOutput(k, e.engine.Process, `"reason":"a test"`)
+	_, err = e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{LabelSelector: "a in ("})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "label_selector") {
+		t.Errorf("a trigger with a selector that is none: got %v, want InvalidArgument", err)
+	}
+}
+
+// TestTriggersAreLimited floods the gateway; what is refused says so, and the hook still serves.
+func TestTriggersAreLimited(t *testing.T) {
+	k := start(t)
+	e := openEntrance(k)
+	run(t, k, kit.Composite{Sync: "worker:" + k.Name, Labels: e.labels})
+	e.allow("serve", "hookworkers", k.Name)
+	k.Eventually("a trigger is refused", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for range 200 {
+			if _, err := e.gateway.Trigger(ctx, k.Name, hook.Trigger{}); err != nil {
+				if status.Code(err) == codes.ResourceExhausted {
+					return nil
+				}
+				return err
+			}
+		}
+		return errors.New("none was")
+	})
+}
+
+// TestIntercept takes the parents of one team from a running controller; when the laptop has gone they are back at once.
+func TestIntercept(t *testing.T) {
+	k := start(t)
+	e := openEntrance(k)
+	deployed := mirrorWith(k, "deployed", "--listen", "127.0.0.1:0")
+	run(t, k, kit.Composite{Sync: "stream:" + listening(k, deployed), Labels: e.labels})
+	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: mine, labels: {team: blue}}, spec: {}}")
+	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: theirs, labels: {team: red}}, spec: {}}")
+	for _, web := range []string{"mine", "theirs"} {
+		await(k, "Web", web, "status.by", "deployed")
+	}
+	flags := e.flags("--intercept", "CompositeController/"+k.Name, "--labels", "team=blue")
+	refused := mirrorWith(k, "refused", flags...)
+	awaitOutput(k, refused, `cannot intercept resource \"compositecontrollers\"`)
+	if err := refused.Stop(time.Second); err != nil {
+		t.Error(err)
+	}
+	e.allow("intercept", "compositecontrollers", k.Name)
+	laptop := mirrorWith(k, "laptop", flags...)
+	await(k, "Web", "mine", "status.by", "laptop")
+	await(k, "Web", "theirs", "status.by", "deployed")
+	if err := laptop.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(k, "Web", "mine", "status.by", "deployed")
+}

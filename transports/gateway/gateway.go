@@ -1,0 +1,261 @@
+// Package gateway lets hooks dial in (GatewayService of package hookloop.stream.v1 of proto): from a laptop, from another cluster, from
+// behind NAT. Controllers refer to a worker by its name; whoever serves that worker answers for their parents. An intercept takes some
+// parents of a running controller from its hook, for as long as its stream is open.
+//
+// Who may do so is decided by package access. Questions come from the pipeline, messages from hooks, which are not trusted; package stream
+// carries them. A Gateway is safe for concurrent use. Tests dial in over loopback with TLS; test/integration has the real control plane.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/gateway/access"
+	"github.com/hookloop/hookloop/transports/stream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// group is the API group of the resources on which rights are given.
+const group = "metacontroller.k8s.io"
+
+const (
+	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
+	maxSessions = 64
+	// maxKept bounds the sessions that are kept for hooks that may come back.
+	maxKept = 256
+	// greeting is how long the first message of a hook may take.
+	greeting = 10 * time.Second
+)
+
+// Guard says who calls, and what they may do: package access.
+type Guard interface {
+	Authenticate(ctx context.Context) (*access.Caller, error)
+	Allow(ctx context.Context, caller *access.Caller, right access.Right) error
+	Keep(ctx context.Context, caller *access.Caller, rights ...access.Right) (context.Context, context.CancelFunc)
+}
+
+// Settings make a Gateway.
+type Settings struct {
+	Guard Guard
+	// Build names the engine's build to hooks.
+	Build string
+	Clock clock.WithDelayedExecution
+	// Metrics may be nil.
+	Metrics *stream.Metrics
+}
+
+// Gateway knows the workers, the controllers that refer to them, and the intercepts.
+type Gateway struct {
+	streamv1.UnimplementedGatewayServiceServer
+	settings Settings
+
+	mu          sync.Mutex // guards what follows
+	workers     map[string]*worker
+	controllers map[controller]*running
+	kept        []*parked // the one put back last at the end
+}
+
+// controller names one.
+type controller struct{ kind, name string }
+
+// worker is what answers under one name.
+type worker struct {
+	name  string
+	pool  *stream.Pool
+	users map[controller]int // how many hooks of each controller refer to it
+	size  int                // sessions
+}
+
+// running is a controller whose hooks are open.
+type running struct {
+	trigger    hook.TriggerFunc
+	hooks      int
+	intercepts []*intercept // the newest first
+}
+
+// parked is a session without a stream.
+type parked struct {
+	owner   string // the caller's name and what was attached to: nobody else finds it
+	session *stream.Session
+}
+
+// New makes a Gateway without workers.
+func New(s Settings) *Gateway {
+	return &Gateway{settings: s, workers: map[string]*worker{}, controllers: map[controller]*running{}}
+}
+
+// worker finds a worker or makes it. The caller holds the lock.
+func (g *Gateway) worker(name string) *worker {
+	w := g.workers[name]
+	if w == nil {
+		w = &worker{name: name, pool: stream.NewPool(g.settings.Clock), users: map[controller]int{}}
+		g.workers[name] = w
+	}
+	return w
+}
+
+// drop forgets a worker that nobody refers to or serves. The caller holds the lock.
+func (g *Gateway) drop(w *worker) {
+	if len(w.users) == 0 && w.size == 0 {
+		delete(g.workers, w.name)
+	}
+}
+
+// Attach serves one stream of a hook until it ends.
+func (g *Gateway) Attach(conn grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	ctx := conn.Context()
+	caller, err := g.settings.Guard.Authenticate(ctx)
+	if err != nil {
+		return err
+	}
+	wish, err := g.first(ctx, conn)
+	if err != nil {
+		return err
+	}
+	right, err := rightFor(wish)
+	if err != nil {
+		return err
+	}
+	if err := g.settings.Guard.Allow(ctx, caller, right); err != nil {
+		return err
+	}
+	kept, cancel := g.settings.Guard.Keep(ctx, caller, right)
+	defer cancel()
+	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
+	defer klog.FromContext(ctx).Info("a hook that dialled in has gone", "user", caller.Name, right.Resource, right.Name)
+	if wish.GetIntercept() != nil {
+		return g.serveIntercept(kept, conn, wish, caller.Name)
+	}
+	return g.serveWorker(kept, conn, wish, caller.Name)
+}
+
+// first reads the message that says who dials in.
+func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
+	type result struct {
+		m   *streamv1.HookMessage
+		err error
+	}
+	got := make(chan result, 1)
+	go func() { // it ends with the stream at the latest
+		m, err := conn.Recv()
+		got <- result{m, err}
+	}()
+	timer := g.settings.Clock.NewTimer(greeting)
+	defer timer.Stop()
+	select {
+	case r := <-got:
+		if r.err == nil && r.m.GetAttach() == nil {
+			r.err = status.Errorf(codes.InvalidArgument, "the first message is %T, expected attach", r.m.GetMessage())
+		}
+		return r.m.GetAttach(), r.err
+	case <-timer.C():
+		return nil, status.Errorf(codes.DeadlineExceeded, "there was no attach message within %s", greeting)
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// rightFor is what a caller needs. The error names the field at fault.
+func rightFor(wish *streamv1.Attach) (access.Right, error) {
+	i := wish.GetIntercept()
+	switch {
+	case i == nil && wish.GetWorker() == "":
+		return access.Right{}, status.Error(codes.InvalidArgument, "attach: worker is empty, expected a name, or an intercept")
+	case i == nil:
+		return serving(wish.GetWorker()), nil
+	case wish.GetWorker() != "":
+		return access.Right{}, status.Error(codes.InvalidArgument, "attach: worker is set beside intercept, expected one of them")
+	}
+	resource, found := map[string]string{"CompositeController": "compositecontrollers", "DecoratorController": "decoratorcontrollers"}[i.GetControllerKind()]
+	if !found || i.GetControllerName() == "" {
+		return access.Right{}, status.Errorf(codes.InvalidArgument,
+			"attach: intercept has controller_kind %q and controller_name %q, expected CompositeController or DecoratorController, and a name",
+			i.GetControllerKind(), i.GetControllerName())
+	}
+	return access.Right{Verb: "intercept", Group: group, Resource: resource, Name: i.GetControllerName()}, nil
+}
+
+func serving(worker string) access.Right {
+	return access.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
+}
+
+// serveWorker has a stream answer for a worker.
+func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
+	owner := "worker " + wish.GetWorker() + " " + user
+	g.mu.Lock()
+	w := g.worker(wish.GetWorker())
+	if w.size >= maxSessions {
+		g.mu.Unlock()
+		return status.Errorf(codes.ResourceExhausted, "worker %q has %d sessions already", w.name, maxSessions)
+	}
+	w.size++
+	g.mu.Unlock()
+	s := g.resume(owner, wish.GetSessionId())
+	s.Serve(func() { g.changed(w) }, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
+	w.pool.Add(s)
+	err := s.Run(ctx, conn)
+	w.pool.Remove(s)
+	w.pool.Fail(status.Errorf(codes.Unavailable, "the last hook that served worker %q has gone: %s", w.name, status.Convert(err).Message()))
+	g.park(owner, s)
+	g.mu.Lock()
+	w.size--
+	g.drop(w)
+	g.mu.Unlock()
+	return ended(err)
+}
+
+// ended is the status that a hook reads. The one that asked for the end by a drain gets none.
+func ended(err error) error {
+	if errors.Is(err, stream.ErrDrained) {
+		return nil
+	}
+	return err
+}
+
+// resume finds the session that a hook comes back to, or makes one.
+func (g *Gateway) resume(owner, id string) *stream.Session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := slices.IndexFunc(g.kept, func(p *parked) bool { return p.owner == owner && p.session.ID() == id })
+	if id != "" && at >= 0 {
+		session := g.kept[at].session
+		g.kept = slices.Delete(g.kept, at, at+1)
+		return session
+	}
+	return stream.New(stream.Settings{ID: rand.Text(), Build: g.settings.Build, Clock: g.settings.Clock, Metrics: g.settings.Metrics})
+}
+
+// park keeps a session for a hook that may come back.
+func (g *Gateway) park(owner string, s *stream.Session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept = append(g.kept, &parked{owner, s})
+	if n := len(g.kept); n > maxKept {
+		g.kept = slices.Delete(g.kept, 0, n-maxKept)
+	}
+}
+
+// changed hears that a session of a worker opened or closed.
+func (g *Gateway) changed(w *worker) {
+	if w.pool.Len() > 0 {
+		w.pool.Fail(nil)
+	}
+	if !w.pool.Changed() {
+		return
+	}
+	for _, r := range g.users(w.name, "") {
+		if _, err := r(hook.Trigger{Reason: "worker " + w.name + " has a new build", Background: true}); err != nil {
+			klog.Background().Error(err, "parents are not synced by their hook's new build", "worker", w.name)
+		}
+	}
+}
