@@ -45,7 +45,13 @@ integration: controlplane jaeger-build helm-build build ## Run the tests on the 
 	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
 
 .PHONY: bench
-bench: ## Run the benchmarks, with allocations
+bench: controlplane build ## Measure on a real control plane, and print tables (BENCH="-children 1000": its flags)
+	@go build -o $(BIN)/bench ./test/bench/live
+	@go build -o $(BIN)/bench-hook ./test/bench/hook
+	@exec $(BIN)/bench $(BENCH)
+
+.PHONY: microbench
+microbench: ## Run the benchmarks beside the code, with allocations
 	go test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 
 .PHONY: lint

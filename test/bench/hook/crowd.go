@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// crowd is the parent.
+type crowd struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		// Children is how many ConfigMaps there should be, Text what each says in data.text, Bytes how long the rest of its data is.
+		Children int    `json:"children"`
+		Text     string `json:"text"`
+		Bytes    int    `json:"bytes"`
+	} `json:"spec"`
+}
+
+// wanted is the answer about one crowd. It is shared and never changed.
+type wanted struct {
+	crowd    crowd
+	status   json.RawMessage
+	children []any
+	// webhook is the same as a webhook's answer.
+	webhook []byte
+}
+
+// crowds remembers the last answer about each parent.
+type crowds struct {
+	mu      sync.Mutex // guards answers
+	answers map[string]*wanted
+}
+
+// wanted is what should exist for a crowd.
+func (c *crowds) wanted(of crowd) *wanted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.answers[of.Metadata.Name]; known != nil && known.crowd == of {
+		return known
+	}
+	if c.answers == nil {
+		c.answers = map[string]*wanted{}
+	}
+	w := build(of)
+	c.answers[of.Metadata.Name] = w
+	return w
+}
+
+func build(of crowd) *wanted {
+	w := &wanted{crowd: of, status: json.RawMessage(fmt.Sprintf(`{"children":%d}`, of.Spec.Children))}
+	text, rest := quote(of.Spec.Text), quote(strings.Repeat("0123456789abcdef", of.Spec.Bytes/16+1)[:of.Spec.Bytes])
+	var all bytes.Buffer
+	fmt.Fprintf(&all, `{"status":%s,"children":[`, w.status)
+	for i := range of.Spec.Children {
+		if i > 0 {
+			all.WriteByte(',')
+		}
+		begin := all.Len()
+		fmt.Fprintf(&all, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%s,"labels":{"bench.example.com/crowd":%s}},"data":{"text":%s,"rest":%s}}`,
+			quote(fmt.Sprintf("%s-%d", of.Metadata.Name, i)), quote(of.Metadata.Name), text, rest)
+		w.children = append(w.children, json.RawMessage(bytes.Clone(all.Bytes()[begin:])))
+	}
+	all.WriteString(`]}`)
+	w.webhook = all.Bytes()
+	return w
+}
+
+// quote is a string as JSON.
+func quote(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string has a JSON form
+	}
+	return string(data)
+}

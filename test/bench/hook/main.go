@@ -1,0 +1,74 @@
+// Command hook is the hook of the benchmarks: a parent names how many ConfigMaps it wants and what they say. It is one function, served
+// over gRPC by the SDK or as a JSON webhook.
+//
+// It does as little as a hook can, so that a benchmark measures the engine and the way to the hook: what it answers is built once for
+// each parent and text. It is no example of a webhook, which would read the children that it is shown. Its function is tested beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"syscall"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+)
+
+func main() {
+	o := hook.Options{Listening: listening}
+	o.AddFlags(flag.CommandLine)
+	webhook := flag.Bool("webhook", false, "serve a JSON webhook; otherwise gRPC")
+	profile := flag.String("profile", "", "file for a CPU profile of the whole run; empty for none")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := profiled(*profile, func() error { return serve(ctx, o, *webhook) })
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// profiled takes a CPU profile while do runs, where a file is named.
+func profiled(file string, do func() error) (err error) {
+	if file == "" {
+		return do()
+	}
+	out, err := os.Create(file) //nolint:gosec // whoever starts the program chooses the file
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return do()
+}
+
+func listening(at net.Addr) { fmt.Printf("listening on %s\n", at) }
+
+func serve(ctx context.Context, o hook.Options, webhook bool) error {
+	if flag.NArg() > 0 {
+		return errors.New("unexpected arguments; expected flags only")
+	}
+	c := &crowds{}
+	if webhook {
+		return serveWebhook(ctx, o.Listen, c)
+	}
+	return hook.Serve(ctx, o, hook.Composite{Sync: c.sync})
+}
+
+func (c *crowds) sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
+	parent, err := hook.Parent[crowd](req)
+	if err != nil {
+		return nil, err
+	}
+	wanted := c.wanted(*parent)
+	return &hook.SyncResponse{Status: wanted.status, Children: wanted.children}, nil
+}

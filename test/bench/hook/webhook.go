@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// serveWebhook serves until ctx is cancelled.
+func serveWebhook(ctx context.Context, listen string, c *crowds) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	listening(listener.Addr())
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	if err := server.Close(); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ServeHTTP answers one question of the webhook.
+func (c *crowds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parent, err := parentOf(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil { // else the connection is not used again
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(c.wanted(parent).webhook) //nolint:errcheck // a caller that has gone away asks again
+}
+
+// parentOf reads a request as far as its parent, and leaves the children behind it unread.
+func parentOf(body io.Reader) (crowd, error) {
+	decoder := json.NewDecoder(body)
+	if _, err := decoder.Token(); err != nil {
+		return crowd{}, fmt.Errorf("request: %w", err)
+	}
+	for decoder.More() {
+		field, err := decoder.Token()
+		if err != nil {
+			return crowd{}, fmt.Errorf("request: %w", err)
+		}
+		if field == "parent" {
+			var parent crowd
+			if err := decoder.Decode(&parent); err != nil {
+				return crowd{}, fmt.Errorf("request: parent: %w", err)
+			}
+			return parent, nil
+		}
+		var other json.RawMessage
+		if err := decoder.Decode(&other); err != nil {
+			return crowd{}, fmt.Errorf("request: %v: %w", field, err)
+		}
+	}
+	return crowd{}, errors.New("request: it has no parent")
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// drift is what one parent with many children costs.
+type drift struct {
+	Transport transport `json:"transport"`
+	Children  int       `json:"children"`
+	// Floor is how many ConfigMaps per second a bare client creates on this machine: the mean of before and after.
+	Floor    float64 `json:"floorPerSecond"`
+	Converge cost    `json:"converge"`
+	// Settle is the cost from the last child's creation until the engine rests.
+	Settle cost `json:"settle"`
+	// Rounds are the edits, Latencies the times from the answer to the edit until the API server has the child as it should be, in
+	// ascending order; Drift is the cost of all rounds.
+	Rounds    int             `json:"rounds"`
+	Latencies []time.Duration `json:"latenciesNs"`
+	Drift     cost            `json:"drift"`
+	// Touches are the changes of the parent that concern no child; Idle is their cost.
+	Touches int  `json:"touches"`
+	Idle    cost `json:"idle"`
+	// RSS is the engine's memory at the end, Peak the most it had, in bytes.
+	RSS  int64 `json:"rssBytes"`
+	Peak int64 `json:"peakBytes"`
+}
+
+// text is what the children should say, and edited what a client makes one of them say.
+const (
+	text   = "first"
+	edited = "edited by hand"
+)
+
+// drift runs the workload with n children.
+func (s *stage) drift(ctx context.Context, n int) (drift, error) {
+	d := drift{Transport: s.transport, Children: n, Rounds: s.rounds, Touches: s.idle}
+	if err := s.floor(ctx, n); err != nil {
+		return d, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return d, err
+	}
+	v, err := follow(ctx, s.typed)
+	if err != nil {
+		return d, err
+	}
+	defer v.close()
+	for _, step := range []func(context.Context, *view) error{d.converge(s), d.edit(s), d.idle(s)} {
+		if err := step(ctx, v); err != nil {
+			return d, err
+		}
+	}
+	if d.RSS, d.Peak, err = s.memory(); err != nil {
+		return d, err
+	}
+	err = s.profiled(ctx, func(round int) error {
+		_, err := s.editOne(ctx, v, fmt.Sprintf("crowd-%d", round%n))
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
+	if _, err := v.awaitAll(ctx, n, text); err != nil {
+		return d, err
+	}
+	d.Floor, err = s.floorAgain(ctx, n)
+	return d, err
+}
+
+// ready starts the engine, and waits until the controller runs and the API server is ready for parents.
+func (s *stage) ready(ctx context.Context) error {
+	if err := s.startEngine(ctx); err != nil {
+		return err
+	}
+	if err := s.declare(ctx); err != nil {
+		return err
+	}
+	if err := s.awaitController(ctx); err != nil {
+		return err
+	}
+	return s.warm(ctx)
+}
+
+// converge creates the parent and waits for its children.
+func (d *drift) converge(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, v *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.create(ctx, crowds, namespace, s.parent("crowd", d.Children, text)); err != nil {
+			return err
+		}
+		done, err := v.awaitAll(ctx, d.Children, text)
+		if err != nil {
+			return err
+		}
+		if d.Converge, err = s.end(ctx, since, done); err != nil {
+			return err
+		}
+		s.say("  converged after %s", d.Converge.Wall.Round(time.Millisecond))
+		if since, err = s.begin(ctx); err != nil {
+			return err
+		}
+		if err := s.rests(ctx); err != nil {
+			return err
+		}
+		d.Settle, err = s.end(ctx, since, time.Now())
+		return err
+	}
+}
+
+// edit has a client change children, one after the other, and measures how soon each is right again.
+func (d *drift) edit(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, v *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		for round := range d.Rounds {
+			latency, err := s.editOne(ctx, v, fmt.Sprintf("crowd-%d", round*d.Children/d.Rounds))
+			if err != nil {
+				return err
+			}
+			d.Latencies = append(d.Latencies, latency)
+			if err := s.rests(ctx); err != nil {
+				return err
+			}
+		}
+		slices.Sort(d.Latencies)
+		s.say("  %d edits undone", d.Rounds)
+		d.Drift, err = s.end(ctx, since, time.Now())
+		return err
+	}
+}
+
+// editOne changes one child. It returns the time from the API server's answer until the child that says what it should was seen.
+func (s *stage) editOne(ctx context.Context, v *view, name string) (time.Duration, error) {
+	o, err := s.typed.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"text":"`+edited+`"}}`), metav1.PatchOptions{})
+	if err != nil {
+		return 0, err
+	}
+	answered := time.Now()
+	version, err := strconv.ParseInt(o.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("child %s: resourceVersion: %w", name, err)
+	}
+	corrected, err := v.awaitOne(ctx, name, version, text)
+	if err != nil {
+		return 0, err
+	}
+	return max(0, corrected.Sub(answered)), nil
+}
+
+// idle touches the parent, which concerns no child.
+func (d *drift) idle(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, _ *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		for round := range d.Touches {
+			before := s.proxy.Count()
+			if err := s.touch(ctx, "crowd", round); err != nil {
+				return err
+			}
+			if err := s.asked(ctx, before); err != nil {
+				return err
+			}
+			if err := s.rests(ctx); err != nil {
+				return err
+			}
+		}
+		d.Idle, err = s.end(ctx, since, time.Now())
+		return err
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// perParent is how many children each parent of the fleet has.
+	perParent = 3
+	// passes is how often each parent of the fleet is touched.
+	passes = 3
+)
+
+// fleet is what many parents with a few children each cost.
+type fleet struct {
+	Transport transport `json:"transport"`
+	Parents   int       `json:"parents"`
+	Floor     float64   `json:"floorPerSecond"`
+	// Created is when, from the CRD's creation, the client had created all parents. The API server holds the first one for two seconds.
+	Created  time.Duration `json:"createdNs"`
+	Converge cost          `json:"converge"`
+	Update   cost          `json:"update"`
+	Touches  int           `json:"touches"`
+	Idle     cost          `json:"idle"`
+	RSS      int64         `json:"rssBytes"`
+	Peak     int64         `json:"peakBytes"`
+}
+
+// fleet runs the workload.
+func (s *stage) fleet(ctx context.Context) (fleet, error) {
+	f := fleet{Transport: s.transport, Parents: s.parents, Touches: passes * s.parents}
+	if err := s.floor(ctx, perParent*s.parents); err != nil {
+		return f, err
+	}
+	if err := s.startEngine(ctx); err != nil {
+		return f, err
+	}
+	v, err := follow(ctx, s.typed)
+	if err != nil {
+		return f, err
+	}
+	defer v.close()
+	for _, step := range []func(context.Context, *view) error{f.appear(s), f.update(s), f.idle(s)} {
+		if err := step(ctx, v); err != nil {
+			return f, err
+		}
+	}
+	if f.RSS, f.Peak, err = s.memory(); err != nil {
+		return f, err
+	}
+	err = s.profiled(ctx, func(round int) error { return s.touch(ctx, parentName(round%s.parents), round) })
+	if err != nil {
+		return f, err
+	}
+	f.Floor, err = s.floorAgain(ctx, perParent*s.parents)
+	return f, err
+}
+
+// appear creates the CRD, the controller and all parents.
+func (f *fleet) appear(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, v *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.declare(ctx); err != nil {
+			return err
+		}
+		err = atOnce(ctx, f.Parents, func(ctx context.Context, i int) error {
+			return s.create(ctx, crowds, namespace, s.parent(parentName(i), perParent, text))
+		})
+		if err != nil {
+			return err
+		}
+		f.Created = time.Since(since.at)
+		if err := s.awaitController(ctx); err != nil {
+			return err
+		}
+		f.Converge, err = s.allSay(ctx, v, since, perParent*f.Parents, text)
+		s.say("  converged after %s", f.Converge.Wall.Round(time.Millisecond))
+		return err
+	}
+}
+
+// update changes all parents.
+func (f *fleet) update(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, v *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		const then = "second"
+		err = atOnce(ctx, f.Parents, func(ctx context.Context, i int) error {
+			_, err := s.client.Resource(crowds).Namespace(namespace).Patch(ctx, parentName(i), types.MergePatchType, []byte(`{"spec":{"text":"`+then+`"}}`), metav1.PatchOptions{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		f.Update, err = s.allSay(ctx, v, since, perParent*f.Parents, then)
+		s.say("  updated after %s", f.Update.Wall.Round(time.Millisecond))
+		return err
+	}
+}
+
+// allSay waits until all children say what they should and the engine rests. The wall time is that of the last child.
+func (s *stage) allSay(ctx context.Context, v *view, since *reading, n int, text string) (cost, error) {
+	done, err := v.awaitAll(ctx, n, text)
+	if err != nil {
+		return cost{}, err
+	}
+	if err := s.rests(ctx); err != nil {
+		return cost{}, err
+	}
+	return s.end(ctx, since, done)
+}
+
+// idle touches each parent several times, which concerns no child.
+func (f *fleet) idle(s *stage) func(context.Context, *view) error {
+	return func(ctx context.Context, _ *view) error {
+		since, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		for round := range passes {
+			before := s.proxy.Count()
+			for i := range f.Parents {
+				if err := s.touch(ctx, parentName(i), round); err != nil {
+					return err
+				}
+			}
+			if err := s.asked(ctx, before); err != nil {
+				return err
+			}
+			if err := s.rests(ctx); err != nil {
+				return err
+			}
+		}
+		f.Idle, err = s.end(ctx, since, time.Now())
+		return err
+	}
+}
+
+func parentName(i int) string { return fmt.Sprintf("crowd-%d", i) }

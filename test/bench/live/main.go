@@ -1,0 +1,121 @@
+// Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes of their own, with a proxy between
+// them that counts bytes. `make bench` runs it; docs/benchmarks.md says what the tables mean.
+//
+// It fails when something is wrong (a child that never comes right, an engine that never rests), never because something is slow.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err = run(ctx, o, os.Stdout, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// report is all that a run has found.
+type report struct {
+	CPUs    int     `json:"cpus"`
+	Drift   []drift `json:"drift"`
+	Fleet   []fleet `json:"fleet"`
+	Skipped []skip  `json:"skipped,omitempty"`
+}
+
+// skip is a workload that the engine refused to run.
+type skip struct{ Transport, Reason string }
+
+// teller tells one line of progress, as Printf does.
+type teller func(format string, args ...any)
+
+// run measures everything that the options ask for, one case after the other, each on a control plane of its own.
+func run(ctx context.Context, o options, out io.Writer, say teller) error {
+	r := &report{CPUs: runtime.NumCPU()}
+	for _, t := range o.transports {
+		err := r.measure(ctx, o, t, say)
+		var refused *refusal
+		if t == stream && errors.As(err, &refused) {
+			r.Skipped = append(r.Skipped, skip{Transport: string(t), Reason: refused.message})
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	if !o.json {
+		return r.tables(out)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// measure runs all workloads over one transport.
+func (r *report) measure(ctx context.Context, o options, t transport, say teller) error {
+	for _, n := range o.children {
+		say("● %s: one parent with %d children", t, n)
+		err := onStage(ctx, &stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), say: say}, func(s *stage) error {
+			d, err := s.drift(ctx, n)
+			if err == nil {
+				r.Drift = append(r.Drift, d)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("drift with %d children: %w", n, err)
+		}
+	}
+	if o.parents == 0 {
+		return nil
+	}
+	say("● %s: %d parents with %d children each", t, o.parents, perParent)
+	err := onStage(ctx, &stage{options: o, transport: t, workload: "fleet", say: say}, func(s *stage) error {
+		f, err := s.fleet(ctx)
+		if err == nil {
+			r.Fleet = append(r.Fleet, f)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("converge: %w", err)
+	}
+	return nil
+}
+
+// onStage sets a stage up, plays on it, and clears it away.
+func onStage(ctx context.Context, s *stage, play func(*stage) error) (err error) {
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	if err := play(s); err != nil {
+		return fmt.Errorf("%w%s", err, s.lastWords())
+	}
+	return nil
+}
+
+// hookProgram is where make builds the hook.
+func hookProgram() string { return serve.Program("bench-hook") }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Small runs over every transport: what the big one does, in seconds. No figure is judged.
+func TestSmallRuns(t *testing.T) {
+	hook := filepath.Join(t.TempDir(), "bench-hook")
+	if out, err := exec.Command("go", "build", "-o", hook, "../hook").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Run("a webhook, all workloads", func(t *testing.T) {
+		t.Parallel()
+		r := small(t, hook, "-transports", "webhook", "-parents", "4")
+		if len(r.Drift) != 1 || len(r.Fleet) != 1 {
+			t.Fatalf("%d drift and %d fleet results, want one of each", len(r.Drift), len(r.Fleet))
+		}
+		checkDrift(t, r.Drift[0])
+		checkFleet(t, r.Fleet[0])
+	})
+	t.Run("gRPC, drift", func(t *testing.T) {
+		t.Parallel()
+		r := small(t, hook, "-transports", "unary,stream", "-parents", "0")
+		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
+			t.Fatalf("%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those", len(r.Drift), r.Skipped)
+		}
+		for _, d := range r.Drift {
+			checkDrift(t, d)
+		}
+	})
+}
+
+func small(t *testing.T, hook string, args ...string) report {
+	t.Helper()
+	o, err := parse(append([]string{"-children", "20", "-rounds", "2", "-idle", "2", "-json", "-hook", hook}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), o, &out, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	if err := r.tables(io.Discard); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+func checkFleet(t *testing.T, f fleet) {
+	t.Helper()
+	if got := f.Converge.Writes["create configmaps"]; got != perParent*f.Parents {
+		t.Errorf("%s: the audit log has %d ConfigMaps created, want %d", f.Transport, got, perParent*f.Parents)
+	}
+	if got := f.Update.Writes["update configmaps"]; got != perParent*f.Parents {
+		t.Errorf("%s: the audit log has %d ConfigMaps updated, want %d", f.Transport, got, perParent*f.Parents)
+	}
+	if len(f.Idle.Writes) > 0 || sum(f.Idle.Syncs) == 0 {
+		t.Errorf("%s: idle counted writes %v and syncs %v, want syncs and no writes", f.Transport, f.Idle.Writes, f.Idle.Syncs)
+	}
+}
+
+func checkDrift(t *testing.T, d drift) {
+	t.Helper()
+	if got := d.Converge.Writes["create configmaps"]; got != d.Children {
+		t.Errorf("%s: the audit log has %d ConfigMaps created, want %d", d.Transport, got, d.Children)
+	}
+	if got := sum(d.Drift.Writes); got != d.Rounds {
+		t.Errorf("%s: %d edits brought the writes %v, want one each", d.Transport, d.Rounds, d.Drift.Writes)
+	}
+	if len(d.Latencies) != d.Rounds || d.Drift.EngineCPU == 0 || d.Drift.HookCPU == 0 || d.Drift.Sent == 0 || d.Drift.Received == 0 || sum(d.Drift.Syncs) == 0 {
+		t.Errorf("%s: something was not counted: %+v", d.Transport, d)
+	}
+	if len(d.Idle.Writes) > 0 {
+		t.Errorf("%s: touching the parent brought writes %v, want none", d.Transport, d.Idle.Writes)
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-transports", "stream,webhook", "-children", "", "-profile", "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.transports, []transport{stream, webhook}) || o.children != nil || o.rounds != 30 || o.profile != "here" {
+		t.Errorf("parse = %+v", o)
+	}
+}
+
+func TestParseSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-transports=carrier-pigeon", "-transports"},
+		{"-children=10,0", "-children"},
+		{"-children=ten", "-children"},
+		{"-rounds=0", "-rounds"},
+		{"-parents=-1", "-parents"},
+		{"more", "unexpected argument"},
+	} {
+		if _, err := parse([]string{c.args}); err == nil || errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("parse(%s) = %v, want an error about %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var ten []time.Duration
+	for i := range 10 {
+		ten = append(ten, time.Duration(i+1))
+	}
+	for p, want := range map[int]time.Duration{0: 1, 10: 1, 50: 5, 51: 6, 90: 9, 100: 10} {
+		if got := percentile(ten, p); got != want {
+			t.Errorf("percentile %d of 1 … 10 is %d, want %d", p, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	a := &table{title: "A", columns: []string{"x", "y"}}
+	a.add("1", ms(1500*time.Microsecond))
+	a.add(size(12_345), counts(map[string]int{"POST": 2, "GET": 1}))
+	var out strings.Builder
+	if err := a.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := "\nA\n\n| x | y |\n| --- | --- |\n| 1 | 1.50 ms |\n| 12 kB | 1 GET, 2 POST |\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}

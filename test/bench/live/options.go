@@ -1,0 +1,102 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// transport is a way from the engine to the hook.
+type transport string
+
+const (
+	webhook transport = "webhook"
+	unary   transport = "unary"
+	stream  transport = "stream"
+)
+
+// options say what is measured.
+type options struct {
+	transports []transport
+	// children are the sizes of the drift workload; parents is that of the converge workload, 0 for none.
+	children []int
+	parents  int
+	// rounds is how many children are edited, idle how often the parent with many children is touched.
+	rounds, idle int
+	// bytes is the length of a child's data.
+	bytes int
+	json  bool
+	// profile is a folder for CPU profiles of the engine; empty for none.
+	profile string
+	// hook is the hook's program.
+	hook string
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	transports := flags.String("transports", "webhook,unary,stream", "ways to the hook")
+	children := flags.String("children", "1000,3000", "numbers of children of one parent, each measured on its own; empty for none")
+	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear at once; 0 for none")
+	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
+	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
+	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
+	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
+	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles: of the engine under drift and idle syncs, taken after what is measured, and of the hook")
+	flags.StringVar(&o.hook, "hook", hookProgram(), "the hook's program")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; expected flags only", flags.Arg(0))
+	}
+	var err error
+	if o.transports, err = parseTransports(*transports); err != nil {
+		return o, err
+	}
+	if o.children, err = parseSizes(*children); err != nil {
+		return o, err
+	}
+	return o, o.check()
+}
+
+func parseTransports(list string) ([]transport, error) {
+	known := []transport{webhook, unary, stream}
+	var all []transport
+	for name := range strings.SplitSeq(list, ",") {
+		if !slices.Contains(known, transport(name)) {
+			return nil, fmt.Errorf("-transports: %q; expected a list of webhook, unary and stream", name)
+		}
+		all = append(all, transport(name))
+	}
+	return all, nil
+}
+
+func parseSizes(list string) ([]int, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var all []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-children: %q; expected a list of numbers above 0", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func (o options) check() error {
+	for _, n := range []struct {
+		name       string
+		value, min int
+	}{{"parents", o.parents, 0}, {"rounds", o.rounds, 1}, {"idle", o.idle, 1}, {"bytes", o.bytes, 0}} {
+		if n.value < n.min {
+			return fmt.Errorf("-%s: %d; expected %d or more", n.name, n.value, n.min)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// profileSeconds is how long a profile takes.
+const profileSeconds = 10
+
+// profiled takes a CPU profile of the engine while do is called again and again, where the options ask for profiles. It comes after
+// what is measured, because a profile costs time.
+func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
+	if s.profile == "" {
+		return nil
+	}
+	type fetched struct {
+		profile string
+		err     error
+	}
+	done := make(chan fetched, 1)
+	go func() { // the engine → the file, ends with the engine's profile
+		profile, err := serve.Fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.pprof, profileSeconds))
+		done <- fetched{profile, err}
+	}()
+	for round := 0; ; round++ {
+		select {
+		case f := <-done:
+			if f.err != nil {
+				return f.err
+			}
+			return s.save(f.profile)
+		default:
+		}
+		if err := do(round); err != nil {
+			<-done
+			return err
+		}
+	}
+}
+
+func (s *stage) save(profile string) error {
+	file := s.profileOf("engine")
+	if err := os.WriteFile(file, []byte(profile), 0o600); err != nil {
+		return err
+	}
+	s.say("  profile: go tool pprof -top %s", file)
+	return nil
+}
+
+// profileOf is the file for a process's profile, in a folder that is there since the hook was started.
+func (s *stage) profileOf(process string) string {
+	return filepath.Join(s.profile, fmt.Sprintf("%s-%s-%s.pprof", s.workload, s.transport, process))
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/test/bench/meter"
+	"github.com/hookloop/hookloop/test/bench/wire"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// cost is what happened between two readings, all in all.
+type cost struct {
+	Wall      time.Duration `json:"wallNs"`
+	EngineCPU time.Duration `json:"engineCPUNs"`
+	HookCPU   time.Duration `json:"hookCPUNs"`
+	// Sent and Received are bytes from the engine to the hook and back.
+	Sent     int64 `json:"sentBytes"`
+	Received int64 `json:"receivedBytes"`
+	// Syncs by result, Calls of the hook by their code, Requests to the API server by method, Writes by verb and resource. Requests are
+	// the engine's own count; watches count when they begin. Writes are the API server's: its audit log.
+	Syncs    map[string]int `json:"syncs"`
+	Calls    map[string]int `json:"hookCalls"`
+	Requests map[string]int `json:"apiRequests"`
+	Writes   map[string]int `json:"apiWrites"`
+}
+
+// reading is the state of all counters.
+type reading struct {
+	at           time.Time
+	engine, hook time.Duration
+	wire         wire.Count
+	samples      meter.Samples
+	audit        cluster.Mark
+}
+
+// begin reads all counters before something is measured.
+func (s *stage) begin(ctx context.Context) (*reading, error) {
+	samples, err := s.scrape(ctx) // first, because it costs the engine some work
+	if err != nil {
+		return nil, err
+	}
+	audit, err := s.cluster.Mark()
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{samples: samples, audit: audit}
+	return r, s.processes(r)
+}
+
+// end says what has happened since a reading. The wall time is up to a moment that the caller knows.
+func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost, error) {
+	now := &reading{}
+	if err := s.processes(now); err != nil {
+		return cost{}, err
+	}
+	var err error
+	if now.samples, err = s.scrape(ctx); err != nil {
+		return cost{}, err
+	}
+	writes, err := s.writes(since.audit)
+	if err != nil {
+		return cost{}, err
+	}
+	passed := now.wire.Sub(since.wire)
+	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
+	return cost{
+		Wall: until.Sub(since.at), EngineCPU: now.engine - since.engine, HookCPU: now.hook - since.hook, Sent: passed.Sent, Received: passed.Received,
+		Syncs: by("hookloop_sync_duration_seconds_count", "result"), Calls: by("metacontroller_sync_requests_total", "code"),
+		Requests: by("rest_client_requests_total", "method"), Writes: writes,
+	}, nil
+}
+
+// processes reads what costs nobody anything.
+func (s *stage) processes(r *reading) (err error) {
+	r.at, r.wire = time.Now(), s.proxy.Count()
+	if r.engine, err = meter.CPU(s.engine.PID()); err != nil {
+		return err
+	}
+	r.hook, err = meter.CPU(s.hooks.PID())
+	return err
+}
+
+func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {
+	page, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	return meter.Parse(page)
+}
+
+// difference is by how much the series of a name have grown, by a label; those that have not are left out.
+func difference(before, after meter.Samples, name, label string) map[string]int {
+	old, grown := before.By(name, label), map[string]int{}
+	for value, n := range after.By(name, label) {
+		if d := int(n - old[value]); d != 0 {
+			grown[value] = d
+		}
+	}
+	return grown
+}
+
+// writes counts the engine's writes since a mark, by verb and resource.
+func (s *stage) writes(since cluster.Mark) (map[string]int, error) {
+	all, err := s.cluster.Writes(since)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, w := range all {
+		if !strings.HasPrefix(w.UserAgent, "hookloop/") {
+			continue
+		}
+		what := w.Verb + " " + w.Resource
+		if w.Subresource != "" {
+			what += "/" + w.Subresource
+		}
+		if w.Code >= 300 {
+			what += fmt.Sprintf(" (%d)", w.Code)
+		}
+		counts[what]++
+	}
+	return counts, nil
+}
+
+// rest is how long nothing must pass between engine and hook, and how little the engine may do meanwhile, to count as rest.
+const (
+	restFor = 100 * time.Millisecond
+	restCPU = 5 * time.Millisecond
+)
+
+// rests waits until the engine rests, so that whatever was brought about is counted where it belongs. It asks the kernel and the
+// proxy, and costs the engine nothing.
+func (s *stage) rests(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the engine does not rest"))
+	defer cancel()
+	tick := time.NewTicker(restFor)
+	defer tick.Stop()
+	var last reading
+	if err := s.processes(&last); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		var now reading
+		if err := s.processes(&now); err != nil {
+			return err
+		}
+		if now.wire == last.wire && now.engine-last.engine < restCPU {
+			return nil
+		}
+		last = now
+	}
+}
+
+// asked waits until something has passed to the hook since a count.
+func (s *stage) asked(ctx context.Context, since wire.Count) error {
+	return poll(ctx, "the hook is asked", func(context.Context) error {
+		if s.proxy.Count().Sent == since.Sent {
+			return errors.New("nothing has been sent to it")
+		}
+		return nil
+	})
+}
+
+// memory reads the engine's memory.
+func (s *stage) memory() (rss, peak int64, err error) {
+	u, err := meter.Process(s.engine.PID())
+	return u.RSS, u.Peak, err
+}

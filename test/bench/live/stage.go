@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hookloop/hookloop/test/bench/wire"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/proc"
+	"github.com/hookloop/hookloop/test/serve"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// patience bounds each wait: for what takes longer, something is wrong.
+	patience = 5 * time.Minute
+	// stopGrace is how long a process may take to end.
+	stopGrace = 10 * time.Second
+	// hands is how many goroutines a client of the benchmark writes with.
+	hands = 32
+)
+
+// engineFlags let the engine ask the API server as much as it wants.
+var engineFlags = []string{"--client-go-qps=5000", "--client-go-burst=5000", "--workers=10", "--zap-log-level=error"}
+
+// stage is a control plane with an engine and a hook, for one workload.
+type stage struct {
+	options
+	transport transport
+	// workload is a name for the stage's files: drift-1000, fleet.
+	workload string
+	say      teller
+
+	dir     string
+	cluster *cluster.Cluster
+	hooks   *proc.Process
+	proxy   *wire.Proxy
+	engine  *serve.Engine
+	// pprof is the address of the engine's profiles; empty for none.
+	pprof string
+
+	client *dynamic.DynamicClient
+	typed  *kubernetes.Clientset
+	// floors are the rates that a bare client reached so far.
+	floors []float64
+}
+
+// open starts the control plane and what the workloads need on it; the engine is not among it. What has been started is in the stage
+// even with an error.
+func (s *stage) open(ctx context.Context) (err error) {
+	if s.dir, err = os.MkdirTemp("", "hookloop-bench-"); err != nil {
+		return err
+	}
+	crds := []string{filepath.Join(cluster.Root(), "manifests", "crds")}
+	if s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds}); err != nil {
+		return err
+	}
+	config := rest.CopyConfig(s.cluster.Admin())
+	config.UserAgent, config.QPS = "hookloop-bench", -1
+	if s.client, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf" // it costs the benchmark less, and the engine does not see it
+	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	return s.startHook(ctx)
+}
+
+// startHook starts the hook and the proxy before it.
+func (s *stage) startHook(ctx context.Context) (err error) {
+	args := []string{"--listen", "127.0.0.1:0"}
+	if s.transport == webhook {
+		args = append(args, "--webhook")
+	}
+	if s.profile != "" {
+		if err := os.MkdirAll(s.profile, 0o750); err != nil {
+			return err
+		}
+		args = append(args, "--profile", s.profileOf("hook"))
+	}
+	var address string
+	if s.hooks, address, err = serve.Hook(ctx, proc.Spec{Name: "bench-hook", Path: s.hook, Args: args}); err != nil {
+		return err
+	}
+	s.proxy, err = wire.Start(address)
+	return err
+}
+
+func (s *stage) startEngine(ctx context.Context) (err error) {
+	flags := engineFlags
+	if s.profile != "" {
+		ports, err := cluster.FreePorts(1)
+		if err != nil {
+			return err
+		}
+		s.pprof = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		flags = append(flags[:len(flags):len(flags)], "--pprof-address="+s.pprof)
+	}
+	s.engine, err = serve.Start(ctx, serve.Settings{Kubeconfig: s.cluster.Kubeconfig(), Flags: flags})
+	return err
+}
+
+// lastWords are the errors that the engine has logged, for a failure's message.
+func (s *stage) lastWords() string {
+	if s.engine == nil || s.engine.Process == nil {
+		return ""
+	}
+	said := s.engine.Output()
+	if said == "" {
+		return ""
+	}
+	return "; the engine's log ends:\n" + said[max(0, len(said)-2000):]
+}
+
+// close ends everything, in the order in which it depends on each other.
+func (s *stage) close() error {
+	var errs []error
+	if s.engine != nil && s.engine.Process != nil {
+		errs = append(errs, s.engine.Stop(stopGrace))
+	}
+	if s.hooks != nil {
+		errs = append(errs, s.hooks.Stop(stopGrace))
+	}
+	if s.proxy != nil {
+		errs = append(errs, s.proxy.Close())
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

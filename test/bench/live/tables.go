@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// table is a Markdown table.
+type table struct {
+	title   string
+	columns []string
+	rows    [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write prints the table, nothing where it has no rows.
+func (t *table) write(out io.Writer) error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n\n", t.title)
+	line(&b, t.columns)
+	line(&b, slices.Repeat([]string{"---"}, len(t.columns)))
+	for _, row := range t.rows {
+		line(&b, row)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func line(b *strings.Builder, cells []string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+
+// tables prints the report.
+func (r *report) tables(out io.Writer) error {
+	for _, t := range []*table{r.driftTable(), r.buildTable(), r.fleetTable(), r.countedTable()} {
+		if err := t.write(out); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Skipped {
+		if _, err := fmt.Fprintf(out, "\n%s was skipped: the engine refuses it: %s\n", s.Transport, s.Reason); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "\nMeasured on %d CPUs, which engine, hook, API server, etcd and the benchmark share.\n", r.CPUs)
+	return err
+}
+
+func (r *report) driftTable() *table {
+	t := &table{
+		title: "**drift**: one child of one parent is edited; per edit",
+		columns: []string{"transport", "children", "p50", "p90", "max", "engine CPU", "hook CPU", "to the hook", "from the hook",
+			"syncs", "hook calls", "API writes", "idle: engine CPU per sync", "RSS", "peak"},
+	}
+	for _, d := range r.Drift {
+		n := d.Rounds
+		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(percentile(d.Latencies, 50)), ms(percentile(d.Latencies, 90)), ms(percentile(d.Latencies, 100)),
+			ms(each(d.Drift.EngineCPU, n)), ms(each(d.Drift.HookCPU, n)), size(d.Drift.Sent/int64(n)), size(d.Drift.Received/int64(n)),
+			per(sum(d.Drift.Syncs), n), per(sum(d.Drift.Calls), n), per(sum(d.Drift.Writes), n),
+			ms(each(d.Idle.EngineCPU, sum(d.Idle.Syncs))), size(d.RSS), size(d.Peak))
+	}
+	return t
+}
+
+func (r *report) buildTable() *table {
+	t := &table{
+		title: "**build**: all children of one parent are created; the floor is a bare client with 32 goroutines, in the same run",
+		columns: []string{"transport", "children", "wall", "creates/s", "floor/s", "of the floor", "engine CPU", "hook CPU", "to the hook", "from the hook",
+			"syncs", "hook calls", "API requests", "engine CPU until rest"},
+	}
+	for _, d := range r.Drift {
+		c := d.Converge
+		speed := float64(d.Children) / c.Wall.Seconds()
+		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(c.Wall), fmt.Sprintf("%.0f", speed), fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor),
+			ms(c.EngineCPU), ms(c.HookCPU), size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
+			ms(d.Settle.EngineCPU))
+	}
+	return t
+}
+
+func (r *report) fleetTable() *table {
+	t := &table{
+		title: fmt.Sprintf("**converge**, **update**, **idle**: many parents with %d children each appear, change, and are touched", perParent),
+		columns: []string{"transport", "parents", "workload", "wall", "creates/s", "floor/s", "engine CPU", "engine CPU per sync", "hook CPU", "to the hook", "from the hook",
+			"syncs", "hook calls", "API requests", "API writes", "RSS", "peak"},
+	}
+	for _, f := range r.Fleet {
+		t.fleetRow(f, "converge", f.Converge, ms(f.Converge.Wall)+" (all parents created after "+ms(f.Created)+")",
+			fmt.Sprintf("%.0f", float64(perParent*f.Parents)/f.Converge.Wall.Seconds()), fmt.Sprintf("%.0f", f.Floor))
+		t.fleetRow(f, "update", f.Update, ms(f.Update.Wall), "", "")
+		t.fleetRow(f, fmt.Sprintf("idle, %d touches", f.Touches), f.Idle, ms(f.Idle.Wall), "", "")
+	}
+	return t
+}
+
+func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor string) {
+	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, floor, ms(c.EngineCPU), ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU),
+		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)), fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
+}
+
+// countedTable says what the sums of the other tables are made of.
+func (r *report) countedTable() *table {
+	t := &table{
+		title:   "What was counted, all in all: syncs by result, hook calls by code, requests to the API server by method, writes as its audit log has them",
+		columns: []string{"transport", "workload", "syncs", "hook calls", "API requests", "API writes"},
+	}
+	add := func(of transport, workload string, c cost) {
+		t.add(string(of), workload, counts(c.Syncs), counts(c.Calls), counts(c.Requests), counts(c.Writes))
+	}
+	for _, d := range r.Drift {
+		of := fmt.Sprintf(" %d", d.Children)
+		add(d.Transport, "build"+of, d.Converge)
+		add(d.Transport, "build"+of+", until rest", d.Settle)
+		add(d.Transport, fmt.Sprintf("drift%s, %d edits", of, d.Rounds), d.Drift)
+		add(d.Transport, fmt.Sprintf("idle%s, %d touches", of, d.Touches), d.Idle)
+	}
+	for _, f := range r.Fleet {
+		add(f.Transport, "converge", f.Converge)
+		add(f.Transport, "update", f.Update)
+		add(f.Transport, fmt.Sprintf("idle, %d touches", f.Touches), f.Idle)
+	}
+	return t
+}
+
+// percentile is the least value that p percent of the ascending values do not exceed.
+func percentile(ascending []time.Duration, p int) time.Duration {
+	return ascending[max(0, (len(ascending)*p+99)/100-1)]
+}
+
+func sum(counts map[string]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// counts is "3 GET, 1 POST".
+func counts(of map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%d %s", of[name], name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// each is a share, 0 of nothing.
+func each(d time.Duration, n int) time.Duration { return d / time.Duration(max(1, n)) }
+
+func per(count, n int) string { return fmt.Sprintf("%.1f", float64(count)/float64(max(1, n))) }
+
+func ms(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.2f ms", d.Seconds()*1000)
+	case d < time.Second:
+		return fmt.Sprintf("%.0f ms", d.Seconds()*1000)
+	default:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	}
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes < 10_000:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1_000_000:
+		return fmt.Sprintf("%.0f kB", float64(bytes)/1e3)
+	default:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	}
+}

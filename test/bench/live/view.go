@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// child is the last that has been seen of a child.
+type child struct {
+	version int64
+	text    string
+	at      time.Time
+}
+
+// view follows the children by a watch of its own: what it has seen, the API server has.
+type view struct {
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu sync.Mutex // guards what follows
+	// children by name; says counts them by their text.
+	children map[string]child
+	says     map[string]int
+	last     time.Time // of the last event
+	waiter   *waiter
+	err      error
+}
+
+// waiter waits for a condition, which is asked with the lock held.
+type waiter struct {
+	met  func() bool
+	when chan time.Time
+}
+
+// follow begins a view of a namespace's ConfigMaps.
+func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
+	ctx, stop := context.WithCancel(ctx)
+	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, says: map[string]int{}}
+	w, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "bench.example.com/crowd"})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	go v.read(w)
+	return v, nil
+}
+
+// close ends the watch.
+func (v *view) close() {
+	v.stop()
+	<-v.done
+}
+
+// read takes in the events: the API server → the view.
+func (v *view) read(w watch.Interface) {
+	defer close(v.done)
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if err := v.see(event, time.Now()); err != nil {
+			v.fail(err)
+			return
+		}
+	}
+	v.fail(errors.New("the watch on the children has ended"))
+}
+
+func (v *view) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.err = err
+	if v.waiter != nil {
+		close(v.waiter.when)
+		v.waiter = nil
+	}
+}
+
+// see takes in one event, which came at a time.
+func (v *view) see(event watch.Event, at time.Time) error {
+	o, ok := event.Object.(*corev1.ConfigMap)
+	if !ok {
+		return fmt.Errorf("the watch on the children says %s %v", event.Type, event.Object)
+	}
+	version, err := strconv.ParseInt(o.ResourceVersion, 10, 64)
+	if err != nil {
+		return fmt.Errorf("child %s: resourceVersion: %w", o.Name, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = at
+	if old, known := v.children[o.Name]; known {
+		v.says[old.text]--
+	}
+	delete(v.children, o.Name)
+	if event.Type != watch.Deleted {
+		v.children[o.Name] = child{version: version, text: o.Data["text"], at: at}
+		v.says[o.Data["text"]]++
+	}
+	if v.waiter != nil && v.waiter.met() {
+		v.waiter.when <- at
+		v.waiter = nil
+	}
+	return nil
+}
+
+// await waits until a condition is met and returns the time of the event that met it; where it is met already, that of the last event.
+func (v *view) await(ctx context.Context, what string, met func() bool) (time.Time, error) {
+	w := &waiter{met: met, when: make(chan time.Time, 1)}
+	v.register(w)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case at, ok := <-w.when:
+		if !ok {
+			return at, fmt.Errorf("waiting until %s: %w", what, v.failure())
+		}
+		return at, nil
+	case <-timer.C:
+		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children say %v", what, patience, v.said())
+	case <-ctx.Done():
+		return time.Time{}, fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+	}
+}
+
+// register notes a waiter. It is answered at once where the condition is met already or the view has failed.
+func (v *view) register(w *waiter) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case w.met():
+		w.when <- v.last
+	case v.err != nil:
+		close(w.when)
+	default:
+		v.waiter = w
+	}
+}
+
+func (v *view) failure() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.err
+}
+
+func (v *view) said() map[string]int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	said := map[string]int{}
+	for text, n := range v.says {
+		if n > 0 {
+			said[text] = n
+		}
+	}
+	return said
+}
+
+// awaitAll waits until there are n children that say text, and no others.
+func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, error) {
+	return v.await(ctx, fmt.Sprintf("all %d children say %q", n, text), func() bool { return v.says[text] == n && len(v.children) == n })
+}
+
+// awaitOne waits until a child has a later version than the given one and says text. It returns when that was seen.
+func (v *view) awaitOne(ctx context.Context, name string, after int64, text string) (time.Time, error) {
+	var at time.Time
+	_, err := v.await(ctx, fmt.Sprintf("child %s says %q again", name, text), func() bool {
+		c := v.children[name]
+		at = c.at
+		return c.version > after && c.text == text
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return at, nil
+}

@@ -1,0 +1,70 @@
+package meter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Samples are the series of a metrics page and their values, in the order of the page.
+type Samples []sample
+
+type sample struct {
+	name, labels string
+	value        float64
+}
+
+// Parse reads a page in Prometheus' text format.
+func Parse(page string) (Samples, error) {
+	var samples Samples
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		space := strings.LastIndexByte(line, ' ')
+		if space < 0 {
+			return nil, fmt.Errorf("metrics: line %q: expected a name and a value", line)
+		}
+		value, err := strconv.ParseFloat(line[space+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("metrics: line %q: %w", line, err)
+		}
+		name, labels, _ := strings.Cut(line[:space], "{")
+		samples = append(samples, sample{name: name, labels: strings.TrimSuffix(labels, "}"), value: value})
+	}
+	return samples, nil
+}
+
+// Sum adds all series with the name up.
+func (s Samples) Sum(name string) float64 {
+	var sum float64
+	for _, v := range s.By(name, "") {
+		sum += v
+	}
+	return sum
+}
+
+// By adds the series with the name up, by the values of one label. A series without the label counts as "".
+func (s Samples) By(name, label string) map[string]float64 {
+	sums := map[string]float64{}
+	for _, one := range s {
+		if one.name == name {
+			sums[labelOf(one.labels, label)] += one.value
+		}
+	}
+	return sums
+}
+
+// labelOf finds a label's value. Values with escaped quotes are cut there: the counters that are read here have none.
+func labelOf(labels, label string) string {
+	if label == "" {
+		return ""
+	}
+	_, rest, found := strings.Cut(","+labels, ","+label+`="`)
+	if !found {
+		return ""
+	}
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
