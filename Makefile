@@ -1,5 +1,5 @@
 # Everything that the project needs beyond Go, make, git, gcc and python3 is built from source by the targets below, at pinned
-# versions, into .cache/bin.
+# versions, into .cache/bin; what the SDKs in Python and TypeScript need of the system, tools/system.sh installs.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,10 +9,12 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 BIN := .cache/bin
 TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
+TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
 # How many packages are compiled and tested at a time; every integration package runs a control plane of its own.
 PARALLEL ?= 2
 TESTFLAGS ?=
+FUZZTIME ?= 3s
 # What "hookloop version" says. Where there is no git repository they are empty, and Go's own build information is used.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -34,14 +36,34 @@ examples: controlplane build ## Prove the examples on a real control plane (EXAM
 	@exec $(BIN)/prove $(EXAMPLES)
 
 .PHONY: test
-test: lint check-gen unit integration ## Run everything that must hold
+test: lint check-gen unit fuzz integration ## Run everything that must hold
 
 .PHONY: unit
-unit: ## Run the unit tests, with the race detector
+unit: sdks ## Run the unit tests, with the race detector, and those of the SDKs
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
+	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
+	cd sdk/typescript && npm test --silent
+	cd examples/website/typescript && npm ci --silent --no-audit --no-fund && npm test --silent
+
+.PHONY: sdks
+sdks: system $(TYPESCRIPT) ## Build what the hooks in Python and TypeScript need
+	cd sdk/typescript && npm run --silent build
+
+.PHONY: system
+system:
+	@tools/system.sh
+
+$(TYPESCRIPT): sdk/typescript/package-lock.json | system
+	cd sdk/typescript && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: fuzz
+fuzz: ## Feed the fuzz targets for FUZZTIME each (3s)
+	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: integration
-integration: controlplane jaeger-build helm-build build ## Run the tests on the real control plane, with the race detector
+integration: controlplane jaeger-build helm-build build sdks ## Run the tests on the real control plane, with the race detector
 	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
 
 .PHONY: bench
@@ -62,11 +84,11 @@ lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook
 	$(BIN)/golangci-lint run ./...
 
 .PHONY: gen
-gen: $(TOOLS) ## Generate gen/, deep copies and CRDs
+gen: $(TOOLS) $(TYPESCRIPT) ## Generate gen/, the SDKs' code of the contract, deep copies and CRDs
 	tools/gen.sh
 
 .PHONY: check-gen
-check-gen: $(TOOLS) ## Fail when a generated file is stale
+check-gen: $(TOOLS) $(TYPESCRIPT) ## Fail when a generated file is stale
 	tools/gen.sh --check
 
 .PHONY: build

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Generates what is generated: Go code of the hook contract, deep copies of the API types, and their CRDs.
+# Generates what is generated: code of the hook contract in Go and for the SDKs, deep copies of the API types, and their CRDs.
 #   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
 #   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
-generated=(gen manifests/crds "$api/zz_generated.deepcopy.go")
+generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen sdk/python/hookloop/hook sdk/python/hookloop/stream)
 
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 .cache/bin/buf generate --output "$fresh"
+.cache/bin/buf generate --template buf.gen.sdk.yaml --output "$fresh"
 .cache/bin/controller-gen \
   object "output:object:dir=$fresh/$api" \
   crd "output:crd:dir=$fresh/manifests/crds" \
@@ -25,8 +26,8 @@ mv "$fresh/Kustomization" "$fresh/manifests/crds/"
 stale=0
 for path in "${generated[@]}"; do
   if [ "${1:-}" = --check ]; then
-    diff -ru "$path" "$fresh/$path" || stale=1
-  elif ! diff -rq "$path" "$fresh/$path" >/dev/null 2>&1; then
+    diff -ru -x __pycache__ "$path" "$fresh/$path" || stale=1
+  elif ! diff -rq -x __pycache__ "$path" "$fresh/$path" >/dev/null 2>&1; then
     rm -rf "$path"
     mkdir -p "$(dirname "$path")"
     cp -r "$fresh/$path" "$path"

@@ -1,0 +1,55 @@
+"""The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service."""
+
+import hashlib
+import json
+
+from hookloop import Composite, child, dependency, serve
+
+IMAGE = "nginx:1.29-alpine"
+
+
+def sync(request):
+    parent = request["parent"]
+    name, namespace, spec = parent["metadata"]["name"], parent["metadata"].get("namespace", ""), parent["spec"]
+    html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
+    observed = request["children"]["Deployment.apps/v1"].get(name, {}).get("status", {})
+    up = observed.get("readyReplicas", 0)
+    ready = up >= replicas and bool(observed)
+    metadata = {"name": name, "labels": labels}
+    pages = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
+    servers = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels, "annotations": {"website.example.com/pages": digest(html)}},
+            "spec": {
+                "containers": [{
+                    "name": "web",
+                    "image": spec.get("image", IMAGE),
+                    "ports": [{"containerPort": 80}],
+                    "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
+                }],
+                "volumes": [{"name": "pages", "configMap": {"name": name}}],
+            },
+        },
+    }}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    return {
+        "status": {"url": f"http://{name}.{namespace}.svc", "replicas": replicas, "ready": up},
+        "conditions": [{"type": "Ready", "status": str(ready), "reason": "AllUp" if ready else "Starting",
+                        "message": f"{up} of {replicas} servers are ready"}],
+        "children": [
+            pages,
+            child(servers, depends_on=[dependency("v1", "ConfigMap", name)]),
+            child(service, depends_on=[dependency("apps/v1", "Deployment", name)]),
+        ],
+    }
+
+
+def digest(html):
+    """A hash of the pages. It stands in the Pods' template, so that new pages make new Pods."""
+    return hashlib.sha256(json.dumps(html, sort_keys=True).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    serve(Composite(sync=sync))

@@ -1,0 +1,90 @@
+"""Serves HookStreamService: engines dial in and open streams."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import grpc
+
+from hookloop.conversation import Conversation
+from hookloop.memories import Memories
+from hookloop.service import Route
+from hookloop.session import Limits, Machine, ProtocolError
+from hookloop.stream.v1 import stream_pb2
+
+SERVICE = "hookloop.stream.v1.HookStreamService"
+STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
+
+
+class Connect:
+    """The streams that engines have open with a server. Functions run in the pool, which is as wide as limits.calls says."""
+
+    def __init__(self, routes: Mapping[str, Route], pool: Executor, limits: Limits, build_id: str):
+        self._routes, self._pool, self._limits, self._build_id = routes, pool, limits, build_id
+        self._memories = Memories()
+        self._free = threading.Semaphore(STREAMS)
+        self._lock = threading.Lock()  # guards all below
+        self._open: set[Conversation] = set()
+        self._stopping = False
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """What a gRPC server needs."""
+        return grpc.method_handlers_generic_handler(SERVICE, {"Connect": grpc.stream_stream_rpc_method_handler(
+            self._connect,
+            request_deserializer=stream_pb2.EngineMessage.FromString,
+            response_serializer=stream_pb2.HookMessage.SerializeToString,
+        )})
+
+    def conversations(self) -> list[Conversation]:
+        """Those that are open."""
+        with self._lock:
+            return list(self._open)
+
+    def drain(self) -> None:
+        """Asks engines for no more calls; streams end when what is under way is answered."""
+        with self._lock:
+            self._stopping = True
+        for conversation in self.conversations():
+            conversation.drain()
+
+    def _connect(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        if not self._free.acquire(blocking=False):
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"this hook has {STREAMS} streams open, which is as many as it allows")
+        try:
+            yield from self._converse(messages, context)
+        finally:
+            self._free.release()
+
+    def _converse(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        machine = Machine(lambda session_id: self._memories.claim(session_id, conversation.close), self._limits, self._build_id)
+        conversation = Conversation(machine, self._routes, self._pool)
+        with self._lock:
+            self._open.add(conversation)
+            stopping = self._stopping
+        if stopping:
+            conversation.drain()
+        try:
+            if context.add_callback(conversation.close):  # otherwise the engine has gone already
+                threading.Thread(target=_read, args=(messages, conversation), name="hookloop-read", daemon=True).start()
+                yield from conversation.outgoing()
+        finally:
+            conversation.close()
+            self._memories.leave(conversation.close)
+            with self._lock:
+                self._open.discard(conversation)
+        if conversation.problem is not None:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(conversation.problem))
+
+
+def _read(messages: Iterator[Any], conversation: Conversation) -> None:
+    """Feeds what an engine sends, until the stream ends; then so does the thread."""
+    try:
+        for message in messages:
+            conversation.receive(message)
+    except ProtocolError:
+        return  # the conversation says it
+    except Exception:  # what gRPC raises once the stream is gone has no type of its own
+        conversation.close()
+        return
+    conversation.finish()

@@ -1,0 +1,222 @@
+"""Drives a session.Machine: the one place with threads and a clock. It knows no connection; who has one feeds messages and sends them.
+
+    reader's thread ─ receive ─→ Machine ─→ Work ─→ pool: Route.ask ─→ answer
+    writer's thread ←─ outgoing ←─ outbox ←─────────────────────────────┘
+
+The writer also keeps the calls' time: an answer that comes too late finds its call refused.
+"""
+
+import heapq
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any, Optional
+
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
+
+from hookloop import status
+from hookloop.errors import InvalidQuestion, NotHere, TriggerRefused
+from hookloop.service import Route, within
+from hookloop.session import Cancelled, Machine, ProtocolError, Work
+from hookloop.session.observed import ObservedSet
+from hookloop.stream.v1 import stream_pb2
+
+# How long a hook that is about to stop waits, in seconds and without work, for calls that were sent before the engine heard of it.
+LINGER = 1.0
+
+log = logging.getLogger("hookloop")
+
+
+class Conversation:
+    """One stream with an engine. Methods may be called from any thread."""
+
+    def __init__(self, machine: Machine, routes: Mapping[str, Route], pool: Executor):
+        self._routes, self._pool = routes, pool
+        self._changed = threading.Condition()  # guards all below, and what the writer waits for
+        self._machine = machine
+        self._deadlines: list[tuple[float, int]] = []  # a heap of times and call ids
+        self._running: dict[int, Future] = {}
+        self._triggers: dict[int, Future] = {}
+        self._asked = 0  # triggers so far
+        self._stopping = False  # whether no more calls are wanted
+        self._rest: Optional[float] = None  # when a hook that is stopping has waited long enough
+        self.problem: Optional[ProtocolError] = None
+
+    def receive(self, message: Any) -> None:
+        """Takes a message of the engine in. ProtocolError ends the conversation."""
+        with self._changed:
+            try:
+                said = self._machine.receive(message)
+            except ProtocolError as error:
+                self.problem = error
+                self._close()
+                raise
+            if isinstance(said, Work):
+                self._begin(said)
+            elif isinstance(said, Cancelled):
+                self._forget(said.call_id)
+            elif isinstance(said, stream_pb2.Triggered):
+                self._triggered(said)
+            elif isinstance(said, stream_pb2.Status):
+                log.warning("the engine ends the stream: %s (code %d)", said.message, said.code)
+            self._changed.notify_all()
+
+    def outgoing(self) -> Iterator[Any]:
+        """The messages to send. It waits for them, and ends when the conversation does."""
+        while batch := self._batch():
+            yield from batch
+
+    def trigger(self, trigger: Any) -> Future:
+        """Asks for syncs. The future has the number of parents, or TriggerRefused."""
+        future: Future = Future()
+        with self._changed:
+            if self._machine.closed:
+                future.set_exception(ConnectionError("the stream has ended"))
+                return future
+            self._asked += 1
+            self._triggers[self._asked] = future
+            copy = stream_pb2.Trigger()
+            copy.CopyFrom(trigger)
+            copy.id = self._asked
+            self._machine.trigger(copy)
+            self._changed.notify_all()
+        return future
+
+    def drain(self) -> None:
+        """Asks for no more calls; the conversation ends when those under way are answered."""
+        with self._changed:
+            if not self._stopping:
+                self._stopping = True
+                self._machine.drain()
+                self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Says that nothing more comes from the engine, which still reads: what is under way is answered."""
+        with self._changed:
+            self._machine.draining = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Ends the conversation at once: the stream is gone."""
+        with self._changed:
+            self._close()
+
+    def _begin(self, work: Work) -> None:
+        if work.timeout is not None:
+            heapq.heappush(self._deadlines, (time.monotonic() + work.timeout, work.call_id))
+        try:
+            self._running[work.call_id] = self._pool.submit(self._run, work)
+        except RuntimeError:  # the pool takes no more
+            self._refuse(work.call_id, status.Failure(status.UNAVAILABLE, "the hook is stopping"))
+
+    def _run(self, work: Work) -> None:
+        """Answers a call, in a thread of the pool."""
+        with self._changed:
+            if not self._machine.under_way(work.call_id):
+                return
+        try:
+            answer = _ask(self._routes, work)
+        except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
+            answer = status.failure(error, work.method)
+        with self._changed:
+            self._forget(work.call_id)
+            if isinstance(answer, status.Failure):
+                self._refuse(work.call_id, answer)
+            else:
+                self._machine.answer(work.call_id, *answer)
+            self._changed.notify_all()
+
+    def _refuse(self, call_id: int, failed: status.Failure) -> None:
+        details = [failed.detail] if failed.detail is not None else []
+        self._machine.refuse(call_id, stream_pb2.Status(
+            code=failed.code,
+            message=failed.message,
+            details=[any_pb2.Any(type_url=detail.type_url, value=detail.value) for detail in details],
+        ))
+
+    def _forget(self, call_id: int) -> None:
+        """Takes a call out of the queue where it has not begun."""
+        future = self._running.pop(call_id, None)
+        if future is not None:
+            future.cancel()
+
+    def _triggered(self, said: Any) -> None:
+        future = self._triggers.pop(said.id, None)
+        if future is None:
+            return
+        if said.HasField("error"):
+            future.set_exception(TriggerRefused(said.error.code, said.error.message))
+        else:
+            future.set_result(said.parents)
+
+    def _batch(self) -> list[Any]:
+        """Waits for messages to send; none at the end."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                self._expire(now)
+                batch = self._machine.take()
+                if batch or self._over(now):
+                    return batch
+                self._changed.wait(self._pause(now))
+
+    def _expire(self, now: float) -> None:
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, call_id = heapq.heappop(self._deadlines)
+            if self._machine.under_way(call_id):
+                self._refuse(call_id, status.Failure(status.DEADLINE_EXCEEDED, "the hook's function took longer than the call's timeout"))
+                self._forget(call_id)
+
+    def _over(self, now: float) -> bool:
+        if self._machine.closed:
+            return True
+        if not self._machine.idle:
+            self._rest = None
+            return False
+        if self._stopping and self._rest is None:
+            self._rest = now + LINGER
+        return self._machine.draining or (self._rest is not None and self._rest <= now)
+
+    def _pause(self, now: float) -> Optional[float]:
+        """How long to wait at most, in seconds; None: until something happens."""
+        times = [at for at, _ in self._deadlines[:1]]
+        if self._rest is not None:
+            times.append(self._rest)
+        return min(max(0.0, min(times) - now), threading.TIMEOUT_MAX) if times else None
+
+    def _close(self) -> None:
+        self._machine.close()
+        for call_id in list(self._running):
+            self._forget(call_id)
+        for future in self._triggers.values():
+            future.set_exception(ConnectionError("the stream ended before the engine said what became of the trigger"))
+        self._triggers = {}
+        self._deadlines = []
+        self._changed.notify_all()
+
+
+def _ask(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:
+    """Puts work to the function that answers it: the response and its desired objects, serialized."""
+    route = routes.get(work.method)
+    if route is None:
+        raise NotHere(f"this hook does not serve {work.method}")
+    try:
+        message = route.shape.message(route.method, "Request").FromString(work.request)
+    except DecodeError as error:
+        raise InvalidQuestion(f"the request of {work.method} cannot be read: {error}") from error
+    _check_places(route, message, work.objects)
+    response, desired = route.ask(message, work.objects.view, work.trace.items())
+    return response.SerializeToString(), [one.SerializeToString() for one in desired]
+
+
+def _check_places(route: Route, message: Any, objects: ObservedSet) -> None:
+    """Refuses a request that holds objects itself, or whose set has objects that it has no place for."""
+    places = within(route.shape, route.method, message)
+    if any(places.values()):
+        raise InvalidQuestion(f"the request of {route.path} holds objects, expected them in the slots")
+    for slot in objects.slots:
+        if slot not in places:
+            raise InvalidQuestion(f"the request of {route.path} has no place for the objects in slot {slot}")

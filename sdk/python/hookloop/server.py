@@ -1,0 +1,112 @@
+"""A gRPC server for hooks, for programs that have a main function of their own. hookloop.serve is a whole one."""
+
+import pathlib
+from concurrent import futures
+from typing import Any, Optional
+
+import grpc
+
+from hookloop import build, connect, service
+from hookloop.connect import Connect
+from hookloop.errors import TriggerRefused
+from hookloop.health import Health
+from hookloop.session import Limits
+from hookloop.triggers import trigger_message
+from hookloop.unary import Unary
+
+DEFAULT_LISTEN = "127.0.0.1:9443"  # on loopback, because without TLS a hook speaks plain text
+DEFAULT_GRACE = 10.0  # seconds that calls under way may take once the server is told to stop
+DEFAULT_THREADS = 32
+MAX_MESSAGE = 16 << 20  # bytes of a question or an answer; the engine's limit
+MIN_PING_MS = 20_000  # clients may ping more often than gRPC's default allows, so that engines notice a dead connection soon
+
+
+class Server:
+    """Serves hooks, by single calls and over streams. Functions are called concurrently, in as many threads as `threads` says; a quarter as
+    many clients may watch the server's health.
+
+    With tls_cert and tls_key, PEM files, it speaks TLS; the files are read anew for each connection, so that certificates may be rotated.
+    Port 0 takes a free one; address is where the server listens once it is started. build_id names the hook's version: engines ask again
+    about everything when it changes. Without one it is a hash of the files in which the functions stand.
+    """
+
+    def __init__(
+        self,
+        *hooks: service.Hook,
+        listen: str = DEFAULT_LISTEN,
+        tls_cert: str = "",
+        tls_key: str = "",
+        threads: int = DEFAULT_THREADS,
+        build_id: str = "",
+    ):
+        routes = service.routes(hooks)
+        self._functions = futures.ThreadPoolExecutor(threads, thread_name_prefix="hookloop")
+        self._streams = Connect(routes, self._functions, Limits(calls=threads), build_id or build.build_id(routes.values()))
+        watches = max(1, threads // 4)
+        self._health = Health({route.shape.service for route in routes.values()} | {connect.SERVICE}, watches)
+        # Threads of calls wait for functions. There are some for each way to occupy one, so that no way keeps the others out.
+        self._calls = futures.ThreadPoolExecutor(threads + watches + connect.STREAMS, thread_name_prefix="hookloop-call")
+        self._server = grpc.server(self._calls, options=(
+            ("grpc.max_receive_message_length", MAX_MESSAGE),
+            ("grpc.max_send_message_length", MAX_MESSAGE),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_MS),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.so_reuseport", 0),  # a second hook at the same address is a mistake
+        ))
+        self._server.add_generic_rpc_handlers((self._health.handler(), Unary(routes, self._functions), self._streams.handler()))
+        self.address = self._bind(listen, _credentials(tls_cert, tls_key))
+
+    def _bind(self, listen: str, credentials: Optional[grpc.ServerCredentials]) -> str:
+        host, colon, _ = listen.rpartition(":")
+        if not colon:
+            raise ValueError(f"listen is {listen!r}, expected host:port")
+        add = self._server.add_insecure_port
+        port = add(listen) if credentials is None else self._server.add_secure_port(listen, credentials)
+        if port == 0:
+            raise OSError(f"cannot listen on {listen}")
+        return f"{host}:{port}"
+
+    def start(self) -> None:
+        """Begins to serve; it returns at once."""
+        self._server.start()
+
+    def trigger(self, *, timeout: float = 30.0, **what: Any) -> int:
+        """Asks for syncs over every open stream, and returns how many parents will be synced; one that is reached over two streams counts
+        twice. The arguments are those of hookloop.trigger, without the gateway's. TriggerRefused says why not, where no stream took it: each
+        serves one controller. ConnectionError says that no stream is open, or that it ended. timeout is how long an engine may take, in
+        seconds."""
+        wanted = trigger_message(**what)
+        asked = [conversation.trigger(wanted) for conversation in self._streams.conversations()]
+        if not asked:
+            raise ConnectionError("no stream is open")
+        counts, failures = [], []
+        for future in asked:
+            try:
+                counts.append(future.result(timeout))
+            except (TriggerRefused, ConnectionError) as error:
+                failures.append(error)
+        if not counts:
+            raise failures[0]
+        return sum(counts)
+
+    def stop(self, grace: float = DEFAULT_GRACE) -> None:
+        """Takes no new calls, and returns when those under way have ended, at the latest after the grace period in seconds."""
+        self._health.shutdown()
+        self._streams.drain()
+        self._server.stop(grace).wait()
+        self._functions.shutdown(wait=False, cancel_futures=True)
+        self._calls.shutdown(wait=False)
+
+
+def _credentials(cert: str, key: str) -> Optional[grpc.ServerCredentials]:
+    """TLS where files are named. They are read once here, so that a wrong name is told at start."""
+    if not cert and not key:
+        return None
+    if not cert or not key:
+        raise ValueError("TLS: one of certificate and key is missing; expected both files, or neither")
+
+    def load() -> grpc.ServerCertificateConfiguration:
+        pair = (pathlib.Path(key).read_bytes(), pathlib.Path(cert).read_bytes())
+        return grpc.ssl_server_certificate_configuration([pair])
+
+    return grpc.dynamic_ssl_server_credentials(load(), load)

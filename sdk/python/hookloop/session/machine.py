@@ -1,0 +1,229 @@
+"""The machine itself: messages in, messages and work out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from google.protobuf.message import DecodeError
+
+from hookloop.session import wire
+from hookloop.session.desired import DesiredList, difference
+from hookloop.session.memory import Memory, Missing, Remembered
+from hookloop.session.observed import ObservedSet
+from hookloop.session.wire import ProtocolError
+from hookloop.stream.v1 import stream_pb2
+
+VERSION = 1
+MESSAGE_BYTES = 64 << 20
+# Codes of google.rpc.Code.
+CANCELLED, RESOURCE_EXHAUSTED = 1, 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a hook takes on at a time."""
+
+    calls: int
+    bytes: int = MESSAGE_BYTES
+    message_bytes: int = MESSAGE_BYTES
+
+
+@dataclass(frozen=True)
+class Work:
+    """A question to answer: to be followed by answer or refuse."""
+
+    call_id: int
+    method: str
+    request: bytes  # the request message of the method, serialized, without its objects
+    objects: ObservedSet
+    timeout: Optional[float]  # in seconds from now; None: as long as it takes
+    trace: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """Work that is no longer wanted, and is answered."""
+
+    call_id: int
+
+
+@dataclass
+class _Call:
+    """A call under way."""
+
+    subject: Optional[Remembered]
+    holds: bytes
+
+
+class Machine:
+    """The hook's side of one stream.
+
+    remember gives the memory for a session id, which may have been that of an earlier stream. attach is the first message of a hook that
+    dials in. Once closed, a machine ignores what comes, and no longer uses its memory.
+    """
+
+    def __init__(self, remember: Callable[[str], Memory], limits: Limits, build_id: str = "", attach: Any = None):
+        self._remember = remember
+        self._limits = limits
+        self._build_id = build_id
+        self._assembler = wire.Assembler(limits.message_bytes)
+        self._memory: Optional[Memory] = None  # from Hello to close
+        self._most = MESSAGE_BYTES  # bytes of a message that the engine accepts
+        self._last = 0  # the largest Call.id so far
+        self._calls: dict[int, _Call] = {}
+        self._outbox: list[Any] = []
+        self.closed = False
+        self.draining = False  # whether the engine asks nothing more
+        if attach is not None:
+            self._send(attach=attach)
+
+    def receive(self, message: Any) -> Union[Work, Cancelled, Any, None]:
+        """Takes a message in. Work, Cancelled, a Triggered or a Status that says farewell is what comes of it, or nothing."""
+        if self.closed:
+            return None
+        if message.WhichOneof("message") == "fragment":
+            whole = self._assembler.add(message.fragment)
+            if whole is None:
+                return None
+            message = _parse(whole)
+        elif self._assembler.busy:
+            raise ProtocolError("a message came between the fragments of another, expected the next fragment")
+        field = message.WhichOneof("message")
+        if field is None:
+            return None
+        if (field == "hello") == (self._memory is not None) and field != "farewell":
+            raise ProtocolError(f"got a message {field}, expected " + ("no second hello" if self._memory else "hello first"))
+        return getattr(self, f"_{field}")(getattr(message, field))
+
+    def answer(self, call_id: int, response: bytes, desired: Sequence[bytes]) -> None:
+        """Answers work: the response message without its desired objects, and those, all of them serialized. Where the call has been
+        answered already, nothing happens."""
+        call = self._calls.get(call_id)
+        if call is None:
+            return
+        before = self._base(call)
+        last, pieces = difference(before, desired)
+        content = stream_pb2.Desired(base=before.digest if before else b"", pieces=pieces, digest=last.digest, response=response)
+        answer = stream_pb2.Answer(call_id=call_id, desired=content)
+        size = stream_pb2.HookMessage(answer=answer).ByteSize()
+        if size > self._most:
+            text = f"the answer has {size} bytes, expected at most {self._most}"
+            self.refuse(call_id, stream_pb2.Status(code=RESOURCE_EXHAUSTED, message=text))
+            return
+        if call.subject is not None:
+            self._memory.answered(call.subject, last)
+        self._end(call_id)
+        self._send(answer=answer)
+        self._evict()
+
+    def refuse(self, call_id: int, status: Any) -> None:
+        """Answers work with a failure. Where the call has been answered already, nothing happens."""
+        if self._end(call_id):
+            self._send(answer=stream_pb2.Answer(call_id=call_id, error=status))
+
+    def trigger(self, trigger: Any) -> None:
+        """Asks for syncs."""
+        self._send(trigger=trigger)
+
+    def drain(self) -> None:
+        """Asks for no more questions."""
+        if self._memory is not None:
+            self._send(drain=stream_pb2.Drain())
+
+    def under_way(self, call_id: int) -> bool:
+        """Whether a call waits for its answer."""
+        return call_id in self._calls
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call waits for its answer."""
+        return not self._calls
+
+    def take(self) -> list[Any]:
+        """What is to be sent, in this order. It is taken once."""
+        messages, self._outbox = self._outbox, []
+        return messages
+
+    def close(self) -> None:
+        """Ends the machine; calls under way are not answered, and the memory is another's from now on."""
+        for call_id in list(self._calls):
+            self._end(call_id)
+        self.closed, self._memory = True, None
+
+    def _hello(self, hello: Any) -> None:
+        if VERSION not in hello.versions:
+            raise ProtocolError(f"the engine speaks versions {list(hello.versions)}, expected {VERSION} among them")
+        self._most = hello.max_message_bytes or MESSAGE_BYTES
+        self._memory = self._remember(hello.session_id)
+        self._send(welcome=stream_pb2.Welcome(
+            version=VERSION,
+            build_id=self._build_id,
+            window=stream_pb2.Window(calls=self._limits.calls, bytes=self._limits.bytes),
+            max_message_bytes=self._limits.message_bytes,
+            holdings=self._memory.holdings(),
+        ))
+
+    def _call(self, call: Any) -> Optional[Work]:
+        if call.id <= self._last:
+            return None
+        self._last = call.id
+        try:
+            objects, subject = self._memory.apply(call)
+        except Missing as missing:
+            self._memory.forget(call.subject)
+            self._send(answer=stream_pb2.Answer(call_id=call.id, nack=missing.nack))
+            return None
+        self._calls[call.id] = _Call(subject, call.holds)
+        if subject is not None:
+            subject.calls += 1
+        self._evict()
+        timeout = call.timeout.seconds + call.timeout.nanos / 1e9 if call.HasField("timeout") else None
+        return Work(call.id, call.method, call.request, objects, timeout, dict(call.trace_context))
+
+    def _cancel(self, cancel: Any) -> Optional[Cancelled]:
+        if not self.under_way(cancel.call_id):
+            return None
+        self.refuse(cancel.call_id, stream_pb2.Status(code=CANCELLED, message="cancelled by the engine"))
+        return Cancelled(cancel.call_id)
+
+    def _forget(self, forget: Any) -> None:
+        for subject in forget.subjects:
+            self._memory.forget(subject)
+
+    def _drain(self, _: Any) -> None:
+        self.draining = True
+
+    def _triggered(self, triggered: Any) -> Any:
+        return triggered
+
+    def _farewell(self, status: Any) -> Any:
+        return status
+
+    def _base(self, call: _Call) -> Optional[DesiredList]:
+        """The list that the engine holds and the hook as well."""
+        known = call.subject is not None and call.subject.answered and call.holds == call.subject.list.digest
+        return call.subject.list if known else None
+
+    def _end(self, call_id: int) -> bool:
+        call = self._calls.pop(call_id, None)
+        if call is not None and call.subject is not None:
+            call.subject.calls -= 1
+        return call is not None
+
+    def _evict(self) -> None:
+        names = self._memory.evict()
+        if names:
+            self._send(forget=stream_pb2.Forget(subjects=names))
+
+    def _send(self, **message: Any) -> None:
+        self._outbox.extend(wire.fragments(stream_pb2.HookMessage(**message)))
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        message = stream_pb2.EngineMessage.FromString(data)
+    except DecodeError as error:
+        raise ProtocolError(f"fragments make no EngineMessage: {error}") from error
+    if message.WhichOneof("message") == "fragment":
+        raise ProtocolError("fragments make another fragment, expected a message")
+    return message

@@ -1,0 +1,58 @@
+"""Turns what a function raises into the fields of a google.rpc.Status: the same ones for all transports."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from hookloop import wellknown
+from hookloop.errors import InvalidAnswer, InvalidQuestion, NotHere, Reject, RetryAfter, sendable
+from hookloop.response import duration
+
+# Says whose reasons those in google.rpc.ErrorInfo are.
+DOMAIN = "hookloop.hook.v1"
+# The codes of google.rpc.Code that a hook uses.
+DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 4, 8
+FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 9, 12, 13, 14
+
+log = logging.getLogger("hookloop")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A status. detail is a google.protobuf.Any, or None."""
+
+    code: int
+    message: str
+    detail: Optional[Any] = None
+
+
+def failure(error: BaseException, method: str) -> Failure:
+    """The status of what a question to a method ended with. What is a fault of the hook's program is logged."""
+    code, detail = _coded(error)
+    if isinstance(error, (InvalidAnswer, InvalidQuestion)):
+        log.error("%s: %s", method, error)
+    elif code == INTERNAL:
+        log.error("%s failed", method, exc_info=error)
+    return Failure(code, _text(error), detail)
+
+
+def _coded(error: BaseException) -> tuple[int, Optional[Any]]:
+    if isinstance(error, Reject):
+        return FAILED_PRECONDITION, _detail("ErrorInfo", wellknown.ErrorInfo(reason=error.reason, domain=DOMAIN))
+    if isinstance(error, RetryAfter):
+        wait = duration(error.seconds)
+        delay = wellknown.Duration(seconds=wait.seconds, nanos=wait.nanos)
+        return RESOURCE_EXHAUSTED, _detail("RetryInfo", wellknown.RetryInfo(retry_delay=delay))
+    if isinstance(error, NotHere):
+        return UNIMPLEMENTED, None
+    return INTERNAL, None
+
+
+def _detail(name: str, message: Any) -> Any:
+    return wellknown.Any_(type_url=f"type.googleapis.com/google.rpc.{name}", value=message.SerializeToString())
+
+
+def _text(error: BaseException) -> str:
+    """What the engine shows: for exceptions of other packages with their type, without which some say little ("KeyError: 'spec'")."""
+    own = isinstance(error, (InvalidAnswer, InvalidQuestion, NotHere, Reject, RetryAfter))
+    return sendable(str(error) if own else f"{type(error).__name__}: {error}")

@@ -1,0 +1,158 @@
+"""Calls a hook's function as the engine would, without an engine, a cluster or a server.
+
+    answer = call(sync, "testdata/website.yaml", children=["Deployment.apps/v1"])
+
+The file's first document is the parent, all others are what is observed of its children. The question goes through the contract's messages
+and the answer is checked as a server does, so that a mistake in it shows in the test.
+"""
+
+import json
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, Union
+
+from hookloop import response, service
+from hookloop.hook.v1 import object_pb2
+from hookloop.hooks import Child, Function, child, dependency
+from hookloop.request import kind_key
+
+Objects = Union[str, pathlib.Path, list]
+CONTROLLER = {"apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": "CompositeController", "metadata": {"name": "test"}}
+
+
+def call(
+    function: Function,
+    objects: Objects,
+    *,
+    children: Iterable[str] = (),
+    related: Optional[Mapping[str, list]] = None,
+    finalizing: bool = False,
+) -> dict[str, Any]:
+    """Asks a composite hook's function about the objects of a YAML or JSON file, or of a list: the parent first, then its children.
+
+    children are further kinds that the controller declares ("Pod.v1"), for groups without an object. related are lists of objects by
+    resource ("configmaps.v1"). What is returned is the answer after it has gone through the contract.
+    """
+    return _ask(service.COMPOSITE, "Finalize" if finalizing else "Sync", function, objects, children, related)
+
+
+def decorate(
+    function: Function,
+    objects: Objects,
+    *,
+    attachments: Iterable[str] = (),
+    related: Optional[Mapping[str, list]] = None,
+    finalizing: bool = False,
+) -> dict[str, Any]:
+    """Asks a decorator hook's function in the same way: the object to decorate first, then its attachments."""
+    return _ask(service.DECORATOR, "Finalize" if finalizing else "Sync", function, objects, attachments, related)
+
+
+def customize(function: Function, objects: Objects) -> dict[str, Any]:
+    """Asks a customize function about the first of the objects, and returns its answer if it is a valid one."""
+    shape = service.COMPOSITE
+    message = shape.message("Customize", "Request")(controller=_object(CONTROLLER), parent=_object(load(objects)[0]))
+    answer = function(service.decode(shape, "Customize", message, service.within(shape, "Customize", message).__getitem__))
+    service.encode(shape, "Customize", answer)
+    return dict(answer)
+
+
+def load(objects: Objects) -> list[dict]:
+    """The objects of a YAML or JSON file, or of a list."""
+    if isinstance(objects, list):
+        found = objects
+    elif (path := pathlib.Path(objects)).suffix == ".json":
+        read = json.loads(path.read_text(encoding="utf-8"))
+        found = read if isinstance(read, list) else [read]
+    else:
+        found = _yaml(path)
+    if not found:
+        raise ValueError(f"{objects}: got no object, expected the parent")
+    return found
+
+
+def _yaml(path: pathlib.Path) -> list[dict]:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(f"{path}: reading YAML needs PyYAML (Debian: python3-yaml); JSON needs nothing") from error
+
+    class Loader(yaml.SafeLoader):
+        """Reads timestamps as strings, which is what they are in JSON."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    documents = yaml.load_all(path.read_text(encoding="utf-8"), Loader)  # a safe loader
+    return [document for document in documents if document is not None]
+
+
+def _ask(shape: service.Shape, method: str, function: Function, objects: Objects, kinds: Iterable[str], related: Any) -> dict[str, Any]:
+    parent, *children = load(objects)
+    message = shape.message(method, "Request")(controller=_object(CONTROLLER))
+    getattr(message, shape.parent).CopyFrom(_object(parent))
+    groups = {kind: [] for kind in kinds}
+    for child in children:
+        groups.setdefault(kind_key(child["kind"], child["apiVersion"]), []).append(_object(child))
+    for key, members in groups.items():
+        kind, _, api_version = key.partition(".")
+        getattr(message, shape.children).add(kind=kind, api_version=api_version, objects=members)
+    for key, members in (related or {}).items():
+        resource, _, api_version = key.partition(".")
+        items = object_pb2.RelatedItems(objects=map(_object, members))
+        message.related.add(resource=resource, api_version=api_version, items=items)
+    question = service.decode(shape, method, message, service.within(shape, method, message).__getitem__)
+    answer = function(question)
+    read = _read(shape, *service.encode(shape, method, answer))
+    if answer.get("requirements"):
+        read["requirements"] = list(answer["requirements"])
+    return read
+
+
+def _object(found: dict) -> Any:
+    for field in ("apiVersion", "kind"):
+        if not found.get(field):
+            raise ValueError(f"an observed object has no {field}: {found}")
+    metadata = found.setdefault("metadata", {})
+    return object_pb2.Object(
+        api_version=found["apiVersion"], kind=found["kind"], namespace=metadata.get("namespace", ""), name=metadata.get("name", ""),
+        body=json.dumps(found).encode(),
+    )
+
+
+def _read(shape: service.Shape, message: Any, desired: list) -> dict[str, Any]:
+    """An answer as the engine reads it, in the form in which functions say it."""
+    answer: dict[str, Any] = {shape.children: [_read_desired(one) for one in desired]}
+    if message.HasField("status"):
+        answer["status"] = json.loads(message.status)
+    if message.HasField("resync_after"):
+        answer["resyncAfterSeconds"] = message.resync_after.seconds + message.resync_after.nanos / 1e9
+    if getattr(message, "finalized", False):
+        answer["finalized"] = True
+    for field in shape.patches:
+        patch = dict(getattr(message, f"set_{field}")) | dict.fromkeys(getattr(message, f"remove_{field}"))
+        if patch:
+            answer[field] = patch
+    return answer | {field: values for field, values in _said(message).items() if values}
+
+
+def _read_desired(desired: Any) -> Union[dict, Child]:
+    """A desired object: a Child where it says more than its content."""
+    found = json.loads(desired.body)
+    ready = desired.ready if desired.HasField("ready") else None
+    if ready is None and not desired.depends_on:
+        return found
+    return child(found, ready=ready, depends_on=[
+        dependency(d.api_version, d.kind, d.name, namespace=d.namespace, condition=d.condition) for d in desired.depends_on
+    ])
+
+
+def _said(message: Any) -> dict[str, list]:
+    """Conditions, events and results."""
+    severities = {number: name for name, number in response.SEVERITIES.items()}
+    return {
+        "conditions": [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in message.conditions],
+        "events": [{"type": "Warning" if e.warning else "Normal", "reason": e.reason, "message": e.message} for e in message.events],
+        "results": [{"severity": severities[r.severity], "reason": r.reason, "message": r.message} for r in message.results],
+    }

@@ -1,0 +1,58 @@
+"""The few messages of google.rpc and grpc.health.v1 that a hook speaks.
+
+They are described here, in a descriptor pool of their own, because neither package comes with protobuf or grpcio, and because a program
+may well have generated code of its own for them, with which the same names in the common pool would collide. On the wire they are the
+same: a message's own name is not part of it.
+"""
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_PACKAGE = "hookloop.wellknown"
+_FIELD = descriptor_pb2.FieldDescriptorProto
+# Each message's fields in order, from number 1: (name, type). A type that begins with a dot is a message, with a + it is repeated.
+_MESSAGES = {
+    "Any": (("type_url", "string"), ("value", "bytes")),  # google.protobuf
+    "Duration": (("seconds", "int64"), ("nanos", "int32")),  # google.protobuf
+    "Status": (("code", "int32"), ("message", "string"), ("details", "+.Any")),  # google.rpc
+    "ErrorInfo": (("reason", "string"), ("domain", "string")),  # google.rpc
+    "RetryInfo": (("retry_delay", ".Duration"),),  # google.rpc
+    "HealthCheckRequest": (("service", "string"),),  # grpc.health.v1
+    "HealthCheckResponse": (("status", "int32"),),  # grpc.health.v1; its enum is a number here
+}
+
+
+def _field(number: int, name: str, kind: str) -> Any:
+    field = _FIELD(name=name, number=number, label=_FIELD.LABEL_OPTIONAL)
+    if kind.startswith("+"):
+        field.label, kind = _FIELD.LABEL_REPEATED, kind[1:]
+    if kind.startswith("."):
+        field.type, field.type_name = _FIELD.TYPE_MESSAGE, f".{_PACKAGE}{kind}"
+    else:
+        field.type = getattr(_FIELD, f"TYPE_{kind.upper()}")
+    return field
+
+
+def _classes() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name="hookloop/wellknown.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        message.field.extend(_field(number, *field) for number, field in enumerate(fields, start=1))
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22 and later
+        make = message_factory.GetMessageClass
+    else:
+        make = message_factory.MessageFactory(pool).GetPrototype
+    return {name: make(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}
+
+
+_made = _classes()
+Any_ = _made["Any"]
+Duration = _made["Duration"]
+Status = _made["Status"]
+ErrorInfo = _made["ErrorInfo"]
+RetryInfo = _made["RetryInfo"]
+HealthCheckRequest = _made["HealthCheckRequest"]
+HealthCheckResponse = _made["HealthCheckResponse"]

@@ -1,0 +1,78 @@
+"""Questions as the engine would ask them, and a server on loopback to ask."""
+
+import contextlib
+import json
+
+import grpc
+
+from hookloop import Server
+from hookloop.hook.v1 import composite_pb2, decorator_pb2, object_pb2
+from hookloop.service import COMPOSITE, DECORATOR
+
+BIG = 2**53 + 1  # the first integer that a double cannot hold
+
+
+def message(api_version, kind, namespace, name):
+    """An observed object with a large integer in it."""
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    body = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"n": BIG}}
+    return object_pb2.Object(api_version=api_version, kind=kind, namespace=namespace, name=name, body=json.dumps(body).encode())
+
+
+def sync_request(kind=composite_pb2.CompositeHookServiceSyncRequest):
+    """A parent in the namespace shop with two Pods, one of them elsewhere, no Deployment, and three related resources."""
+    request = kind(
+        controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
+        parent=message("example.com/v1", "Greeting", "shop", "hi"),
+        children=[
+            object_pb2.ObjectGroup(api_version="v1", kind="Pod", objects=[
+                message("v1", "Pod", "other", "far"), message("v1", "Pod", "shop", "near")]),
+            object_pb2.ObjectGroup(api_version="apps/v1", kind="Deployment"),
+        ],
+    )
+    namespaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces")
+    namespaces.items.objects.append(message("v1", "Namespace", "", "shop"))
+    certificates = request.related.add(api_version="cert-manager.io/v1", resource="certificates")
+    certificates.not_found.message = "no certificates"
+    secrets = request.related.add(api_version="v1", kind="Secret", resource="secrets")
+    secrets.error.reason, secrets.error.message = "Forbidden", "not allowed"
+    return request
+
+
+def decorator_request(kind=decorator_pb2.DecoratorHookServiceSyncRequest):
+    """An object to decorate."""
+    return kind(
+        controller=message("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
+        object=message("v1", "ConfigMap", "shop", "hi"),
+    )
+
+
+def customize_request():
+    """A question for rules."""
+    return composite_pb2.CompositeHookServiceCustomizeRequest(
+        controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
+        parent=message("example.com/v1", "Greeting", "shop", "hi"),
+    )
+
+
+@contextlib.contextmanager
+def serving(*hooks, **options):
+    """A channel to a server on loopback, and the server."""
+    server = Server(*hooks, listen="127.0.0.1:0", **options)
+    server.start()
+    try:
+        with grpc.insecure_channel(server.address) as channel:
+            yield channel, server
+    finally:
+        server.stop(grace=0)
+
+
+def ask(channel, method, request, **options):
+    """Calls one of the services' methods."""
+    shape = DECORATOR if type(request).__name__.startswith("Decorator") else COMPOSITE
+    call = channel.unary_unary(
+        f"/{shape.service}/{method}",
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=shape.message(method, "Response").FromString,
+    )
+    return call(request, timeout=30, **options)

@@ -1,0 +1,155 @@
+"""The server and the program around it: health, a stop that waits, TLS, what cannot be served."""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import grpc
+
+import hookloop
+from hookloop import health
+from hookloop.wellknown import HealthCheckRequest, HealthCheckResponse
+from tests.questions import ask, serving, sync_request
+
+ROOT = pathlib.Path(__file__).parent.parent
+WAIT = 30  # seconds, a deadline
+
+
+def empty(_):
+    return {}
+
+
+def codec():
+    return {"request_serializer": HealthCheckRequest.SerializeToString, "response_deserializer": HealthCheckResponse.FromString}
+
+
+def check(channel, service=""):
+    return channel.unary_unary(f"/{health.SERVICE}/Check", **codec())(HealthCheckRequest(service=service), timeout=WAIT).status
+
+
+def watch(channel):
+    return channel.unary_stream(f"/{health.SERVICE}/Watch", **codec())(HealthCheckRequest(), timeout=WAIT)
+
+
+class Health(unittest.TestCase):
+    def test_services_that_are_served_are_healthy(self):
+        with serving(hookloop.Composite(sync=empty)) as (channel, _):
+            self.assertEqual(check(channel), health.SERVING)
+            self.assertEqual(check(channel, "hookloop.hook.v1.CompositeHookService"), health.SERVING)
+            with self.assertRaises(grpc.RpcError) as raised:
+                check(channel, "hookloop.hook.v1.DecoratorHookService")
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.NOT_FOUND)
+
+    def test_watches_leave_threads_for_calls_and_see_the_end(self):
+        with serving(hookloop.Composite(sync=empty), threads=4) as (channel, server):
+            first = watch(channel)
+            self.assertEqual(next(first).status, health.SERVING)
+            second = watch(channel)
+            with self.assertRaises(grpc.RpcError) as raised:
+                next(second)
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+            ask(channel, "Sync", sync_request())
+            server.stop()
+            self.assertEqual([answer.status for answer in first], [health.NOT_SERVING])
+
+    def test_a_watch_that_ends_makes_room(self):
+        with serving(hookloop.Composite(sync=empty), threads=4) as (channel, _):
+            for _ in range(3):
+                one = watch(channel)
+                while True:  # the server may learn of the end of the one before a little later
+                    try:
+                        self.assertEqual(next(one).status, health.SERVING)
+                        break
+                    except grpc.RpcError as error:
+                        self.assertEqual(error.code(), grpc.StatusCode.UNIMPLEMENTED)
+                        one = watch(channel)
+                one.cancel()
+
+
+class Stopping(unittest.TestCase):
+    def test_a_call_under_way_is_answered(self):
+        entered, leave = threading.Event(), threading.Event()
+
+        def function(_):
+            entered.set()
+            self.assertTrue(leave.wait(WAIT))
+            return {"status": {"done": True}}
+
+        with serving(hookloop.Composite(sync=function)) as (channel, server):
+            call = threading.Thread(target=lambda: answers.append(ask(channel, "Sync", sync_request())))
+            answers = []
+            call.start()
+            self.assertTrue(entered.wait(WAIT))
+            stop = threading.Thread(target=server.stop, kwargs={"grace": WAIT})
+            stop.start()
+            leave.set()
+            stop.join(WAIT)
+            call.join(WAIT)
+            self.assertEqual(answers[0].status, b'{"done":true}')
+
+    def test_a_program_ends_at_sigterm(self):
+        code = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
+        command = [sys.executable, "-c", code, "--listen", "127.0.0.1:0"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}) as program:
+            self.addCleanup(program.kill)
+            address = re.fullmatch(r"listening on (127\.0\.0\.1:\d+)\n", program.stdout.readline())[1]
+            with grpc.insecure_channel(address) as channel:
+                ask(channel, "Sync", sync_request())
+            program.send_signal(signal.SIGTERM)
+            self.assertEqual(program.wait(WAIT), 0)
+
+
+class WhatCannotBeServed(unittest.TestCase):
+    def test_arguments(self):
+        cases = [
+            (ValueError, "got no hook", (), {}),
+            (TypeError, "got a hook of type function, expected Composite or Decorator", (empty,), {}),
+            (ValueError, "at most one for each service", (hookloop.Composite(), hookloop.Composite()), {}),
+            (ValueError, "expected host:port", (hookloop.Composite(),), {"listen": "9443"}),
+            (ValueError, "expected both files, or neither", (hookloop.Composite(),), {"tls_cert": "a"}),
+            (FileNotFoundError, "missing.key", (hookloop.Composite(),), {"tls_cert": "missing.crt", "tls_key": "missing.key"}),
+        ]
+        for error, text, hooks, options in cases:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                hookloop.Server(*hooks, **({"listen": "127.0.0.1:0"} | options))
+
+    def test_an_address_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken, self.assertRaises(SystemExit) as ended:
+            hookloop.serve(hookloop.Composite(), args=["--listen", f"127.0.0.1:{taken.getsockname()[1]}"])
+        self.assertRegex(str(ended.exception), r"^hookloop: .*127\.0\.0\.1")
+
+
+class TLS(unittest.TestCase):
+    def test_certificates_are_read_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = pathlib.Path(folder)
+            cert, key = files / "tls.crt", files / "tls.key"
+            make_certificate(cert, key)
+            server = hookloop.Server(hookloop.Composite(sync=empty), listen="127.0.0.1:0", tls_cert=str(cert), tls_key=str(key))
+            server.start()
+            try:
+                self.ask(server, cert)
+                make_certificate(cert, key)
+                self.ask(server, cert)
+            finally:
+                server.stop(grace=0)
+
+    def ask(self, server, cert):
+        with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(cert.read_bytes())) as channel:
+            self.assertEqual(list(ask(channel, "Sync", sync_request()).children), [])
+
+
+def make_certificate(cert, key):
+    """A new self-signed certificate for 127.0.0.1."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=hook",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-out", str(cert), "-keyout", str(key)],
+        check=True, capture_output=True,
+    )

@@ -1,0 +1,272 @@
+"""What functions are asked and what becomes of their answers, over a loopback connection."""
+
+import json
+import logging
+import sys
+import unittest
+
+import grpc
+
+import hookloop
+from hookloop import wellknown
+from hookloop.hook.v1 import answer_pb2, composite_pb2, customize_pb2
+from tests.questions import BIG, ask, customize_request, decorator_request, serving, sync_request
+
+Operator = customize_pb2.LabelSelectorRequirement
+
+
+def desired(name, **fields):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} | fields
+
+
+class Questions(unittest.TestCase):
+    def ask(self, check, request=None, method="Sync"):
+        """Has a function check a question within a call; what it raises reaches the test."""
+        seen = []
+
+        def function(question):
+            seen.append(question)
+            return {}
+
+        request = request or sync_request()
+        with serving(hookloop.Composite(sync=function, finalize=function, customize=function)) as (channel, _):
+            ask(channel, method, request)
+        check(seen[0])
+
+    def test_children_are_found_by_kind_and_name(self):
+        def check(question):
+            self.assertEqual(question["parent"]["spec"], {"n": BIG})
+            self.assertEqual(question["controller"]["kind"], "CompositeController")
+            self.assertEqual(set(question["children"]), {"Pod.v1", "Deployment.apps/v1"})
+            self.assertEqual(set(question["children"]["Pod.v1"]), {"near", "other/far"})
+            self.assertEqual(question["children"]["Deployment.apps/v1"], {})
+            self.assertIs(question["finalizing"], False)
+
+        self.ask(check)
+
+    def test_finalize_says_so(self):
+        request = sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)
+        self.ask(lambda question: self.assertIs(question["finalizing"], True), request, "Finalize")
+
+    def test_what_is_not_known_does_not_look_empty(self):
+        def check(question):
+            related = question["related"]
+            self.assertEqual(related["namespaces.v1"]["shop"]["kind"], "Namespace")
+            for look in (len, list, bool, lambda group: group["a"], lambda group: group.get("a"), lambda group: "a" in group):
+                with self.assertRaisesRegex(hookloop.NotServed, "certificates.cert-manager.io/v1.*no certificates"):
+                    look(related["certificates.cert-manager.io/v1"])
+                with self.assertRaisesRegex(hookloop.RelatedUnknown, "secrets.v1.*Forbidden: not allowed"):
+                    look(related["secrets.v1"])
+
+        self.ask(check)
+
+    def test_a_question_that_cannot_be_read(self):
+        cases = {
+            "parent is missing": lambda r: r.ClearField("parent"),
+            'Greeting "hi": encoding is 7, expected ENCODING_JSON': lambda r: setattr(r.parent, "encoding", 7),
+            'Greeting "hi": Expecting value': lambda r: setattr(r.parent, "body", b"{"[:0]),
+            'Greeting "hi": got list, expected a JSON object': lambda r: setattr(r.parent, "body", b"[]"),
+        }
+        for text, spoil in cases.items():
+            with self.subTest(text), self.assertLogs("hookloop"), self.assertRaises(grpc.RpcError) as raised:
+                request = sync_request()
+                spoil(request)
+                self.ask(None, request)
+            self.assertIn(text, raised.exception.details())
+
+
+class Answers(unittest.TestCase):
+    def answer(self, answer, method="Sync", request=None):
+        function = (lambda _: answer) if not isinstance(answer, Exception) else self.raising(answer)
+        hooks = {method.lower(): function}
+        with serving(hookloop.Composite(**hooks), hookloop.Decorator(**hooks)) as (channel, _):
+            return ask(channel, method, request or sync_request())
+
+    @staticmethod
+    def raising(error):
+        def function(_):
+            raise error
+
+        return function
+
+    def test_children_and_status(self):
+        got = self.answer({"status": {"n": BIG}, "children": [desired("a", data={"n": BIG}), desired("b")], "resyncAfterSeconds": 1.5})
+        self.assertEqual(got.status, b'{"n":9007199254740993}')
+        self.assertEqual([json.loads(child.body)["metadata"]["name"] for child in got.children], ["a", "b"])
+        self.assertIn(b'"n":9007199254740993', got.children[0].body)
+        self.assertEqual((got.resync_after.seconds, got.resync_after.nanos), (1, 500_000_000))
+
+    def test_nothing_at_all(self):
+        got = self.answer({})
+        self.assertFalse(got.HasField("status") or got.HasField("resync_after") or got.children)
+
+    def test_finalized(self):
+        request = sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)
+        self.assertTrue(self.answer({"finalized": True}, "Finalize", request).finalized)
+
+    def test_labels_are_set_and_removed(self):
+        answer = {"labels": {"a": "1", "b": None}, "annotations": {"c": ""}, "attachments": [desired("x")]}
+        got = self.answer(answer, request=decorator_request())
+        self.assertEqual((dict(got.set_labels), list(got.remove_labels)), ({"a": "1"}, ["b"]))
+        self.assertEqual((dict(got.set_annotations), list(got.remove_annotations)), ({"c": ""}, []))
+        self.assertEqual(len(got.attachments), 1)
+
+    def test_rules(self):
+        rules = [
+            {"apiVersion": "v1", "resource": "configmaps", "namespace": "shop", "names": ["a"]},
+            {"apiVersion": "v1", "resource": "secrets", "labelSelector": {
+                "matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "NotIn", "values": ["v"]}]}, "namespaceSelector": {}},
+        ]
+        got = self.answer({"relatedResources": rules}, "Customize", customize_request()).related_resources
+        self.assertEqual((got[0].resource, got[0].namespace, list(got[0].names)), ("configmaps", "shop", ["a"]))
+        self.assertFalse(got[0].HasField("label_selector"))
+        self.assertTrue(got[1].HasField("namespace_selector"))
+        self.assertEqual(got[1].label_selector.match_expressions[0], Operator(key="k", operator=Operator.OPERATOR_NOT_IN, values=["v"]))
+
+    def test_conditions_events_results_and_requirements(self):
+        answer = {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "AllUp", "message": "2 of 2"}, {"type": "Odd", "status": "Unknown"}],
+            "events": [{"reason": "Scaled", "message": "to 2"}, {"type": "Warning", "reason": "Slow"}],
+            "results": [{"severity": "Info", "message": "fine"}, {"severity": "Fatal", "reason": "Broken"}],
+            "requirements": [{"name": "pages", "apiVersion": "v1", "resource": "configmaps", "names": ["a"]}],
+        }
+        for method, request in (("Sync", sync_request()), ("Finalize", sync_request(composite_pb2.CompositeHookServiceFinalizeRequest))):
+            got = self.answer(answer, method, request)
+            self.assertEqual([(c.type, c.status, c.reason, c.message) for c in got.conditions],
+                             [("Ready", "True", "AllUp", "2 of 2"), ("Odd", "Unknown", "", "")])
+            self.assertEqual([(e.warning, e.reason, e.message) for e in got.events], [(False, "Scaled", "to 2"), (True, "Slow", "")])
+            self.assertEqual([(r.severity, r.reason, r.message) for r in got.results],
+                             [(answer_pb2.SEVERITY_INFO, "", "fine"), (answer_pb2.SEVERITY_FATAL, "Broken", "")])
+            self.assertEqual([(r.name, r.resource, list(r.names)) for r in got.requirements], [("pages", "configmaps", ["a"])])
+        self.assertEqual(self.answer({"conditions": answer["conditions"]}, request=decorator_request()).conditions[0].type, "Ready")
+
+    def test_children_say_what_they_need(self):
+        ready = hookloop.dependency("v1", "ConfigMap", "a", namespace="shop", condition="Ready")
+        got = self.answer({"children": [
+            hookloop.child(desired("b"), ready=False, depends_on=[ready]), hookloop.child(desired("c")), desired("d"),
+        ]}).children
+        self.assertEqual([child.ready if child.HasField("ready") else None for child in got], [False, None, None])
+        self.assertEqual(list(got[0].depends_on), [
+            answer_pb2.Dependency(api_version="v1", kind="ConfigMap", name="a", namespace="shop", condition="Ready")])
+        self.assertEqual([json.loads(child.body)["metadata"]["name"] for child in got], ["b", "c", "d"])
+
+    def test_what_says_more_wrongly_is_named(self):
+        dependency, child = hookloop.dependency, hookloop.child
+        cases = [
+            ({"conditions": {}}, "conditions is dict, expected a list of conditions"),
+            ({"conditions": [{"type": ""}]}, 'conditions[0].type is "", expected a string that is not empty'),
+            ({"conditions": [{"type": "A", "status": True}]}, "conditions[0].status is True, expected one of True, False, Unknown"),
+            ({"conditions": [{"type": "A", "status": "true"}]}, "conditions[0].status is 'true', expected one of True, False, Unknown"),
+            ({"conditions": [{"type": "A", "status": "True"}] * 2}, "conditions[1]: type is 'A' a second time, expected each type once"),
+            ({"conditions": [{"type": "A", "status": "True", "observedGeneration": 1}]}, "conditions[0] has the field 'observedGeneration'"),
+            ({"conditions": [{"type": "A", "status": "True", "reason": 1}]}, "conditions[0].reason is 1, expected a string"),
+            ({"events": ["a"]}, "events[0] is str, expected a dict"),
+            ({"events": [{"type": "Error", "reason": "A"}]}, "events[0].type is 'Error', expected one of Normal, Warning"),
+            ({"events": [{"message": "a"}]}, "events[0].reason is None, expected a string that is not empty"),
+            ({"results": [{"severity": "bad"}]}, "results[0].severity is 'bad', expected one of Info, Warning, Fatal"),
+            ({"requirements": [{"resource": 1}]}, "requirements[0].resource is 1, expected a string"),
+            ({"children": [child("a")]}, "children[0] is str, expected a dict with apiVersion, kind and metadata.name"),
+            ({"children": [child(desired("a"), ready="yes")]}, "children[0]: ready is str, expected True, False or None"),
+            ({"children": [child(desired("a"), depends_on=["b"])]}, "children[0]: depends_on[0] is str, expected what dependency() makes"),
+            ({"children": [child(desired("a"), depends_on=[dependency("v1", "", "b")])]},
+             'children[0]: depends_on[0].kind is "", expected a string that is not empty'),
+        ]
+        self.check(cases, "Sync", sync_request)
+
+    def test_a_wrong_answer_is_named(self):
+        cycle = []
+        cycle.append(cycle)
+        cases = [
+            (None, "returned None, expected a dict"),
+            ([], "the answer is list, expected a dict"),
+            ({"childen": []}, "the answer has the field 'childen', expected one of children, conditions, events, finalized, requirements, results, "
+             "resyncAfterSeconds, status"),
+            ({"children": {}}, "children is dict, expected a list of objects"),
+            ({"children": ["a"]}, "children[0] is str, expected a dict with apiVersion, kind and metadata.name"),
+            ({"children": [desired("a"), {"kind": "Pod"}]}, "children[1]: apiVersion is None, expected a string"),
+            ({"children": [desired("")]}, 'children[0]: metadata.name is "", expected a string'),
+            ({"children": [desired("a", data=float("nan"))]}, "children[0] is no JSON"),
+            ({"children": [desired("a", data=cycle)]}, "children[0] is no JSON"),
+            ({"children": [desired("a", data=object())]}, "children[0] is no JSON"),
+            ({"status": 5}, "status is 5, expected a dict"),
+            ({"resyncAfterSeconds": -1}, "resyncAfterSeconds is -1, expected a number from 0"),
+            ({"resyncAfterSeconds": float("nan")}, "resyncAfterSeconds is nan"),
+            ({"resyncAfterSeconds": True}, "resyncAfterSeconds is True"),
+            ({"finalized": "false"}, "finalized is str, expected True or False"),
+        ]
+        self.check(cases, "Sync", sync_request)
+
+    def test_a_wrong_patch_is_named(self):
+        cases = [
+            ({"labels": {"a": 1}}, "labels['a'] is 1, expected a string, or None to remove it"),
+            ({"annotations": []}, "annotations is list, expected a dict"),
+            ({"children": []}, "the answer has the field 'children', expected one of annotations, attachments, conditions"),
+        ]
+        self.check(cases, "Sync", decorator_request)
+
+    def test_a_wrong_rule_is_named(self):
+        def requirement(**fields):
+            return {"relatedResources": [{"labelSelector": {"matchExpressions": [fields]}}]}
+
+        cases = [
+            ({"relatedResources": {}}, "relatedResources is dict, expected a list of rules"),
+            ({"relatedResources": [None]}, "relatedResources[0] is None, expected a dict"),
+            ({"relatedResources": [{"name": "a"}]}, "relatedResources[0] has the field 'name', expected one of apiVersion"),
+            ({"relatedResources": [{"names": "a"}]}, "relatedResources[0].names is str, expected a list of strings"),
+            ({"relatedResources": [{"resource": 1}]}, "relatedResources[0].resource is 1, expected a string"),
+            (requirement(key="k", operator="Is"), "matchExpressions[0].operator is 'Is', expected one of In, NotIn"),
+            ({"relatedResources": [{"labelSelector": {"matchLabels": {"a": None}}}]}, "matchLabels['a'] is None, expected a string"),
+        ]
+        self.check(cases, "Customize", customize_request)
+
+    def check(self, cases, method, request):
+        for answer, text in cases:
+            with self.subTest(text), self.assertLogs("hookloop", logging.ERROR):
+                with self.assertRaises(grpc.RpcError) as raised:
+                    self.answer(answer, method, request())
+                self.assertEqual(raised.exception.code(), grpc.StatusCode.INTERNAL)
+                self.assertIn(text, raised.exception.details())
+
+    def test_an_exception_is_told_and_logged(self):
+        with self.assertLogs("hookloop", logging.ERROR) as logged, self.assertRaises(grpc.RpcError) as raised:
+            self.answer(KeyError("spec"))
+        self.assertEqual(raised.exception.details(), "KeyError: 'spec'")
+        self.assertIn("Traceback", logged.output[0])
+
+    def test_an_exit_ends_the_call_only(self):
+        def function(_):
+            sys.exit("enough")
+
+        with serving(hookloop.Composite(sync=function)) as (channel, _), self.assertLogs("hookloop"):
+            for _ in range(2):
+                with self.assertRaises(grpc.RpcError) as raised:
+                    ask(channel, "Sync", sync_request())
+                self.assertEqual(raised.exception.details(), "SystemExit: enough")
+
+    def test_reject_carries_its_reason(self):
+        code, detail = self.refused(hookloop.Reject("NoSuchPlan", "plan gold"), "ErrorInfo", wellknown.ErrorInfo, "plan gold")
+        self.assertEqual(code, grpc.StatusCode.FAILED_PRECONDITION)
+        self.assertEqual((detail.reason, detail.domain), ("NoSuchPlan", "hookloop.hook.v1"))
+
+    def test_retry_after_carries_its_time(self):
+        code, detail = self.refused(hookloop.RetryAfter(2.25, "busy"), "RetryInfo", wellknown.RetryInfo, "busy")
+        self.assertEqual(code, grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertEqual((detail.retry_delay.seconds, detail.retry_delay.nanos), (2, 250_000_000))
+        with self.assertRaisesRegex(ValueError, "expected 0 or more"):
+            hookloop.RetryAfter(-1, "never")
+        with self.assertRaisesRegex(ValueError, "expected a word"):
+            hookloop.Reject("", "nothing")
+
+    def refused(self, error, name, kind, text):
+        with self.assertRaises(grpc.RpcError) as raised:
+            self.answer(error)
+        self.assertEqual(raised.exception.details(), text)
+        status = wellknown.Status.FromString(dict(raised.exception.trailing_metadata())["grpc-status-details-bin"])
+        self.assertEqual((status.code, status.message), (raised.exception.code().value[0], text))
+        self.assertEqual(status.details[0].type_url, f"type.googleapis.com/google.rpc.{name}")
+        return raised.exception.code(), kind.FromString(status.details[0].value)
+
+    def test_functions_that_are_none_are_not_served(self):
+        with serving(hookloop.Composite()) as (channel, _), self.assertRaises(grpc.RpcError) as raised:
+            ask(channel, "Customize", customize_request())
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)

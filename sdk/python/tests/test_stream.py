@@ -1,0 +1,329 @@
+"""Streams that an engine opens with a server on loopback."""
+
+import contextlib
+import json
+import queue
+import threading
+import unittest
+
+import grpc
+
+import hookloop
+from hookloop import connect
+from hookloop.hook.v1 import composite_pb2
+from hookloop.stream.v1 import stream_pb2
+from tests.engine import Engine, assembled, fragments
+from tests.questions import BIG, ask, customize_request, decorator_request, serving, sync_request
+from tests.test_server import WAIT, check
+from tests.test_session import pods
+
+END = None
+
+
+class Stream:
+    """An engine's stream with a hook: messages are put in and taken out."""
+
+    def __init__(self, channel, engine):
+        self.engine, self._sent = engine, queue.Queue()
+        method = channel.stream_stream(
+            f"/{connect.SERVICE}/Connect",
+            request_serializer=stream_pb2.EngineMessage.SerializeToString,
+            response_deserializer=stream_pb2.HookMessage.FromString,
+        )
+        self.call = method(iter(self._sent.get, END), timeout=WAIT)
+
+    def send(self, *messages):
+        for message in messages:
+            self._sent.put(message)
+
+    def read(self):
+        message = next(self.call)
+        if not message.HasField("fragment"):
+            return message
+        parts = [message.fragment]
+        while sum(len(part.data) for part in parts) < parts[0].total:
+            parts.append(next(self.call).fragment)
+        return assembled(parts)
+
+    def open(self):
+        self.send(self.engine.hello())
+        welcome = self.read().welcome
+        self.engine.believe(welcome)
+        return welcome
+
+    def ask(self, request, **fields):
+        self.send(self.engine.call(request, **fields))
+        return self.engine.response(self.read().answer)
+
+    def end(self):
+        self._sent.put(END)
+
+
+@contextlib.contextmanager
+def streaming(*hooks, engine=None, **options):
+    """An open stream with hooks, and their server."""
+    with serving(*hooks, **options) as (channel, server):
+        stream = Stream(channel, engine or Engine())
+        stream.open()
+        yield stream, channel, server
+        stream.end()
+
+
+def echo(request):
+    """Answers with a ConfigMap for each Pod, and a status with a large integer."""
+    children = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name.replace("/", "-")}, "n": pod["spec"]["n"]}
+        for name, pod in request["children"]["Pod.v1"].items()
+    ]
+    return {"status": {"n": request["parent"]["spec"]["n"]}, "children": children}
+
+
+class Held:
+    """A function that waits to be let go."""
+
+    def __init__(self):
+        self.entered, self.leave = threading.Event(), threading.Event()
+
+    def __call__(self, _):
+        self.entered.set()
+        assert self.leave.wait(WAIT)
+        return {"status": {"done": True}}
+
+
+class Questions(unittest.TestCase):
+    def test_the_same_answer_as_by_a_single_call(self):
+        requests = [sync_request(), decorator_request(), customize_request(), sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)]
+        hook = {"sync": lambda r: echo(r) if "parent" in r else {"labels": {"a": "b"}}, "finalize": lambda r: echo(r) | {"finalized": True},
+                "customize": lambda _: {"relatedResources": [{"apiVersion": "v1", "resource": "secrets"}]}}
+        with streaming(hookloop.Composite(**hook), hookloop.Decorator(**hook)) as (stream, channel, _):
+            for request, method in zip(requests, ("Sync", "Sync", "Customize", "Finalize")):
+                for _ in range(2):
+                    self.assertEqual(stream.ask(request, subject=type(request).__name__), ask(channel, method, request))
+
+    def test_large_integers_survive(self):
+        with streaming(hookloop.Composite(sync=echo)) as (stream, _, _):
+            got = stream.ask(sync_request())
+            self.assertEqual(json.loads(got.status), {"n": BIG})
+            self.assertEqual([json.loads(child.body)["n"] for child in got.children], [BIG, BIG])
+
+    def test_what_an_author_changes_is_not_what_is_held(self):
+        def sync(request):
+            found = [request["parent"], request["children"]["Pod.v1"]["near"], request["related"]["namespaces.v1"]["shop"]]
+            values = [one["spec"].pop("n") for one in found]
+            request["children"]["Pod.v1"].clear()
+            return {"status": {"n": values}}
+
+        with streaming(hookloop.Composite(sync=sync)) as (stream, _, _):
+            for _ in range(3):
+                self.assertEqual(json.loads(stream.ask(sync_request()).status), {"n": [BIG] * 3})
+
+    def test_objects_are_decoded_when_they_are_looked_at(self):
+        request = pods(1, 2)
+        request.children[0].objects[1].body = b"no JSON"
+        hook = hookloop.Composite(sync=lambda r: {"status": {"first": r["children"]["Pod.v1"]["p0001"], "n": len(r["children"]["Pod.v1"])}})
+        with streaming(hook) as (stream, _, _):
+            self.assertEqual(json.loads(stream.ask(request).status), {"first": {"v": 0}, "n": 2})
+
+    def test_large_questions_and_answers(self):
+        request = pods(1)
+        request.children[0].objects[0].body = json.dumps({"text": "x" * (20 << 20)}).encode()
+
+        def sync(r):
+            return {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}} | r["children"]["Pod.v1"]["p0001"]]}
+
+        with streaming(hookloop.Composite(sync=sync)) as (stream, _, _):
+            stream.send(*fragments(stream.engine.call(request)))
+            got = stream.engine.response(stream.read().answer)
+            self.assertEqual(len(json.loads(got.children[0].body)["text"]), 20 << 20)
+
+    def test_failures_carry_details(self):
+        cases = [
+            (hookloop.Reject("NoSuchPlan", "plan gold"), 9, "plan gold", "ErrorInfo"),
+            (hookloop.RetryAfter(2, "busy"), 8, "busy", "RetryInfo"),
+            (KeyError("spec"), 13, "KeyError: 'spec'", None),
+        ]
+        for error, code, text, detail in cases:
+            def sync(_, error=error):
+                raise error
+
+            with self.subTest(text), streaming(hookloop.Composite(sync=sync)) as (stream, _, _):
+                with self.assertLogs("hookloop") if detail is None else contextlib.nullcontext():
+                    stream.send(stream.engine.call(sync_request()))
+                    got = stream.read().answer.error
+                self.assertEqual((got.code, got.message), (code, text))
+                self.assertEqual([d.type_url.rpartition(".")[2] for d in got.details], [detail] if detail else [])
+
+    def test_methods_that_are_not_served(self):
+        with streaming(hookloop.Composite(sync=echo)) as (stream, _, _):
+            for request in (customize_request(), decorator_request()):
+                stream.send(stream.engine.call(request))
+                self.assertEqual(stream.read().answer.error.code, 12)
+
+    def test_requests_with_objects_in_the_wrong_place(self):
+        whole = sync_request().SerializeToString()
+        shell = composite_pb2.CompositeHookServiceSyncRequest().SerializeToString()
+        for request, text in ((whole, "holds objects, expected them in the slots"), (shell, "no place for the objects in slot 2")):
+            with self.subTest(text), streaming(hookloop.Composite(sync=echo)) as (stream, _, _), self.assertLogs("hookloop"):
+                stream.send(stream.engine.call(sync_request(), request=request))
+                self.assertIn(text, stream.read().answer.error.message)
+
+
+class Streams(unittest.TestCase):
+    def test_health(self):
+        with serving(hookloop.Composite(sync=echo)) as (channel, _):
+            self.assertEqual(check(channel, connect.SERVICE), 1)
+
+    def test_the_window_is_as_wide_as_there_are_threads(self):
+        with serving(hookloop.Composite(sync=echo), threads=5, build_id="v7") as (channel, _):
+            stream = Stream(channel, Engine())
+            welcome = stream.open()
+            self.assertEqual((welcome.window.calls, welcome.build_id), (5, "v7"))
+            stream.end()
+
+    def test_answers_come_in_any_order(self):
+        slow = Held()
+        hook = hookloop.Composite(sync=lambda r: slow(r) if r["parent"]["metadata"]["name"] == "slow" else {})
+        with streaming(hook) as (stream, _, _):
+            stream.send(stream.engine.call(pods(parent="slow"), subject="a"), stream.engine.call(pods(parent="fast"), subject="b"))
+            self.assertEqual(stream.read().answer.call_id, 2)
+            slow.leave.set()
+            self.assertEqual(stream.read().answer.call_id, 1)
+
+    def test_cancel_is_answered_while_the_function_runs(self):
+        slow = Held()
+        with streaming(hookloop.Composite(sync=slow)) as (stream, _, _):
+            stream.send(stream.engine.call(pods(1)))
+            self.assertTrue(slow.entered.wait(WAIT))
+            stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=1)))
+            self.assertEqual(stream.read().answer.error.code, 1)
+            slow.leave.set()
+            self.assertEqual(json.loads(stream.ask(pods(1)).status), {"done": True})
+
+    def test_a_call_has_its_time(self):
+        slow = Held()
+        with streaming(hookloop.Composite(sync=slow)) as (stream, _, _):
+            stream.send(stream.engine.call(pods(1), timeout=0.05))
+            self.assertEqual(stream.read().answer.error.code, 4)
+            slow.leave.set()
+
+    def test_a_stream_that_goes_on_sends_changes(self):
+        engine = Engine()
+        with serving(hookloop.Composite(sync=echo)) as (channel, _):
+            for number in range(3):
+                engine.last = 0
+                stream = Stream(channel, engine)
+                self.assertEqual(len(stream.open().holdings), min(number, 1))
+                call = engine.call(sync_request())
+                self.assertEqual(len(call.call.upserts), 0 if number else 5)
+                stream.send(call)
+                self.assertEqual(len(engine.response(stream.read().answer).children), 2)
+                stream.end()
+                self.assertEqual(list(stream.call), [])
+
+    def test_a_second_stream_with_the_same_id_ends_the_first(self):
+        slow, engine = Held(), Engine()
+        with streaming(hookloop.Composite(sync=slow), engine=engine) as (first, channel, _):
+            first.send(engine.call(pods(1)))
+            self.assertTrue(slow.entered.wait(WAIT))
+            engine.last = 0
+            second = Stream(channel, engine)
+            self.assertEqual([holding.subject for holding in second.open().holdings], ["a"])
+            self.assertEqual(list(first.call), [])
+            slow.leave.set()
+            second.end()
+
+    def test_what_the_protocol_does_not_allow_ends_the_stream(self):
+        with serving(hookloop.Composite(sync=echo)) as (channel, _):
+            stream = Stream(channel, Engine())
+            stream.send(stream.engine.call(pods(1)))
+            with self.assertRaises(grpc.RpcError) as raised:
+                stream.read()
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+            self.assertIn("expected hello first", raised.exception.details())
+
+    def test_a_trigger_is_answered(self):
+        with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
+            with contextlib.closing(Later(lambda: server.trigger(controller="c", parents=["shop/hi", "all"], reason="new data"))) as later:
+                asked = stream.read().trigger
+                self.assertEqual([(p.namespace, p.name) for p in asked.parents], [("shop", "hi"), ("", "all")])
+                self.assertEqual((asked.controller_name, asked.reason), ("c", "new data"))
+                stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=7)))
+                self.assertEqual(later.result(), 7)
+            with contextlib.closing(Later(lambda: server.trigger(labels="a in"))) as later:
+                refusal = stream_pb2.Status(code=3, message="a in: no selector")
+                stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, error=refusal)))
+                with self.assertRaisesRegex(hookloop.TriggerRefused, "no selector"):
+                    later.result()
+
+    def test_triggers_that_cannot_be(self):
+        with serving(hookloop.Composite(sync=echo)) as (_, server):
+            for what, error, text in (
+                ({}, ConnectionError, "no stream is open"),
+                ({"parents": "shop/hi"}, ValueError, "expected a list"),
+                ({"parents": ["shop/"]}, ValueError, 'expected "namespace/name" or "name"'),
+                ({"parents": ["a"], "labels": "b=c"}, ValueError, "labels is set beside parents"),
+                ({"reason": "x" * 257}, ValueError, "reason has 257 bytes, expected at most 256"),
+            ):
+                with self.subTest(text), self.assertRaisesRegex(error, text):
+                    server.trigger(**what)
+
+
+class Later:
+    """Calls a function in a thread."""
+
+    def __init__(self, function):
+        self._outcome = queue.Queue()
+        self._thread = threading.Thread(target=self._run, args=(function,))
+        self._thread.start()
+
+    def _run(self, function):
+        try:
+            self._outcome.put((function(), None))
+        except Exception as error:  # for the test to look at
+            self._outcome.put((None, error))
+
+    def result(self):
+        value, error = self._outcome.get(timeout=WAIT)
+        if error is not None:
+            raise error
+        return value
+
+    def close(self):
+        self._thread.join(WAIT)
+
+
+class Ends(unittest.TestCase):
+    def end_while_busy(self, ending):
+        """A stream with a call under way, which comes to its end: the answer still comes, and then the end."""
+        slow = Held()
+        with streaming(hookloop.Composite(sync=slow)) as (stream, _, server):
+            stream.send(stream.engine.call(pods(1)))
+            self.assertTrue(slow.entered.wait(WAIT))
+            ending(stream, server)
+            slow.leave.set()
+            self.assertEqual(json.loads(stream.engine.response(stream.read().answer).status), {"done": True})
+            self.assertEqual(list(stream.call), [])
+            self.assertEqual(stream.call.code(), grpc.StatusCode.OK)
+
+    def test_the_engine_drains(self):
+        self.end_while_busy(lambda stream, _: stream.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain())))
+
+    def test_the_engine_says_no_more(self):
+        self.end_while_busy(lambda stream, _: stream.end())
+
+    def test_the_server_stops(self):
+        def stop(stream, server):
+            later = Later(lambda: server.stop(WAIT))
+            self.addCleanup(later.close)
+            self.assertTrue(stream.read().HasField("drain"))
+
+        self.end_while_busy(stop)
+
+    def test_a_call_that_crosses_the_drain_is_answered(self):
+        with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
+            stopped = Later(lambda: server.stop(WAIT))
+            self.assertTrue(stream.read().HasField("drain"))
+            self.assertEqual(len(stream.ask(sync_request()).children), 2)
+            stream.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain()))
+            self.assertEqual(list(stream.call), [])
+            stopped.result()

@@ -1,0 +1,190 @@
+/** Dials in: hooks that the engine cannot reach open the stream themselves, and keep one open. */
+import { setTimeout } from "node:timers/promises";
+import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
+import { programHash } from "./build.js";
+import { Conversation } from "./conversation.js";
+import { connection, type GatewayOptions } from "./gateway.js";
+import { GatewayService } from "./gen/hookloop/stream/v1/gateway_pb.js";
+import type { Hook } from "./hooks.js";
+import { Memories } from "./session/memory.js";
+import { DEFAULT_GRACE } from "./server.js";
+import { BYTES } from "./streams.js";
+import type { Trigger } from "./trigger.js";
+
+/** Refusals that the same question will get again: only people can change that. */
+const REFUSALS: ReadonlySet<Code> = new Set([
+  Code.PERMISSION_DENIED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.NOT_FOUND, Code.UNIMPLEMENTED,
+]);
+
+/** Some parents of a controller, whose hook is asked no more for as long as the stream is open. Everything that is set must match. */
+export interface Intercept {
+  controllerKind: "CompositeController" | "DecoratorController";
+  controllerName: string;
+  namespace?: string;
+  name?: string;
+  labelSelector?: string;
+}
+
+/** Delays between attempts, in milliseconds; a random part of up to a half is taken off. */
+export interface Delays {
+  /** After the first failure; each further one doubles it. */
+  first: number;
+  /** The largest. */
+  most: number;
+  /** After a refusal that only people can change. */
+  refused: number;
+}
+
+/** What a hook attaches as: a worker, to which controllers refer by its name, or an intercept. */
+export interface AttachOptions extends GatewayOptions {
+  worker?: string;
+  intercept?: Intercept;
+  /** Names the build of the hook; a change makes the engine ask about every parent again. A hash of the program's files where it is left out. */
+  build?: string;
+  /** 200, 10,000 and 30,000 where they are left out. */
+  delays?: Partial<Delays>;
+}
+
+/** Dials the gateway, and again whenever the stream ends, until stop. What a stream has brought is kept for the next one. */
+export function attach(hooks: readonly Hook[], options: AttachOptions): Attachment {
+  return new Attachment(hooks, options);
+}
+
+/** Hooks that dial in. */
+export class Attachment {
+  readonly #hooks: readonly Hook[];
+  readonly #options: AttachOptions;
+  readonly #delays: Delays;
+  readonly #build: string;
+  readonly #memories = new Memories();
+  readonly #stopping = new AbortController();
+  readonly #done: Promise<void>;
+  #session = "";
+  #conversation: Conversation | undefined;
+  #call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(hooks: readonly Hook[], options: AttachOptions) {
+    if (hooks.length === 0) {
+      throw new TypeError("got no hook, expected one made by composite or decorator, or both");
+    }
+    if (!options.worker === !options.intercept) {
+      throw new TypeError("attach: expected one of worker and intercept");
+    }
+    this.#hooks = hooks;
+    this.#options = options;
+    this.#build = options.build || programHash();
+    this.#delays = { first: 200, most: 10_000, refused: 30_000, ...options.delays };
+    this.#done = this.#keep();
+  }
+
+  /** Resolves when a stream is open. */
+  async attached(): Promise<void> {
+    if (this.#conversation?.session === undefined) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** Asks for syncs of parents whose controllers refer to this worker; resolves to how many there will be. */
+  async trigger(trigger: Trigger): Promise<number> {
+    if (!this.#conversation) {
+      throw new Error("trigger: no stream is open");
+    }
+    return this.#conversation.trigger(trigger);
+  }
+
+  /** Asks for no more questions, and resolves when those under way are answered, at the latest after the grace period in seconds. */
+  async stop(grace: number = DEFAULT_GRACE): Promise<void> {
+    this.#stopping.abort();
+    this.#conversation?.drain();
+    const late = globalThis.setTimeout(() => this.#call?.cancel(), grace * 1000);
+    await this.#done;
+    clearTimeout(late);
+  }
+
+  /** Keeps a stream open. */
+  async #keep(): Promise<void> {
+    let delay = this.#delays.first;
+    while (!this.#stopping.signal.aborted) {
+      const begun = Date.now();
+      const { code, details } = await this.#stream();
+      if (this.#stopping.signal.aborted) {
+        return;
+      }
+      if (Date.now() - begun > this.#delays.most) {
+        delay = this.#delays.first;
+      }
+      const wait = jittered(REFUSALS.has(code) ? this.#delays.refused : delay);
+      console.error(`attach: the stream with ${this.#options.address} has ended: ${Code[code]}: ${details}; trying again in ${(wait / 1000).toFixed(1)} s`);
+      await this.#sleep(wait);
+      delay = Math.min(2 * delay, this.#delays.most);
+    }
+  }
+
+  /** Opens one stream, and resolves when it has ended. */
+  async #stream(): Promise<Pick<StatusObject, "code" | "details">> {
+    let made;
+    try {
+      made = await connection(this.#options);
+    } catch (error) {
+      return { code: Code.UNAVAILABLE, details: (error as Error).message };
+    }
+    try {
+      return await this.#converse(made.client.makeBidiStreamRequest(
+        `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, made.metadata));
+    } finally {
+      made.client.close();
+    }
+  }
+
+  #converse(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<Pick<StatusObject, "code" | "details">> {
+    const { worker, intercept } = this.#options;
+    const conversation = new Conversation(this.#hooks, this.#memories, {
+      send: (message) => call.write(message),
+      end: (failure) => (failure ? call.cancel() : call.end()),
+    }, { build: this.#build });
+    [this.#call, this.#conversation] = [call, conversation];
+    return new Promise((resolve) => {
+      call.on("data", (data: Buffer) => {
+        conversation.receive(data);
+        this.#noteSession(conversation);
+      });
+      call.on("end", () => conversation.closing());
+      call.on("error", () => undefined); // the status says the same
+      call.on("status", ({ code, details }) => {
+        conversation.closed();
+        [this.#call, this.#conversation] = [undefined, undefined];
+        resolve({ code, details });
+      });
+      conversation.attach({ worker: worker ?? "", sessionId: this.#session, ...(intercept ? { intercept } : {}) });
+      if (this.#stopping.signal.aborted) {
+        conversation.drain();
+      }
+    });
+  }
+
+  /** The first message of the engine opens the session. */
+  #noteSession({ session }: Conversation): void {
+    if (session === undefined || this.#waiting.length === 0 && session === this.#session) {
+      return;
+    }
+    this.#session = session;
+    this.#waiting.forEach((resolve) => resolve());
+    this.#waiting = [];
+  }
+
+  /** Waits, unless it is time to stop. */
+  async #sleep(milliseconds: number): Promise<void> {
+    try {
+      await setTimeout(milliseconds, undefined, { signal: this.#stopping.signal });
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) {
+        throw error;
+      }
+    }
+  }
+}
+
+function jittered(delay: number): number {
+  return delay * (1 - Math.random() / 2);
+}

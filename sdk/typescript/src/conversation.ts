@@ -1,0 +1,199 @@
+/** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
+import { status as Code } from "@grpc/grpc-js";
+import { ask, SHAPES } from "./contract.js";
+import type { AnyFunction, Hook as Functions } from "./hooks.js";
+import { ProtocolError } from "./session/error.js";
+import { Hook, type HookSettings, type Received, type Work } from "./session/hook.js";
+import type { Memories, Memory } from "./session/memory.js";
+import { report, statusOf, wireStatus, type Failure } from "./status.js";
+import { traced } from "./tracing.js";
+import { Triggers, type Trigger } from "./trigger.js";
+
+/** How long a stream stays open for questions that are on their way, once the hook has asked for no more, in milliseconds. */
+const LINGER = 1000;
+
+/** A stream, as whoever opened it can use it. */
+export interface Wire {
+  send(message: Uint8Array): void;
+  /** Ends the stream; with a failure, for that reason. */
+  end(failure?: Failure): void;
+}
+
+/** One stream between the engine and hooks. */
+export class Conversation {
+  readonly #functions: readonly Functions[];
+  readonly #memories: Memories;
+  readonly #wire: Wire;
+  readonly #hook: Hook;
+  readonly #running = new Map<bigint, AbortController>();
+  readonly #triggers = new Triggers();
+  #held: { readonly session: string; readonly memory: Memory } | undefined;
+  /** Whether nothing more is asked; the stream ends when all is answered. */
+  #last = false;
+  #over = false;
+  #lingers: NodeJS.Timeout | undefined;
+
+  constructor(functions: readonly Functions[], memories: Memories, wire: Wire, settings: Omit<HookSettings, "memory"> = {}) {
+    this.#functions = functions;
+    this.#memories = memories;
+    this.#wire = wire;
+    this.#hook = new Hook({ ...settings, memory: (session) => memories.take(session) });
+  }
+
+  /** The id of the session, once it is open. */
+  get session(): string | undefined {
+    return this.#held?.session;
+  }
+
+  /** Says who dials in; it comes first on a stream that the hook opens. */
+  attach(value: Parameters<Hook["attach"]>[0]): void {
+    this.#hook.attach(value);
+    this.#flush();
+  }
+
+  /** Takes a message of the engine. One that cannot be understood ends the stream. */
+  receive(data: Uint8Array): void {
+    if (this.#over) {
+      return;
+    }
+    try {
+      this.#take(this.#hook.receive(data));
+    } catch (error) {
+      const told = error instanceof ProtocolError;
+      console.error("stream:", told ? error.message : error);
+      this.#finish({ code: told ? Code.INVALID_ARGUMENT : Code.INTERNAL, message: (error as Error).message });
+      return;
+    }
+    this.#flush();
+  }
+
+  /** Asks for syncs, and resolves to how many parents there will be. */
+  trigger(trigger: Trigger): Promise<number> {
+    if (this.#over || !this.#held) {
+      return Promise.reject(new Error("trigger: the stream is not open"));
+    }
+    const { message, done } = this.#triggers.begin(trigger);
+    this.#hook.trigger(message);
+    this.#flush();
+    return done;
+  }
+
+  /** Asks for no more questions; the stream ends when those under way are answered. */
+  drain(): void {
+    if (!this.#held) {
+      this.#finish();
+      return;
+    }
+    this.#hook.drain();
+    this.#flush();
+    this.#lingers ??= setTimeout(() => this.closing(), LINGER);
+  }
+
+  /** The engine asks nothing more: the stream ends when all is answered. */
+  closing(): void {
+    this.#last = true;
+    this.#flush();
+  }
+
+  /** The stream has ended. What was under way is given up, and what is held is left for the next stream of the session. */
+  closed(): void {
+    if (this.#over) {
+      return;
+    }
+    this.#over = true;
+    clearTimeout(this.#lingers);
+    this.#hook.lost();
+    this.#running.forEach((running) => running.abort());
+    this.#running.clear();
+    this.#triggers.lost();
+    if (this.#held) {
+      this.#memories.leave(this.#held.session, this.#held.memory);
+    }
+  }
+
+  #take(received: Received): void {
+    switch (received.kind) {
+      case "open":
+        this.#held = received;
+        break;
+      case "work":
+        void this.#run(received.work);
+        break;
+      case "cancelled":
+        this.#giveUp(received.id, { code: Code.CANCELLED, message: "the engine has given the call up" });
+        break;
+      case "drain":
+        this.#last = true;
+        break;
+      case "triggered":
+        this.#triggers.end(received.triggered);
+        break;
+      case "farewell":
+        console.error(`stream: the engine ends it: ${Code[received.status.code] ?? received.status.code}: ${received.status.message}`);
+        break;
+    }
+  }
+
+  /** Answers work: with what its function says, or with why there is no answer. */
+  async #run(work: Work): Promise<void> {
+    const { id, method, question, trace } = work;
+    const fn = this.#functionOf(work);
+    if (!fn) {
+      this.#hook.refuse(id, { code: Code.UNIMPLEMENTED, message: `this hook has no function for ${method.path}` });
+      this.#flush();
+      return;
+    }
+    const running = new AbortController();
+    this.#running.set(id, running);
+    const late = this.#limit(work);
+    try {
+      const response = await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal));
+      this.#hook.answer(id, response);
+    } catch (error) {
+      if (!running.signal.aborted) {
+        report(method.path, error);
+      }
+      this.#hook.refuse(id, wireStatus(statusOf(error)));
+    } finally {
+      clearTimeout(late);
+      this.#running.delete(id);
+      this.#flush();
+    }
+  }
+
+  #functionOf({ method }: Work): AnyFunction | undefined {
+    return this.#functions.find(({ shape }) => SHAPES[shape] === method.shape)?.functions[method.op];
+  }
+
+  /** Gives work up when its time is over. */
+  #limit({ id, method, timeout }: Work): NodeJS.Timeout | undefined {
+    if (timeout === undefined || timeout <= 0) {
+      return undefined;
+    }
+    const message = `${method.path} took longer than ${timeout} ms`;
+    return setTimeout(() => this.#giveUp(id, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
+  }
+
+  /** Answers work at once; its function is told, and what it still says is dropped. */
+  #giveUp(id: bigint, failure: Failure): void {
+    this.#hook.refuse(id, wireStatus(failure));
+    this.#running.get(id)?.abort();
+    this.#flush();
+  }
+
+  /** Sends what there is to send, and ends the stream where it was the last. */
+  #flush(): void {
+    if (this.#over) {
+      return;
+    }
+    this.#hook.outbox().forEach((message) => this.#wire.send(message));
+    if (this.#last && !this.#hook.busy) {
+      this.#finish();
+    }
+  }
+
+  #finish(failure?: Failure): void {
+    this.closed();
+    this.#wire.end(failure);
+  }
+}

@@ -1,0 +1,71 @@
+/** Serves the hook's side of streams (hookloop.stream.v1.HookStreamService), which the engine opens. */
+import type { ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Conversation } from "./conversation.js";
+import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
+import type { Hook } from "./hooks.js";
+import { Memories } from "./session/memory.js";
+import type { Trigger } from "./trigger.js";
+
+/** Messages of streams are bytes for gRPC: the session reads and writes them. */
+export const BYTES = {
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: (data: Uint8Array) => asBuffer(data),
+  requestDeserialize: (data: Buffer) => data,
+  responseSerialize: (data: Uint8Array) => asBuffer(data),
+  responseDeserialize: (data: Buffer) => data,
+};
+
+function asBuffer(data: Uint8Array): Buffer {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** The streams that a server has open. */
+export class Streams {
+  readonly definition: ServiceDefinition = { connect: { ...BYTES, path: `/${HookStreamService.typeName}/Connect` } };
+  readonly #hooks: readonly Hook[];
+  readonly #build: string;
+  readonly #memories = new Memories();
+  readonly #open = new Set<Conversation>();
+
+  constructor(hooks: readonly Hook[], build: string) {
+    this.#hooks = hooks;
+    this.#build = build;
+  }
+
+  /** The methods. */
+  implementation(): UntypedServiceImplementation {
+    return { connect: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#connect(call) };
+  }
+
+  /** Asks for no more questions; each stream ends when those under way are answered. */
+  drain(): void {
+    this.#open.forEach((conversation) => conversation.drain());
+  }
+
+  /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. */
+  async trigger(trigger: Trigger): Promise<number> {
+    const open = [...this.#open].filter(({ session }) => session !== undefined);
+    if (open.length === 0) {
+      throw new Error("trigger: no engine has a stream open");
+    }
+    const parents = await Promise.all(open.map((conversation) => conversation.trigger(trigger)));
+    return parents.reduce((sum, count) => sum + count, 0);
+  }
+
+  #connect(call: ServerDuplexStream<Buffer, Uint8Array>): void {
+    const conversation = new Conversation(this.#hooks, this.#memories, {
+      send: (message) => call.write(message),
+      end: (failure) => (failure ? call.emit("error", { code: failure.code, details: failure.message }) : call.end()),
+    }, { build: this.#build });
+    this.#open.add(conversation);
+    const closed = (): void => {
+      this.#open.delete(conversation);
+      conversation.closed();
+    };
+    call.on("data", (data: Buffer) => conversation.receive(data));
+    call.on("end", () => conversation.closing());
+    call.on("cancelled", closed);
+    call.on("close", closed);
+  }
+}

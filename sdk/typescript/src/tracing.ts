@@ -1,0 +1,37 @@
+/**
+ * Continues the engine's traces (W3C traceparent) where the program has OpenTelemetry; without it, nothing is traced.
+ *
+ * Which spans are exported, and where to, is the program's business, as is the propagator: NodeSDK of @opentelemetry/sdk-node sets both.
+ */
+const api = await load();
+
+async function load(): Promise<typeof import("@opentelemetry/api") | undefined> {
+  try {
+    return await import("@opentelemetry/api");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Runs a call within a span that is a child of the caller's, which the carrier names. */
+export async function traced<T>(name: string, carrier: object, run: () => Promise<T>): Promise<T> {
+  if (!api) {
+    return run();
+  }
+  const { context, propagation, SpanKind, SpanStatusCode, trace } = api;
+  const parent = propagation.extract(context.active(), carrier);
+  return trace.getTracer("hookloop").startActiveSpan(name, { kind: SpanKind.SERVER }, parent, async (span) => {
+    try {
+      return await run();
+    } catch (error) {
+      span.recordException(error as Error);
+      span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}

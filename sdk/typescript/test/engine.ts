@@ -1,0 +1,147 @@
+/** A small engine's half of a stream: it sends changes, and puts answers together from pieces. Digests are worked out in its own way. */
+import { createHash } from "node:crypto";
+import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { CompositeHookServiceSyncRequestSchema, CompositeHookServiceSyncResponseSchema, type CompositeHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/composite_pb.js";
+import { DesiredObjectSchema, ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+import { EngineMessageSchema, HookMessageSchema, type Answer, type CallSchema, type HookMessage, type PieceSchema } from "../src/gen/hookloop/stream/v1/stream_pb.js";
+
+export const SYNC = "/hookloop.hook.v1.CompositeHookService/Sync";
+
+/** An entry of a set. */
+export interface Entry {
+  slot: number;
+  object: Object$;
+}
+
+type Message = NonNullable<MessageInitShape<typeof EngineMessageSchema>["message"]>;
+
+function sha(...parts: Uint8Array[]): Buffer {
+  return createHash("sha256").update(Buffer.concat(parts)).digest().subarray(0, 16);
+}
+
+function sum(parts: Buffer[]): Buffer {
+  const total = parts.reduce((before, part) => before + BigInt(`0x${Buffer.from(part).reverse().toString("hex")}`), 0n);
+  return Buffer.from(BigInt.asUintN(128, total).toString(16).padStart(32, "0"), "hex").reverse();
+}
+
+function setDigest(entries: readonly Entry[]): Buffer {
+  return sum(entries.map(({ slot, object }) => sha(Buffer.from(Uint32Array.of(slot).buffer), sha(bytes(object)))));
+}
+
+function listDigest(items: readonly Uint8Array[]): Buffer {
+  return sum(items.map((item, index) => sha(index > 0 ? sha(items[index - 1]!) : Buffer.alloc(16), sha(item))));
+}
+
+function bytes(object: Object$): Uint8Array {
+  return toBinary(ObjectSchema, object);
+}
+
+function nameOf({ slot, object }: Entry): string {
+  return `${slot} ${object.namespace}/${object.name}`;
+}
+
+/** A message of the engine, serialized. */
+export function say(message: Message): Uint8Array {
+  return toBinary(EngineMessageSchema, create(EngineMessageSchema, { message }));
+}
+
+/** A message of the engine in fragments of some size. */
+export function fragments(message: Message, size: number): Uint8Array[] {
+  const data = say(message);
+  const total = BigInt(data.length);
+  return Array.from({ length: Math.ceil(data.length / size) }, (_, index) =>
+    say({ case: "fragment", value: { index, total, data: data.subarray(index * size, (index + 1) * size) } }));
+}
+
+/** What an engine believes about one hook. */
+export class Engine {
+  readonly #sets = new Map<string, readonly Entry[]>();
+  readonly #lists = new Map<string, readonly Uint8Array[]>();
+  #id = 0n;
+  #parts: Uint8Array[] = [];
+
+  constructor(readonly session = "s") {}
+
+  hello(maxMessageBytes = 64n << 20n): Message {
+    return { case: "hello", value: { versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes } };
+  }
+
+  /** A sync about a subject as what has changed since the last one. Objects that any set has are named by their hashes. */
+  call(subject: string, entries: readonly Entry[], more: MessageInitShape<typeof CallSchema> = {}): Message & { case: "call" } {
+    const before = this.#sets.get(subject);
+    const known = new Map([...this.#sets.values()].flat().map(({ object }) => [sha(bytes(object)).toString("hex"), true]));
+    const kept = new Map((before ?? []).map((entry) => [nameOf(entry), sha(bytes(entry.object)).toString("hex")]));
+    const removed = (before ?? []).filter((entry) => !entries.some((one) => nameOf(one) === nameOf(entry)))
+      .map(({ slot, object: { namespace, name } }) => ({ slot, namespace, name }));
+    const upserts = entries.filter((entry) => kept.get(nameOf(entry)) !== sha(bytes(entry.object)).toString("hex")).map(({ slot, object }) => {
+      const data = bytes(object);
+      return { slot, content: known.has(sha(data).toString("hex")) ? { case: "hash" as const, value: sha(data) } : { case: "object" as const, value: data } };
+    });
+    const list = this.#lists.get(subject);
+    this.#sets.set(subject, entries);
+    return { case: "call", value: {
+      id: ++this.#id, method: SYNC, subject, base: before ? setDigest(before) : new Uint8Array(), removed, upserts, digest: setDigest(entries),
+      request: shell(), holds: list ? listDigest(list) : new Uint8Array(), ...more,
+    } as MessageInitShape<typeof CallSchema> };
+  }
+
+  /** Forgets what is believed, so that the next call is a snapshot. */
+  forget(subject: string): void {
+    this.#sets.delete(subject);
+    this.#lists.delete(subject);
+  }
+
+  /** A message of the hook, or nothing before its last fragment. */
+  read(data: Uint8Array): HookMessage["message"] | undefined {
+    const { message } = fromBinary(HookMessageSchema, data);
+    if (message.case !== "fragment") {
+      return message;
+    }
+    this.#parts.push(message.value.data);
+    if (this.#parts.reduce((size, part) => size + part.length, 0) < Number(message.value.total)) {
+      return undefined;
+    }
+    const whole = fromBinary(HookMessageSchema, Buffer.concat(this.#parts)).message;
+    this.#parts = [];
+    return whole;
+  }
+
+  /** The whole response to a call about a subject; an answer that refers to what is not held throws. */
+  response(subject: string, answer: Answer): CompositeHookServiceSyncResponse {
+    if (answer.outcome.case !== "desired") {
+      throw new Error(`got ${answer.outcome.case}: ${answer.outcome.value?.message}`);
+    }
+    const { base, pieces, digest, response } = answer.outcome.value;
+    const before = this.#lists.get(subject) ?? [];
+    if (base.length > 0 && !listDigest(before).equals(base)) {
+      throw new Error("the base is not what the engine holds");
+    }
+    const list = pieces.flatMap((piece: MessageInitShape<typeof PieceSchema>) => itemsOf(piece, before));
+    if (!listDigest(list).equals(digest)) {
+      throw new Error("the list has another digest");
+    }
+    this.#lists.set(subject, list);
+    const whole = fromBinary(CompositeHookServiceSyncResponseSchema, response);
+    whole.children = list.map((item) => fromBinary(DesiredObjectSchema, item));
+    return whole;
+  }
+}
+
+function itemsOf({ content }: MessageInitShape<typeof PieceSchema>, before: readonly Uint8Array[]): readonly Uint8Array[] {
+  if (content?.case === "insert") {
+    return [content.value!];
+  }
+  const { first = 0, count = 0 } = content?.value as { first?: number; count?: number };
+  if (count < 1 || first + count > before.length) {
+    throw new Error(`keeps ${count} from ${first} of ${before.length}`);
+  }
+  return before.slice(first, first + count);
+}
+
+/** A sync request without objects: one kind of children, one related resource. */
+function shell(): Uint8Array {
+  return toBinary(CompositeHookServiceSyncRequestSchema, create(CompositeHookServiceSyncRequestSchema, {
+    children: [{ apiVersion: "v1", kind: "Pod" }],
+    related: [{ apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "items", value: {} } }],
+  }));
+}

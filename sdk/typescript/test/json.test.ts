@@ -1,0 +1,21 @@
+/** Integers keep their digits. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse, stringify } from "../src/index.js";
+
+test("integers beyond 2^53 survive", () => {
+  const text = '{"a":9007199254740993,"b":-9223372036854775808,"c":[18446744073709551615],"d":9007199254740991}';
+  assert.deepEqual(parse(text), { a: 9007199254740993n, b: -(2n ** 63n), c: [2n ** 64n - 1n], d: 2 ** 53 - 1 });
+  assert.equal(stringify(parse(text)), text);
+});
+
+test("what only looks like an integer is left alone", () => {
+  const text = String.raw`{"9007199254740993":"9007199254740993","a":"\"9007199254740993","b":1.5,"c":"\\"}`;
+  assert.equal(stringify(parse(text)), text);
+  assert.deepEqual(parse("[1e20,12345678901234567890.5]"), [1e20, 12345678901234567890.5]);
+});
+
+test("what is no JSON is an error", () => {
+  assert.throws(() => stringify({ a: NaN }), /a is NaN, expected a finite number/);
+  assert.throws(() => stringify(undefined), /undefined is no JSON value/);
+});

@@ -1,0 +1,71 @@
+/** Questions as the engine would ask them, and a client to ask them over loopback. */
+import { create, fromBinary, toBinary, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
+import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { pathOf } from "../src/contract.js";
+import { CompositeHookService, CompositeHookServiceSyncRequestSchema } from "../src/gen/hookloop/hook/v1/composite_pb.js";
+import { DecoratorHookServiceSyncRequestSchema } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
+import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+import type { Hook } from "../src/hooks.js";
+import { Server } from "../src/server.js";
+
+/** The first integer that a number cannot hold. */
+export const BIG = 2n ** 53n + 1n;
+
+/** An observed object with a large integer in it. */
+export function object(apiVersion: string, kind: string, namespace: string, name: string, more = ""): Object$ {
+  const metadata = JSON.stringify(namespace ? { name, namespace } : { name });
+  const body = `{"apiVersion":"${apiVersion}","kind":"${kind}","metadata":${metadata},"spec":{"n":${BIG}}${more && `,"more":"${more}"`}}`;
+  return create(ObjectSchema, { apiVersion, kind, namespace, name, body: new TextEncoder().encode(body) });
+}
+
+/** A parent in the namespace shop with two Pods, one of them elsewhere, no Deployment, and three related resources. */
+export function syncRequest(): MessageInitShape<typeof CompositeHookServiceSyncRequestSchema> {
+  return {
+    controller: object("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
+    parent: object("example.com/v1", "Greeting", "shop", "hi"),
+    children: [
+      { apiVersion: "v1", kind: "Pod", objects: [object("v1", "Pod", "other", "far"), object("v1", "Pod", "shop", "near")] },
+      { apiVersion: "apps/v1", kind: "Deployment" },
+    ],
+    related: [
+      { apiVersion: "v1", kind: "Namespace", resource: "namespaces", result: { case: "items", value: { objects: [object("v1", "Namespace", "", "shop")] } } },
+      { apiVersion: "cert-manager.io/v1", resource: "certificates", result: { case: "notFound", value: { message: "no certificates" } } },
+      { apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "error", value: { reason: "Forbidden", message: "not allowed" } } },
+    ],
+  };
+}
+
+/** An object to decorate. */
+export function decoratorRequest(): MessageInitShape<typeof DecoratorHookServiceSyncRequestSchema> {
+  return {
+    controller: object("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
+    object: object("v1", "ConfigMap", "shop", "hi"),
+  };
+}
+
+/** Runs a test with hooks that are served on loopback, and a client of theirs. */
+export async function serving(hooks: readonly Hook[], run: (client: Client, server: Server) => Promise<void>): Promise<void> {
+  const server = new Server(hooks, { listen: "127.0.0.1:0" });
+  const client = new Client(await server.start(), credentials.createInsecure());
+  try {
+    await run(client, server);
+  } finally {
+    client.close();
+    await server.stop(0);
+  }
+}
+
+/** Asks a question in one call. */
+export function ask(client: Client, method: DescMethod, question: object, deadline?: number): Promise<Message> {
+  return new Promise((resolve, reject) => client.makeUnaryRequest(
+    pathOf(method),
+    (message: Message) => Buffer.from(toBinary(method.input, message)),
+    (data: Buffer) => fromBinary(method.output, data),
+    create(method.input, question as Record<string, unknown>), new Metadata(), deadline ? { deadline } : {},
+    (error: ServiceError | null, answer?: Message) => (error ? reject(error) : resolve(answer!))));
+}
+
+/** Asks a composite hook's sync. */
+export function askSync(client: Client, question: object = syncRequest()): Promise<Message> {
+  return ask(client, CompositeHookService.method.sync, question);
+}

@@ -1,0 +1,192 @@
+/** What functions are asked and what becomes of their answers, over a loopback connection. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message } from "@bufbuild/protobuf";
+import { status as Code, type ServiceError } from "@grpc/grpc-js";
+import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, RetryAfter, type Call, type SyncRequest } from "../src/index.js";
+import { CompositeHookService, type CompositeHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/composite_pb.js";
+import { LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule } from "../src/gen/hookloop/hook/v1/customize_pb.js";
+import { DecoratorHookService, type DecoratorHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
+import { Severity } from "../src/gen/hookloop/hook/v1/answer_pb.js";
+import { ask, askSync, BIG, decoratorRequest, serving, syncRequest } from "./questions.js";
+
+/** The question that a function gets. */
+async function asked(question: object, method = CompositeHookService.method.sync): Promise<SyncRequest> {
+  let seen: SyncRequest | undefined;
+  const see = (request: SyncRequest): object => {
+    seen = request;
+    return {};
+  };
+  await serving([composite({ sync: see, finalize: see })], async (client) => void (await ask(client, method, question)));
+  return seen!;
+}
+
+/** What comes of an answer. */
+async function answered<T extends Message>(answer: unknown, op: "sync" | "finalize" | "customize" = "sync", shape = "composite"): Promise<T> {
+  const functions = { [op]: () => answer } as object;
+  const [service, question] = shape === "composite" ? [CompositeHookService, syncRequest()] : [DecoratorHookService, decoratorRequest()];
+  const { controller, parent } = syncRequest();
+  let got: Message | undefined;
+  await serving([composite(functions), decorator(functions)], async (client) => {
+    got = await ask(client, service.method[op], op === "customize" ? { controller, parent } : question);
+  });
+  return got as T;
+}
+
+const named = (name: string, more: object = {}): object => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, ...more });
+const said = (body: Uint8Array | undefined): string => Buffer.from(body!).toString();
+
+test("children are found by kind and name", async () => {
+  const { controller, parent, children, finalizing } = await asked(syncRequest());
+  assert.deepEqual([controller.kind, parent["spec"], finalizing], ["CompositeController", { n: BIG }, false]);
+  assert.deepEqual(Object.keys(children), ["Pod.v1", "Deployment.apps/v1"]);
+  assert.deepEqual(Object.keys(children["Pod.v1"]!), ["other/far", "near"]);
+  assert.equal(children["Pod.v1"]!["near"]!.metadata.name, "near");
+  assert.deepEqual(Object.keys(children["Deployment.apps/v1"]!), []);
+  assert.throws(() => ((parent as any).spec = 1), TypeError);
+});
+
+test("finalize says so", async () => {
+  assert.equal((await asked(syncRequest(), CompositeHookService.method.finalize as never)).finalizing, true);
+});
+
+test("what is not known does not look empty", async () => {
+  const { related } = await asked(syncRequest());
+  assert.equal(related["namespaces.v1"]!.objects["shop"]!.kind, "Namespace");
+  assert.throws(() => related["certificates.cert-manager.io/v1"]!.objects, (error) => error instanceof NotServed && /no certificates/.test(error.message));
+  assert.throws(() => related["secrets.v1"]!.objects, (error) => error instanceof RelatedUnknown && /Forbidden: not allowed/.test(error.message));
+});
+
+test("a question that cannot be read is named", async (t) => {
+  t.mock.method(console, "error", () => undefined);
+  const parent = syncRequest().parent!;
+  const cases: [RegExp, object][] = [
+    [/parent is missing/, { ...syncRequest(), parent: undefined }],
+    [/Greeting "hi": encoding is 7, expected ENCODING_JSON/, { ...syncRequest(), parent: { ...parent, encoding: 7 } }],
+    [/Greeting "hi": Unexpected end/, { ...syncRequest(), parent: { ...parent, body: new Uint8Array() } }],
+    [/Greeting "hi": got no JSON object/, { ...syncRequest(), parent: { ...parent, body: Buffer.from("[]") } }],
+  ];
+  for (const [text, question] of cases) {
+    await assert.rejects(asked(question), (error: ServiceError) => text.test(error.details) && error.code === Code.INTERNAL);
+  }
+});
+
+test("children, status and time", async () => {
+  const got = await answered<CompositeHookServiceSyncResponse>({ status: { n: BIG }, children: [named("a", { n: BIG }), named("b")], resyncAfterSeconds: 1.5 });
+  assert.equal(said(got.status), `{"n":${BIG}}`);
+  assert.match(said(got.children[0]!.body), new RegExp(`"n":${BIG}`));
+  assert.deepEqual([got.children.length, got.resyncAfter?.seconds, got.resyncAfter?.nanos], [2, 1n, 5e8]);
+  const nothing = await answered<CompositeHookServiceSyncResponse>({});
+  assert.deepEqual([nothing.status, nothing.children, nothing.resyncAfter], [undefined, [], undefined]);
+  assert.equal(((await answered({ finalized: true }, "finalize")) as Message & { finalized?: boolean }).finalized, true);
+});
+
+test("labels are set and removed", async () => {
+  const got = await answered<DecoratorHookServiceSyncResponse>(
+    { labels: { a: "1", b: null }, annotations: { c: "" }, attachments: [named("x")], events: [{ type: "Warning", reason: "Odd" }] }, "sync", "decorator");
+  assert.deepEqual([got.setLabels, got.removeLabels, got.setAnnotations, got.attachments.length, got.events[0]!.warning], [{ a: "1" }, ["b"], { c: "" }, 1, true]);
+});
+
+test("answers say more", async () => {
+  const got = await answered<CompositeHookServiceSyncResponse>({
+    conditions: [{ type: "Ready", status: "False", reason: "Waiting", message: "for pods" }, { type: "Seen", status: "Unknown", reason: "New" }],
+    events: [{ type: "Normal", reason: "Scaled", message: "to 3" }, { type: "Warning", reason: "Odd" }],
+    results: [{ severity: "Info", reason: "A" }, { severity: "Warning", reason: "B" }, { severity: "Fatal", reason: "C", message: "no" }],
+    requirements: [{ apiVersion: "v1", resource: "secrets", names: ["a"], name: "keys" }],
+    children: [
+      child(named("a"), { ready: false, dependsOn: [dependency("v1", "ConfigMap", "b", "Ready"), dependency("v1", "Secret", "c", "", "far")] }),
+      child(named("b"), { ready: true }), child(named("c"), {}),
+    ],
+  });
+  assert.deepEqual(got.conditions.map(({ type, status, reason, message }) => [type, status, reason, message]),
+    [["Ready", "False", "Waiting", "for pods"], ["Seen", "Unknown", "New", ""]]);
+  assert.deepEqual(got.events.map(({ warning, reason, message }) => [warning, reason, message]), [[false, "Scaled", "to 3"], [true, "Odd", ""]]);
+  assert.deepEqual(got.results.map(({ severity, reason }) => [severity, reason]), [[Severity.INFO, "A"], [Severity.WARNING, "B"], [Severity.FATAL, "C"]]);
+  assert.deepEqual(got.requirements.map(({ resource, names, name }) => [resource, names, name]), [["secrets", ["a"], "keys"]]);
+  assert.deepEqual(got.children.map(({ ready }) => ready), [false, true, undefined]);
+  assert.deepEqual(got.children[0]!.dependsOn.map(({ apiVersion, kind, namespace, name, condition }) => [apiVersion, kind, namespace, name, condition]),
+    [["v1", "ConfigMap", "", "b", "Ready"], ["v1", "Secret", "far", "c", ""]]);
+});
+
+test("rules", async () => {
+  const rules = [
+    { apiVersion: "v1", resource: "configmaps", namespace: "shop", names: ["a"] },
+    { apiVersion: "v1", resource: "secrets", namespaceSelector: {}, labelSelector: {
+      matchLabels: { a: "b" }, matchExpressions: [{ key: "k", operator: "NotIn", values: ["v"] }] } },
+  ];
+  const got = (await answered<Message & { relatedResources: RelatedResourceRule[] }>({ relatedResources: rules }, "customize")).relatedResources;
+  assert.deepEqual([got[0]!.resource, got[0]!.namespace, got[0]!.names, got[0]!.labelSelector], ["configmaps", "shop", ["a"], undefined]);
+  assert.ok(got[1]!.namespaceSelector);
+  const [expression] = got[1]!.labelSelector!.matchExpressions;
+  assert.deepEqual([expression!.key, expression!.operator, expression!.values], ["k", Operator.NOT_IN, ["v"]]);
+});
+
+test("a wrong answer is named", async (t) => {
+  t.mock.method(console, "error", () => undefined);
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  const condition = { type: "Ready", status: "True", reason: "Up" };
+  const cases: [unknown, string][] = [
+    [undefined, "the hook's function returned undefined, expected an object"],
+    [[], "the answer is a list, expected an object"],
+    [{ childen: [] }, "the answer has the field childen, expected one of children, conditions, events, finalized, requirements, results, resyncAfterSeconds, status"],
+    [{ children: {} }, "children is of type object, expected a list"],
+    [{ children: ["a"] }, "children[0] is of type string, expected an object"],
+    [{ children: [named("a"), { kind: "Pod" }] }, "children[1]: apiVersion is undefined, expected a string that is not empty"],
+    [{ children: [named("")] }, 'children[0]: metadata.name is "", expected a string'],
+    [{ children: [named("a", { data: NaN })] }, "children[0] is no JSON: data is NaN"],
+    [{ children: [named("a", { data: cycle })] }, "children[0] is no JSON"],
+    [{ children: [child(named("a"), { ready: "yes" as never })] }, "children[0].ready is of type string, expected true or false"],
+    [{ children: [child(named("a"), { dependsOn: [{} as never] })] }, "children[0].dependsOn[0].apiVersion is undefined, expected a string"],
+    [{ children: [child(named("a"), { dependsOn: {} as never })] }, "children[0].dependsOn is of type object, expected a list"],
+    [{ status: 5 }, "status is 5, expected an object"],
+    [{ resyncAfterSeconds: -1 }, "resyncAfterSeconds is -1, expected a number from 0"],
+    [{ finalized: "false" }, "finalized is of type string, expected true or false"],
+    [{ conditions: [condition, { ...condition }] }, 'conditions[1].type is "Ready" as in one before it'],
+    [{ conditions: [{ ...condition, status: true }] }, "conditions[0].status is true, expected one of True, False, Unknown"],
+    [{ conditions: [{ ...condition, reason: "not up" }] }, 'conditions[0].reason is "not up", expected one word in CamelCase'],
+    [{ conditions: [{ ...condition, lastTransitionTime: "" }] }, "conditions[0] has the field lastTransitionTime"],
+    [{ events: [{ type: "Bad", reason: "A" }] }, 'events[0].type is "Bad", expected one of Normal, Warning'],
+    [{ events: [{ type: "Normal" }] }, "events[0].reason is undefined, expected a string that is not empty"],
+    [{ results: [{ reason: "A" }] }, "results[0].severity is undefined, expected one of Info, Warning, Fatal"],
+    [{ requirements: [{ apiVersion: "v1", resource: "" }] }, 'requirements[0].resource is "", expected a string that is not empty'],
+  ];
+  for (const [answer, text] of cases) {
+    await assert.rejects(answered(answer), (error: ServiceError) => {
+      assert.ok(error.details.includes(text), `${error.details} does not say: ${text}`);
+      return error.code === Code.INTERNAL;
+    });
+  }
+});
+
+test("errors say what is to be done", async (t) => {
+  t.mock.method(console, "error", () => undefined);
+  const cases: [Error, Code, string][] = [
+    [new Reject("TooMany", "at most 3"), Code.FAILED_PRECONDITION, "at most 3"],
+    [new RetryAfter(1.5, "later"), Code.RESOURCE_EXHAUSTED, "later"],
+    [new TypeError("oops"), Code.INTERNAL, "TypeError: oops"],
+  ];
+  for (const [error, code, text] of cases) {
+    const failing = composite({ sync: () => { throw error; } });
+    await serving([failing], async (client) => {
+      await assert.rejects(askSync(client), { code, details: text });
+    });
+  }
+  await serving([composite({ sync: () => ({}) })], async (client) => {
+    await assert.rejects(ask(client, CompositeHookService.method.finalize, syncRequest()), { code: Code.UNIMPLEMENTED });
+  });
+});
+
+test("a function is told when the caller has given up", async (t) => {
+  t.mock.method(console, "error", () => undefined);
+  let aborted: () => void = () => undefined;
+  const told = new Promise<void>((resolve) => (aborted = resolve));
+  const waiting = composite({ sync: (_, { signal }: Call) => new Promise((resolve) => signal.addEventListener("abort", () => {
+    aborted();
+    resolve({});
+  })) });
+  await serving([waiting], async (client) => {
+    await assert.rejects(ask(client, CompositeHookService.method.sync, syncRequest(), Date.now() + 200), { code: Code.DEADLINE_EXCEEDED });
+    await told;
+  });
+});

@@ -1,0 +1,423 @@
+/** Streams over loopback: those that the engine opens, and those that a hook opens. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Metadata, Server as GrpcServer, ServerCredentials, status as Code, type Client, type ClientDuplexStream, type ServerDuplexStream } from "@grpc/grpc-js";
+import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type SyncRequest } from "../src/index.js";
+import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
+import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
+import { BYTES } from "../src/streams.js";
+import { selfSigned } from "./certificate.js";
+import { Engine, say, type Entry } from "./engine.js";
+import { line, withPrograms } from "./program.js";
+import { BIG, object, serving } from "./questions.js";
+
+type Message = Parameters<typeof say>[0];
+type Said = HookMessage["message"];
+
+/** One end of a stream for a test to hold: it sends, and waits for what comes. */
+class Line {
+  readonly #got: Said[] = [];
+  #wake: () => void = () => undefined;
+  over = false;
+  status: { code: Code; details: string } | undefined;
+
+  constructor(readonly engine: Engine, readonly call: ClientDuplexStream<Uint8Array, Buffer> | ServerDuplexStream<Buffer, Uint8Array>) {
+    call.on("data", (data: Buffer) => {
+      const message = engine.read(data);
+      if (message) {
+        this.#got.push(message);
+        this.#wake();
+      }
+    });
+    call.on("error", () => undefined);
+    call.on("status", (status: { code: Code; details: string }) => (this.status = status));
+    for (const event of ["end", "cancelled", "status"]) {
+      call.on(event, () => {
+        this.over = true;
+        this.#wake();
+      });
+    }
+  }
+
+  send(message: Message): void {
+    this.call.write(say(message));
+  }
+
+  /** The next message of a kind; others before it are dropped. */
+  async next<Case extends NonNullable<Said["case"]>>(kind: Case): Promise<Extract<Said, { case: Case }>["value"]> {
+    for (;;) {
+      const message = this.#got.shift();
+      if (message?.case === kind) {
+        return message.value as never;
+      }
+      if (!message) {
+        assert.ok(!this.over, `the stream has ended before there was a message of kind ${kind}`);
+        await this.#woken();
+      }
+    }
+  }
+
+  async ended(): Promise<void> {
+    while (!this.over) {
+      await this.#woken();
+    }
+  }
+
+  #woken(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
+/** Opens a stream as the engine does. */
+async function connect(client: Client, engine = new Engine()): Promise<Line> {
+  const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+  const line = new Line(engine, call);
+  line.send(engine.hello());
+  await line.next("welcome");
+  return line;
+}
+
+function entries(...pods: string[]): Entry[] {
+  return [
+    { slot: 0, object: object("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "c") },
+    { slot: 1, object: object("example.com/v1", "Greeting", "shop", "hi") },
+    ...pods.map((name) => ({ slot: 2, object: object("v1", "Pod", "shop", name) })),
+  ];
+}
+
+const echo = composite({ sync: ({ parent, children }: SyncRequest) => ({ status: { n: parent["spec"], pods: Object.keys(children["Pod.v1"]!) } }) });
+
+function statusOf(engine: Engine, answer: Answer): string {
+  return Buffer.from(engine.response("p", answer).status!).toString();
+}
+
+function errorOf({ outcome }: Answer): { code: Code; message: string; details: number } {
+  assert.equal(outcome.case, "error");
+  const { code, message, details } = outcome.value as Extract<Answer["outcome"], { case: "error" }>["value"];
+  return { code, message, details: details.length };
+}
+
+/** A function that says when it is called, and waits until it is let go or its signal aborts. */
+function held(): { hook: Hook; entered: Promise<Call>; release: () => void; aborted: Promise<void> } {
+  let [enter, release, abort] = [(_: Call) => {}, () => {}, () => {}];
+  const entered = new Promise<Call>((resolve) => (enter = resolve));
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const aborted = new Promise<void>((resolve) => (abort = resolve));
+  const hook = composite({ sync: async (_, call) => {
+    call.signal.addEventListener("abort", () => abort());
+    enter(call);
+    await released;
+    return { status: { done: true } };
+  } });
+  return { hook, entered, release, aborted };
+}
+
+test("questions of a stream are answered, as changes", async () => {
+  await serving([echo], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries("a")));
+    assert.equal(statusOf(line.engine, await line.next("answer")), `{"n":{"n":${BIG}},"pods":["a"]}`);
+    line.send(line.engine.call("p", entries("a", "b")));
+    assert.equal(statusOf(line.engine, await line.next("answer")), `{"n":{"n":${BIG}},"pods":["a","b"]}`);
+    line.call.end();
+    await line.ended();
+  });
+});
+
+test("a session goes on over the next stream", async () => {
+  await serving([echo], async (client) => {
+    const engine = new Engine("mine");
+    const first = await connect(client, engine);
+    first.send(engine.call("p", entries("a")));
+    engine.response("p", await first.next("answer"));
+    (first.call as ClientDuplexStream<Uint8Array, Buffer>).end();
+    await first.ended();
+    const second = new Line(engine, client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    second.send(engine.hello());
+    assert.deepEqual((await second.next("welcome")).holdings.map(({ subject }) => subject), ["p"]);
+    const call = engine.call("p", entries("a", "b"));
+    assert.equal(call.value!.upserts!.length, 1);
+    second.send(call);
+    assert.match(statusOf(engine, await second.next("answer")), /\["a","b"\]/);
+    second.call.end();
+  });
+});
+
+test("a call that is given up is answered at once, and its function is told", async () => {
+  const { hook, entered, aborted, release } = held();
+  await serving([hook], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    await entered;
+    line.send({ case: "cancel", value: { callId: 1n } });
+    assert.equal(errorOf(await line.next("answer")).code, Code.CANCELLED);
+    await aborted;
+    release();
+    line.call.end();
+    await line.ended();
+  });
+});
+
+test("a call that takes too long is answered when its time is over", async () => {
+  const { hook, aborted, release } = held();
+  await serving([hook], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries(), { timeout: { nanos: 1e6 } }));
+    const { code, message } = errorOf(await line.next("answer"));
+    assert.deepEqual([code, message], [Code.DEADLINE_EXCEEDED, "/hookloop.hook.v1.CompositeHookService/Sync took longer than 1 ms"]);
+    await aborted;
+    release();
+    line.call.end();
+  });
+});
+
+test("failures carry their code and details", async () => {
+  const failing = composite({ sync: () => { throw new RetryAfter(5, "not yet"); } });
+  await serving([failing], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    assert.deepEqual(errorOf(await line.next("answer")), { code: Code.RESOURCE_EXHAUSTED, message: "not yet", details: 1 });
+    line.send(line.engine.call("p", entries(), { method: "/hookloop.hook.v1.CompositeHookService/Finalize" }));
+    assert.equal(errorOf(await line.next("answer")).code, Code.UNIMPLEMENTED);
+    line.call.end();
+  });
+  await serving([decorator({ sync: () => ({}) })], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    assert.equal(errorOf(await line.next("answer")).code, Code.UNIMPLEMENTED);
+    line.call.end();
+  });
+});
+
+test("a drained stream ends when its work is done", async () => {
+  const { hook, entered, release } = held();
+  await serving([hook], async (client) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    await entered;
+    line.send({ case: "drain", value: {} });
+    release();
+    assert.equal(statusOf(line.engine, await line.next("answer")), '{"done":true}');
+    await line.ended();
+  });
+});
+
+test("a server that stops asks for no more, and answers what is under way", async () => {
+  const { hook, entered, release } = held();
+  await serving([hook], async (client, server) => {
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    await entered;
+    const stopped = server.stop();
+    await line.next("drain");
+    release();
+    assert.equal(statusOf(line.engine, await line.next("answer")), '{"done":true}');
+    await line.ended();
+    await stopped;
+  });
+});
+
+test("a stream that cannot be understood ends with a status that says so", async () => {
+  await serving([echo], async (client) => {
+    const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    line.send({ case: "hello", value: { versions: [9] } });
+    await line.ended();
+    while (!line.status) {
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual([line.status.code, line.status.details], [Code.INVALID_ARGUMENT, "the engine speaks versions 9 of the protocol, this hook speaks 1"]);
+  });
+});
+
+test("a server asks for syncs", async () => {
+  await serving([echo], async (client, server) => {
+    await assert.rejects(server.trigger({}), /no engine has a stream open/);
+    const line = await connect(client);
+    const parents = server.trigger({ controller: "c", parents: [{ namespace: "shop", name: "hi" }], reason: "news" });
+    const { id, controllerName, parents: names, reason } = await line.next("trigger");
+    assert.deepEqual([controllerName, names.map(({ namespace, name }) => `${namespace}/${name}`), reason], ["c", ["shop/hi"], "news"]);
+    line.send({ case: "triggered", value: { id, parents: 3 } });
+    assert.equal(await parents, 3);
+    const refused = server.trigger({ labelSelector: "!!" });
+    line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, error: { code: Code.INVALID_ARGUMENT, message: "no selector" } } });
+    await assert.rejects(refused, { name: "TriggerError", code: Code.INVALID_ARGUMENT, message: "no selector" });
+    const lost = server.trigger({});
+    await line.next("trigger");
+    line.call.end();
+    await assert.rejects(lost, /stream ended/);
+  });
+});
+
+/** A gateway for a test to be behind. */
+class Gateway {
+  readonly #server = new GrpcServer();
+  readonly #lines: Line[] = [];
+  readonly tokens: unknown[] = [];
+  #wake: () => void = () => undefined;
+  port = 0;
+  /** Refuses the next attempts. */
+  refusals: { code: Code; details: string }[] = [];
+
+  constructor(readonly engine: Engine) {}
+
+  async start(cert: string, key: string): Promise<void> {
+    const attachMethod = { path: `/${GatewayService.typeName}/Attach`, ...BYTES };
+    const triggerMethod = {
+      path: `/${GatewayService.typeName}/Trigger`, requestStream: false, responseStream: false,
+      requestSerialize: (_: unknown) => Buffer.alloc(0), requestDeserialize: (data: Buffer) => fromBinary(TriggerRequestSchema, data),
+      responseSerialize: (value: number) => Buffer.from(toBinary(TriggerResponseSchema, create(TriggerResponseSchema, { parents: value }))),
+      responseDeserialize: () => 0,
+    };
+    this.#server.addService({ attach: attachMethod, trigger: triggerMethod }, {
+      attach: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#attach(call),
+      trigger: (call: any, done: any) =>
+        call.request.worker === "w" ? done(null, 7) : done({ code: Code.PERMISSION_DENIED, details: `may not serve ${call.request.worker}` }),
+    });
+    const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
+    this.port = await new Promise((resolve, reject) => this.#server.bindAsync("127.0.0.1:0", ServerCredentials.createSsl(null, [pair]),
+      (error, port) => (error ? reject(error) : resolve(port))));
+  }
+
+  #attach(call: ServerDuplexStream<Buffer, Uint8Array>): void {
+    this.tokens.push(call.metadata.get("authorization")[0]);
+    const refusal = this.refusals.shift();
+    if (refusal) {
+      call.emit("error", refusal);
+      return;
+    }
+    this.#lines.push(new Line(this.engine, call));
+    this.#wake();
+  }
+
+  /** The next stream, and what the hook says it is. */
+  async accept(): Promise<{ line: Line; said: Extract<Said, { case: "attach" }>["value"] }> {
+    while (this.#lines.length === 0) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    const line = this.#lines.shift()!;
+    return { line, said: await line.next("attach") };
+  }
+
+  stop(): void {
+    this.#server.forceShutdown();
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), "hookloop-"));
+const files = { ca: join(folder, "ca.pem"), token: join(folder, "token") };
+let gateway: Gateway;
+
+before(async () => {
+  const { cert, key } = selfSigned();
+  writeFileSync(files.ca, cert);
+  writeFileSync(files.token, "first\n");
+  gateway = new Gateway(new Engine("kept"));
+  await gateway.start(cert, key);
+});
+
+after(() => {
+  gateway.stop();
+  rmSync(folder, { recursive: true });
+});
+
+function options(more: Partial<AttachOptions> = {}): AttachOptions {
+  return {
+    address: `127.0.0.1:${gateway.port}`, serverName: "localhost", caFile: files.ca, tokenFile: files.token,
+    worker: "w", delays: { first: 1, most: 5, refused: 2 }, ...more,
+  };
+}
+
+test("a hook that dials in says who it is, comes again, and goes on", async () => {
+  gateway.tokens.length = 0;
+  const attachment = attach([echo], options());
+  const first = await gateway.accept();
+  assert.deepEqual([first.said.worker, first.said.sessionId, first.said.intercept], ["w", "", undefined]);
+  first.line.send(gateway.engine.hello());
+  await attachment.attached();
+  first.line.send(gateway.engine.call("p", entries("a")));
+  assert.match(statusOf(gateway.engine, await first.line.next("answer")), /\["a"\]/);
+
+  writeFileSync(files.token, "second\n");
+  first.line.send({ case: "farewell", value: { code: Code.PERMISSION_DENIED, message: "the right is gone" } });
+  first.line.call.emit("error", { code: Code.PERMISSION_DENIED, details: "the right is gone" });
+  const second = await gateway.accept();
+  assert.equal(second.said.sessionId, "kept");
+  assert.deepEqual(gateway.tokens, ["Bearer first", "Bearer second"]);
+  second.line.send(gateway.engine.hello());
+  assert.equal((await second.line.next("welcome")).holdings.length, 1);
+  const parents = attachment.trigger({ reason: "news" });
+  second.line.send({ case: "triggered", value: { id: (await second.line.next("trigger")).id, parents: 2 } });
+  assert.equal(await parents, 2);
+
+  const stopped = attachment.stop();
+  await second.line.next("drain");
+  await second.line.ended();
+  (second.line.call as ServerDuplexStream<Buffer, Uint8Array>).end();
+  await stopped;
+});
+
+test("a refusal is tried again, and a file that is not there too", async (t) => {
+  const told = t.mock.method(console, "error", () => writeFileSync(late, "third"));
+  gateway.refusals = [{ code: Code.PERMISSION_DENIED, details: "may not serve w" }, { code: Code.UNAVAILABLE, details: "later" }];
+  const late = join(folder, "late");
+  const attachment = attach([echo], options({ tokenFile: late }));
+  const { line } = await gateway.accept();
+  const lines = told.mock.calls.map(({ arguments: [text] }) => text as string);
+  assert.match(lines[0]!, /UNAVAILABLE: ENOENT.*trying again/);
+  assert.match(lines[1]!, /PERMISSION_DENIED: may not serve w; trying again/);
+  assert.match(lines[2]!, /UNAVAILABLE: later/);
+  assert.equal(gateway.tokens.at(-1), "Bearer third");
+  line.send(gateway.engine.hello());
+  await line.next("welcome");
+  const stopped = attachment.stop();
+  await line.ended();
+  (line.call as ServerDuplexStream<Buffer, Uint8Array>).end();
+  await stopped;
+});
+
+test("an intercept names a controller and some of its parents", async () => {
+  const { worker: _, ...rest } = options();
+  const attachment = attach([echo], { ...rest, intercept: { controllerKind: "CompositeController", controllerName: "web", labelSelector: "team=blue" } });
+  const { line, said } = await gateway.accept();
+  assert.deepEqual([said.worker, said.intercept?.controllerKind, said.intercept?.controllerName, said.intercept?.labelSelector],
+    ["", "CompositeController", "web", "team=blue"]);
+  const stopped = attachment.stop();
+  await line.ended();
+  (line.call as ServerDuplexStream<Buffer, Uint8Array>).end();
+  await stopped;
+});
+
+test("a program dials in", async () => {
+  await withPrograms(async (start) => {
+    const running = start("--attach", `127.0.0.1:${gateway.port}`, "--server-name", "localhost", "--worker", "w", "--ca-file", files.ca, "--token-file", files.token);
+    const { line: stream, said } = await gateway.accept();
+    assert.equal(said.worker, "w");
+    assert.match(String(gateway.tokens.at(-1)), /^Bearer \S+$/);
+    stream.send(gateway.engine.hello());
+    assert.match(await line(running.stdout), /^attached to 127.0.0.1:\d+$/);
+    const exit = once(running, "exit");
+    running.kill("SIGTERM");
+    await stream.next("drain");
+    stream.send({ case: "drain", value: {} });
+    await stream.ended();
+    (stream.call as ServerDuplexStream<Buffer, Uint8Array>).end();
+    assert.deepEqual(await exit, [0, null]);
+  });
+});
+
+test("who attaches as nothing, or as both, is told", () => {
+  const { worker: _, ...rest } = options();
+  assert.throws(() => attach([echo], rest), /expected one of worker and intercept/);
+  assert.throws(() => attach([], options()), /got no hook/);
+});
+
+test("a trigger needs no session", async () => {
+  assert.equal(await trigger(options(), "w", { reason: "news" }), 7);
+  await assert.rejects(trigger(options(), "other"), { name: "TriggerError", code: Code.PERMISSION_DENIED, message: "may not serve other" });
+  await assert.rejects(trigger(options({ clientCert: "a" }), "w"), /expected both files, or neither/);
+});

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what the SDKs' tests and the code generators need of the system, where it is missing: Debian's packages of protoc, of Python's
+# gRPC, protobuf and YAML, and of Node.js. Nothing is changed where all is there.
+set -euo pipefail
+missing=()
+need() { # need PACKAGE COMMAND...: the package is missing if the command fails
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+need protobuf-compiler protoc --version
+need python3-grpcio /usr/bin/python3 -c 'import grpc'
+need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
+need python3-yaml /usr/bin/python3 -c 'import yaml'
+need nodejs node --version
+need npm npm --version
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "installing ${missing[*]}"
+  as_root=()
+  [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
+if [ "$major" -lt 20 ]; then
+  echo "Node.js is $(node --version), expected 20 or newer" >&2
+  exit 1
+fi
