@@ -11,7 +11,7 @@ import (
 type Reader interface {
 	// Get returns one object, or nil.
 	Get(r object.Resource, namespace, name string) *object.Object
-	// OwnedBy lists the objects whose controller reference names owner, in no order.
+	// OwnedBy lists the objects whose controller reference names owner, in the order of namespace and name.
 	OwnedBy(r object.Resource, owner types.UID) []*object.Object
 	// Orphans lists the objects of a namespace ("" for all) without a controller reference, in no order.
 	Orphans(r object.Resource, namespace string) []*object.Object

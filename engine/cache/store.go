@@ -49,7 +49,7 @@ type store struct {
 	mu sync.RWMutex // guards what follows
 	// Invariant: every object of all is in exactly one of owned and free.
 	all   group
-	owned map[types.UID]group
+	owned map[types.UID]*family
 	free  map[string]group // by namespace
 	bytes int
 	rv    uint64
@@ -64,7 +64,7 @@ var (
 func newStore(r object.Resource) *store {
 	return &store{
 		resource: r, primed: make(chan struct{}), subscribers: map[*func(Event)]struct{}{},
-		all: group{}, owned: map[types.UID]group{}, free: map[string]group{},
+		all: group{}, owned: map[types.UID]*family{}, free: map[string]group{},
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *store) replace(old, current *object.Object) {
 		delete(s.all, key)
 		s.bytes -= old.Size()
 		if ref := old.ControllerRef(); ref != nil {
-			remove(s.owned, ref.UID, key)
+			s.own(ref.UID, key, nil)
 		} else {
 			remove(s.free, old.Namespace(), key)
 		}
@@ -195,21 +195,33 @@ func (s *store) replace(old, current *object.Object) {
 		s.all[key] = current
 		s.bytes += current.Size()
 		if ref := current.ControllerRef(); ref != nil {
-			insert(s.owned, ref.UID, key, current)
+			s.own(ref.UID, key, current)
 		} else {
 			insert(s.free, current.Namespace(), key, current)
 		}
 	}
 }
 
-func insert[K comparable](index map[K]group, at K, key id, o *object.Object) {
+// own puts an object into its owner's family, or takes it out.
+func (s *store) own(owner types.UID, key id, o *object.Object) {
+	f := s.owned[owner]
+	if f == nil {
+		f = &family{members: group{}, changed: map[id]struct{}{}}
+		s.owned[owner] = f
+	}
+	if f.set(key, o); len(f.members) == 0 {
+		delete(s.owned, owner)
+	}
+}
+
+func insert(index map[string]group, at string, key id, o *object.Object) {
 	if index[at] == nil {
 		index[at] = group{}
 	}
 	index[at][key] = o
 }
 
-func remove[K comparable](index map[K]group, at K, key id) {
+func remove(index map[string]group, at string, key id) {
 	delete(index[at], key)
 	if len(index[at]) == 0 {
 		delete(index, at)
@@ -244,8 +256,18 @@ func (s *store) get(key id) *object.Object {
 
 func (s *store) ownedBy(owner types.UID) []*object.Object {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return values(nil, s.owned[owner])
+	f := s.owned[owner]
+	if f == nil || f.fresh() {
+		defer s.mu.RUnlock()
+		return f.sortedOrNil()
+	}
+	s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f = s.owned[owner]; f == nil {
+		return nil
+	}
+	return f.list()
 }
 
 func (s *store) orphans(namespace string) []*object.Object {

@@ -10,44 +10,114 @@ import (
 // Set is an immutable collection of objects, found by reference and listed by kind in the order of namespace and name. The
 // zero value is the empty set.
 type Set struct {
-	byRef  map[Ref]*Object
-	byKind map[schema.GroupVersionKind][]*Object
+	kinds []ofKind
+	size  int
 }
 
-// NewSet collects objects. Of two with the same reference the later one stays.
+// ofKind is the objects of one kind in the order of their names, each name once.
+type ofKind struct {
+	gvk     schema.GroupVersionKind
+	objects []*Object
+}
+
+// NewSet collects objects. Of two with the same reference the later one stays. Objects that come in their order cost no sorting.
 func NewSet(objects ...*Object) Set {
-	s := Set{byRef: make(map[Ref]*Object, len(objects)), byKind: map[schema.GroupVersionKind][]*Object{}}
-	for _, o := range objects {
-		s.byRef[o.Ref()] = o
+	var s Set
+	for start := 0; start < len(objects); {
+		gvk, end := objects[start].gvk, start+1
+		for end < len(objects) && objects[end].gvk == gvk {
+			end++
+		}
+		s.add(gvk, objects[start:end:end])
+		start = end
 	}
-	for ref, o := range s.byRef {
-		s.byKind[ref.GVK] = append(s.byKind[ref.GVK], o)
-	}
-	for _, list := range s.byKind {
-		slices.SortFunc(list, func(a, b *Object) int {
-			return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
-		})
+	for i := range s.kinds {
+		s.kinds[i].arrange()
+		s.size += len(s.kinds[i].objects)
 	}
 	return s
 }
 
+// add takes objects of one kind in.
+func (s *Set) add(gvk schema.GroupVersionKind, objects []*Object) {
+	if k := s.find(gvk); k != nil {
+		k.objects = append(k.objects, objects...)
+		return
+	}
+	s.kinds = append(s.kinds, ofKind{gvk, objects})
+}
+
+func (s *Set) find(gvk schema.GroupVersionKind) *ofKind {
+	for i := range s.kinds {
+		if s.kinds[i].gvk == gvk {
+			return &s.kinds[i]
+		}
+	}
+	return nil
+}
+
+func compareNames(a, b *Object) int {
+	return cmp.Or(cmp.Compare(a.meta.Namespace, b.meta.Namespace), cmp.Compare(a.meta.Name, b.meta.Name))
+}
+
+// arrange puts the objects in order.
+func (k *ofKind) arrange() {
+	for i := 1; i < len(k.objects); i++ {
+		if compareNames(k.objects[i-1], k.objects[i]) >= 0 {
+			k.sort()
+			return
+		}
+	}
+}
+
+// sort works on a copy: the list may be someone else's.
+func (k *ofKind) sort() {
+	k.objects = slices.Clone(k.objects)
+	slices.SortStableFunc(k.objects, compareNames)
+	last := 0
+	for _, o := range k.objects[1:] {
+		if compareNames(k.objects[last], o) != 0 {
+			last++
+		}
+		k.objects[last] = o
+	}
+	k.objects = k.objects[:last+1]
+}
+
 // Get returns the object that ref names, or nil.
-func (s Set) Get(ref Ref) *Object { return s.byRef[ref] }
+func (s Set) Get(ref Ref) *Object {
+	k := s.find(ref.GVK)
+	if k == nil {
+		return nil
+	}
+	at, found := slices.BinarySearchFunc(k.objects, ref, func(o *Object, ref Ref) int {
+		return cmp.Or(cmp.Compare(o.meta.Namespace, ref.Namespace), cmp.Compare(o.meta.Name, ref.Name))
+	})
+	if !found {
+		return nil
+	}
+	return k.objects[at]
+}
 
 // Of lists the objects of one kind, ordered by namespace and name. The caller must not change the slice.
-func (s Set) Of(gvk schema.GroupVersionKind) []*Object { return s.byKind[gvk] }
+func (s Set) Of(gvk schema.GroupVersionKind) []*Object {
+	if k := s.find(gvk); k != nil {
+		return k.objects
+	}
+	return nil
+}
 
 // Len is the number of objects.
-func (s Set) Len() int { return len(s.byRef) }
+func (s Set) Len() int { return s.size }
 
 // With returns a set in which the given objects replace or join the present ones.
 func (s Set) With(objects ...*Object) Set {
 	if len(objects) == 0 {
 		return s
 	}
-	all := make([]*Object, 0, len(s.byRef)+len(objects))
-	for _, o := range s.byRef {
-		all = append(all, o)
+	all := make([]*Object, 0, s.size+len(objects))
+	for _, k := range s.kinds {
+		all = append(all, k.objects...)
 	}
 	return NewSet(append(all, objects...)...)
 }

@@ -1,0 +1,72 @@
+package cache
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// family is the objects of one owner. Besides the objects it keeps a list of them in the order of their names, for readers, which is not
+// changed once it is given away: a change costs a copy of the list when it is read next, not a sort.
+type family struct {
+	members group
+	sorted  []*object.Object
+	changed map[id]struct{} // since sorted was made
+}
+
+func (f *family) set(key id, o *object.Object) {
+	if o == nil {
+		delete(f.members, key)
+	} else {
+		f.members[key] = o
+	}
+	f.changed[key] = struct{}{}
+}
+
+// list is the members in the order of namespace and name. The caller holds the store's lock, and that for writing where fresh is false.
+func (f *family) list() []*object.Object {
+	if f.fresh() {
+		return f.sorted
+	}
+	if len(f.changed) > len(f.members)/8 {
+		f.sorted = values(make([]*object.Object, 0, len(f.members)), f.members)
+		slices.SortFunc(f.sorted, func(a, b *object.Object) int { return compareIDs(idOf(a), idOf(b)) })
+	} else {
+		f.patch()
+	}
+	clear(f.changed)
+	return f.sorted
+}
+
+// sortedOrNil is the list where fresh holds; nil for no family.
+func (f *family) sortedOrNil() []*object.Object {
+	if f == nil {
+		return nil
+	}
+	return f.sorted
+}
+
+// fresh says whether list only reads.
+func (f *family) fresh() bool { return len(f.changed) == 0 }
+
+// patch takes a few changes into a copy of the list.
+func (f *family) patch() {
+	next := append(make([]*object.Object, 0, len(f.sorted)+len(f.changed)), f.sorted...)
+	for key := range f.changed {
+		at, found := slices.BinarySearchFunc(next, key, func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
+		switch o := f.members[key]; {
+		case o == nil && found:
+			next = slices.Delete(next, at, at+1)
+		case o != nil && found:
+			next[at] = o
+		case o != nil:
+			next = slices.Insert(next, at, o)
+		}
+	}
+	f.sorted = next
+}
+
+func compareIDs(a, b id) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
