@@ -145,7 +145,7 @@ type run struct {
 
 // tally counts what a sync did, for its span and its result.
 type tally struct {
-	children, writes, unchanged, pending, held int
+	children, writes, unchanged, pending, held, waiting int
 	// spared are objects that a dry run has kept from being deleted.
 	spared                         int
 	gone, converged, statusDropped bool
