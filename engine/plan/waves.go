@@ -288,7 +288,7 @@ func (w *waves) conditions() []Condition {
 	c := Condition{Type: DependenciesMet, Reason: "Waiting"}
 	switch n := len(w.waits); {
 	case n > 1:
-		c.Message = fmt.Sprintf("%s; and %d more wait", w.waits[0], n-1)
+		c.Message = fmt.Sprintf("%s; and %d more", w.waits[0], n-1)
 	case n == 1:
 		c.Message = w.waits[0]
 	case w.used:
