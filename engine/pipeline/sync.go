@@ -120,15 +120,24 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 		return nil, plan.Result{}, r.invalid(err)
 	}
 	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.Held, result.Waiting
-	desired.RemoveFinalizer = result.RemoveFinalizer
-	if r.OwnsStatus {
-		desired.Conditions = append(desired.Conditions, result.Conditions...)
-	}
+	r.amend(desired, result)
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),
 		attribute.Int("hookloop.actions", result.Len()),
 	)
 	return desired, result, nil
+}
+
+// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or in the log where its status is not ours.
+func (r *run) amend(desired *plan.Desired, result plan.Result) {
+	desired.RemoveFinalizer = result.RemoveFinalizer
+	if r.OwnsStatus {
+		desired.Conditions = append(desired.Conditions, result.Conditions...)
+		return
+	}
+	for _, c := range result.Conditions {
+		desired.Remarks = append(desired.Remarks, plan.Remark{Reason: c.Reason, Message: c.Message})
+	}
 }
 
 // invalid names the hook whose answer is refused.
