@@ -4,6 +4,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/said"
 )
 
 // Questions is one question: to the finalize hook while the parent leaves, else to the sync hook. During a rolling update it is one for
@@ -29,7 +30,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 			questions = append(questions, q)
 		case parent != nil:
 			older := *q
-			older.Parent = parent
+			older.Parent, older.Older = parent, true
 			questions = append(questions, &older)
 		}
 	}
@@ -40,7 +41,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 // (compatibility: composite status).
 func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
-	children, err := plan.Children(o.Scope, answer.Children)
+	children, err := said.Children(o.Scope, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +50,12 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 		return nil, err
 	}
 	desired := &plan.Desired{Children: children, Status: status}
+	if desired.Conditions, err = said.Conditions(answer); err != nil {
+		return nil, err
+	}
+	if desired.Remarks, err = said.Remarks(answer); err != nil {
+		return nil, err
+	}
 	finalized := o.Finalizing
 	for _, a := range answers {
 		finalized = finalized && a.Finalized
@@ -74,7 +81,7 @@ func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]a
 		if status, err = object.DecodeMap(answer.Status); err != nil {
 			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
 		}
-	} else if !s.rules.Resource.HasStatus {
+	} else if !s.rules.Resource.HasStatus && len(answer.Conditions) == 0 {
 		return nil, nil
 	}
 	if s.rules.Resource.HasStatus {

@@ -63,6 +63,9 @@ func TestAnswersAreRefused(t *testing.T) {
 		"a status that is a text":  {&hook.Answer{Status: json.RawMessage(`"fine"`)}, "status"},
 		"a child that is null":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, ""},
 		"a child of another place": {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`},
+		"a condition of ours":      {&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `"Synced"`},
+		"an Event without reason":  {&hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, ""},
+		"a state of a stranger":    {&hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1, Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: "b"}}}}}, `Page.v1 "shop/b"`},
 		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +105,17 @@ func TestDesiredCarriesTheAnswer(t *testing.T) {
 	})
 	if err != nil || len(d.Children) != 1 || d.Children[0].Ref.NamespacedName() != "shop/a" || d.Children[0].Declared.Method != plan.OnDelete ||
 		d.ResyncAfter != time.Minute {
+		t.Errorf("Desired = %+v, %v", d, err)
+	}
+}
+
+// TestDesiredConditions are what a parent without a status subresource gets a status for.
+func TestDesiredConditions(t *testing.T) {
+	answer := &hook.Answer{Said: hook.Said{
+		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}, Events: []hook.Event{{Reason: "Scaled"}},
+	}}
+	d, err := answered(t, bare, "", answer)
+	if err != nil || d.Status == nil || len(d.Status) != 0 || len(d.Conditions) != 1 || len(d.Remarks) != 1 {
 		t.Errorf("Desired = %+v, %v", d, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/rollout"
+	"github.com/hookloop/hookloop/engine/said"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +19,7 @@ import (
 
 const (
 	// Updated is the condition that a parent with rolling updates gets.
-	Updated = "Updated"
+	Updated = plan.Updated
 	// groupLabel and resourceLabel say what a ControllerRevision is a revision of.
 	groupLabel    = "metacontroller.k8s.io/apiGroup"
 	resourceLabel = "metacontroller.k8s.io/resource"
@@ -130,7 +131,7 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 	for i := 1; i < len(o.Records.History); i++ {
 		older[i] = map[rollout.Member]plan.Child{}
 		if o.Records.Parents[i] != nil {
-			children, err := plan.Children(o.Scope, answers[asked].Children)
+			children, err := said.Children(o.Scope, answers[asked])
 			if err != nil {
 				return err
 			}
@@ -154,9 +155,9 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 			desired.Children[i] = older[at][m]
 		}
 	}
-	desired.Conditions = []plan.Condition{{
+	desired.Conditions = append(desired.Conditions, plan.Condition{
 		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,
-	}}
+	})
 	desired.First, desired.Last, err = o.Records.Writes(o.Scope.Owner, step)
 	return err
 }

@@ -1,8 +1,9 @@
-// Package customize shows a hook the related objects that its customize hook asks for (compatibility: customize). It wraps the hooks of a
-// controller: a question that goes through it has its related objects filled in, so that no shape and no transport knows of it.
+// Package customize shows a hook the related objects that its customize hook asks for (compatibility: customize), or that its own answers
+// require. It wraps the hooks of a controller: a question that goes through it has its related objects filled in, so that no shape and no
+// transport knows of it.
 //
 // Which objects a rule selects is package related's business; here the customize hook is asked (once for each state of a parent that it can
-// depend on), resources are watched while a parent needs them, and events of related objects become keys of parents. A Customizer is safe
+// depend on), or the hook itself until it has been shown what it requires; resources are watched while a parent needs them, and events of related objects become keys of parents. A Customizer is safe
 // for concurrent use. It is tested against a server that speaks list and watch, and on a real API server through test/integration.
 package customize
 
@@ -21,11 +22,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings are what a Customizer is made of. All fields are needed.
+// Settings are what a Customizer is made of. All fields but Hook are needed.
 type Settings struct {
 	Contract   hook.Contract
 	Controller *object.Object
-	// Hook is the customize hook; V1 says that its version is v1, so that a namespaced parent sees its own namespace only.
+	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers what they require. V1 says that the version
+	// of the hook that names related objects is v1, so that a namespaced parent sees its own namespace only.
 	Hook      *hook.Opened
 	V1        bool
 	Cache     *cache.Cache
@@ -56,12 +58,14 @@ type Customizer struct {
 	watches map[object.Resource]*watch
 }
 
-// answer is what the customize hook said about a parent, and what it said it about.
+// answer is what the customize hook said about a parent, and what it said it about; or what the parent's hook requires.
 type answer struct {
 	uid                 types.UID
 	version             string
 	labels, annotations map[string]string
-	groups              []group
+	// rulesSaid are requirements as they were said.
+	rulesSaid []hook.RelatedRule
+	groups    []group
 }
 
 // group are the rules about one resource, in the order in which the hook named resources.
@@ -96,13 +100,20 @@ func (c *Customizer) Close() {
 // Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its owner's.
 func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 	ask := func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		if c.Hook == nil {
+			return c.require(ctx, next, q)
+		}
 		groups, err := c.related(ctx, q.Parent)
 		if err != nil {
 			return nil, err
 		}
 		with := *q
 		with.Related = groups
-		return next.Ask(ctx, &with)
+		said, err := next.Ask(ctx, &with)
+		if err == nil && len(said.Requirements) > 0 {
+			return nil, invalid(q, next, errBoth)
+		}
+		return said, err
 	}
 	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
 }
@@ -117,16 +128,29 @@ func (c *Customizer) related(ctx context.Context, parent *object.Object) ([]hook
 	if err != nil {
 		return nil, err
 	}
+	if err := c.watchAll(ctx, key, a); err != nil {
+		return nil, err
+	}
+	return c.findAll(a), nil
+}
+
+// watchAll has everything watched that an answer names.
+func (c *Customizer) watchAll(ctx context.Context, key object.Key, a *answer) error {
 	for _, r := range a.resources(c.namespaces) {
 		if err := c.watch(ctx, r, key); err != nil {
-			return nil, fmt.Errorf("related resource: %w", err)
+			return fmt.Errorf("related resource: %w", err)
 		}
 	}
+	return nil
+}
+
+// findAll reads the objects that an answer names.
+func (c *Customizer) findAll(a *answer) []hook.RelatedGroup {
 	groups := make([]hook.RelatedGroup, len(a.groups))
 	for i, g := range a.groups {
 		groups[i] = c.find(g)
 	}
-	return groups, nil
+	return groups
 }
 
 // answer is the customize hook's, asked anew only when the parent has changed in a way that it may depend on.
@@ -144,7 +168,7 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, parent *object.
 	a = &answer{
 		uid: parent.UID(), version: version(parent), labels: parent.Labels(), annotations: parent.Annotations(),
 	}
-	if a.groups, err = c.check(said.Related, parent.Namespace()); err != nil {
+	if a.groups, err = c.check("relatedResources", said.Related, parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
 	c.note(key, a)

@@ -13,30 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// check resolves and checks rules, and groups them by resource. The error names the rule and the field. A resource that is not served is
-// no error here: the hook is told so.
-func (c *Customizer) check(declared []hook.RelatedRule, namespace string) ([]group, error) {
+// check resolves and checks rules, and groups them by resource. List is what the answer calls them. The error names the rule and the field.
+// A resource that is not served is no error here: the hook is told so.
+func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace string) ([]group, error) {
 	var groups []group
 	scope := related.Scope{OwnNamespace: c.V1, Namespace: namespace}
 	for i, d := range declared {
-		at := slices.IndexFunc(groups, func(g group) bool { return g.apiVersion == d.APIVersion && g.plural == d.Resource })
-		if at < 0 {
+		known := slices.IndexFunc(groups, func(g group) bool { return g.apiVersion == d.APIVersion && g.plural == d.Resource })
+		if known < 0 {
 			g, err := c.group(d)
 			if err != nil {
-				return nil, fmt.Errorf("relatedResources[%d]: %w", i, err)
+				return nil, fmt.Errorf("%s: %w", at(list, i, d), err)
 			}
-			groups, at = append(groups, g), len(groups)
+			groups, known = append(groups, g), len(groups)
 		}
-		if groups[at].resource == (object.Resource{}) {
+		if groups[known].resource == (object.Resource{}) {
 			continue
 		}
-		rule, err := (*related.Declared)(&d).Check(groups[at].resource, scope)
+		rule, err := (*related.Declared)(&d).Check(groups[known].resource, scope)
 		if err != nil {
-			return nil, fmt.Errorf("relatedResources[%d]: %w", i, err)
+			return nil, fmt.Errorf("%s: %w", at(list, i, d), err)
 		}
-		groups[at].rules = append(groups[at].rules, rule)
+		groups[known].rules = append(groups[known].rules, rule)
 	}
 	return groups, nil
+}
+
+// at names a rule by its place in a list, and as the hook calls it.
+func at(list string, i int, d hook.RelatedRule) string {
+	if d.Name == "" {
+		return fmt.Sprintf("%s[%d]", list, i)
+	}
+	return fmt.Sprintf("%s[%d] %q", list, i, d.Name)
 }
 
 // group begins a group for the resource that a rule names.

@@ -19,6 +19,7 @@ import (
 	"github.com/hookloop/hookloop/engine/parent"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/said"
 )
 
 const (
@@ -135,7 +136,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 // Desired validates the answer and stamps its attachments. What the answer leaves out of labels, annotations and status stays as it is.
 func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
-	children, err := plan.Children(o.Scope, answer.Children)
+	children, err := said.Children(o.Scope, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +146,38 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	desired := &plan.Desired{
 		Children: children, Labels: answer.Labels, Annotations: answer.Annotations, ResyncAfter: answer.ResyncAfter,
 	}
-	if answer.Status != nil {
-		if desired.Status, err = object.DecodeMap(answer.Status); err != nil {
-			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
-		}
+	if desired.Conditions, err = said.Conditions(answer); err != nil {
+		return nil, err
+	}
+	if desired.Remarks, err = said.Remarks(answer); err != nil {
+		return nil, err
+	}
+	if desired.Status, err = status(o.Parent, answer); err != nil {
+		return nil, err
 	}
 	if o.Finalizing && answer.Finalized {
 		desired.RemoveFinalizer = FinalizerPrefix + s.object.Name()
 	}
 	return desired, nil
+}
+
+// status is the target's whole new status: the answer's or, where that has conditions alone, the present one, into which they are put; nil
+// leaves it as it is.
+func status(target *object.Object, answer *hook.Answer) (map[string]any, error) {
+	raw := []byte(answer.Status)
+	if raw == nil && len(answer.Conditions) > 0 {
+		if present, there := target.Field("status"); there && string(present) != "null" {
+			raw = present
+		} else {
+			raw = []byte("{}")
+		}
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	status, err := object.DecodeMap(raw)
+	if err != nil {
+		return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
+	}
+	return status, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -204,6 +205,9 @@ func TestDesired(t *testing.T) {
 		"a bad key":              {hook.Answer{Annotations: map[string]*string{"a b": nil}}, `annotations["a b"]: name part must`},
 		"the engine's own":       {hook.Answer{Annotations: map[string]*string{object.LastAppliedAnnotation: &bad}}, "belongs to the engine"},
 		"a status of no object":  {hook.Answer{Status: []byte(`[1]`)}, "status: "},
+		"a condition of ours":    {hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `conditions[0] "Synced": belongs to the engine`},
+		"an Event's reason":      {hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, `events[0]: reason is ""`},
+		"a state of a stranger":  {hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1}}}}, "childStates[0]"},
 		"an attachment far away": {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`)}}, `expected "shop", the parent's`},
 	} {
 		if _, err := s.Desired(o, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -225,5 +229,35 @@ func TestDesired(t *testing.T) {
 	o.Finalizing = true
 	if d, err = s.Desired(o, []*hook.Answer{{Finalized: true}}); err != nil || d.RemoveFinalizer != FinalizerPrefix+"deco" {
 		t.Errorf("Desired = %+v, %v, want the finalizer removed", d, err)
+	}
+}
+
+// TestDesiredConditions go into the answer's status or, where it has none, into the target's own.
+func TestDesiredConditions(t *testing.T) {
+	s := declare(t, nil)
+	ready := hook.Said{Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}}
+	for name, c := range map[string]struct {
+		present string
+		answer  hook.Answer
+		want    map[string]any
+	}{
+		"no status":          {``, hook.Answer{Said: ready}, map[string]any{}},
+		"a null status":      {`,"status":null`, hook.Answer{Said: ready}, map[string]any{}},
+		"the target's":       {`,"status":{"theirs":1}`, hook.Answer{Said: ready}, map[string]any{"theirs": int64(1)}},
+		"the answer's":       {`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Said: ready}, map[string]any{"ours": int64(2)}},
+		"nothing to be said": {`,"status":{"theirs":1}`, hook.Answer{}, nil},
+	} {
+		target, err := object.DecodeAs(webs.GVK, []byte(`{"metadata":{"name":"web"}`+c.present+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Desired(&plan.Observed{Parent: target}, []*hook.Answer{&c.answer})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, d.Status); diff != "" || len(d.Conditions) != len(c.answer.Conditions) {
+			t.Errorf("%s: conditions %v, status (-want +got):\n%s", name, d.Conditions, diff)
+		}
 	}
 }

@@ -47,6 +47,8 @@ type Question struct {
 	Children []Group
 	// Related has one group for each kind that the customize answer names; empty without a customize hook.
 	Related []RelatedGroup
+	// Older says that Parent is as it was at an earlier revision: the answer is one of several of the same sync, and not about related objects.
+	Older bool
 }
 
 // Group is the observed objects of one kind.
@@ -77,6 +79,7 @@ type Answer struct {
 	ResyncAfter time.Duration
 	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize only.
 	Finalized bool
+	Said
 }
 
 // RelatedRule selects related objects (Metacontroller's customize hook, "related resource rule").
@@ -87,6 +90,8 @@ type RelatedRule struct {
 	NamespaceSelector json.RawMessage `json:"namespaceSelector,omitempty"`
 	Namespace         string          `json:"namespace,omitempty"`
 	Names             []string        `json:"names,omitempty"`
+	// Name is what the hook calls the rule, for messages; JSON has it in requirements only.
+	Name string `json:"-"`
 }
 
 // Hook answers questions. Exactly one of the results is non-nil. The error is an *Error, or the context's error.

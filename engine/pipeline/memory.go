@@ -65,6 +65,8 @@ type remembered struct {
 	statusKnown  bool
 	// decoration is the hash of the labels and annotations that were last asked of the parent, decorated that of the ones it then had.
 	decoration, decorated uint64
+	// told are the remarks of the last answer, by their hashes.
+	told map[uint64]bool
 	// postponed says that a sync was put off until the cache shows the echoes.
 	postponed bool
 	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.
@@ -128,11 +130,13 @@ func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
 	return m.statusKnown && m.status == status && m.statusAnswer == string(present)
 }
 
-// statusHash stands for a desired status and the conditions that are put into it.
-func statusHash(d *plan.Desired) uint64 {
+// statusHash stands for a desired status and the conditions that are put into it, which name the generation that they are about.
+func statusHash(d *plan.Desired, generation int64) uint64 {
 	desired := map[string]any{"value": d.Status}
 	for _, c := range d.Conditions {
-		desired["condition "+c.Type] = map[string]any{"status": c.Status, "reason": c.Reason, "message": c.Message}
+		desired["condition "+c.Type] = map[string]any{
+			"status": c.Status, "unknown": c.Unknown, "reason": c.Reason, "message": c.Message, "generation": generation,
+		}
 	}
 	return plan.StableHash(desired)
 }

@@ -39,7 +39,7 @@ type Settings struct {
 	Reader   cache.Reader
 	Writer   *act.Writer
 	Status   *report.Status
-	Events   *report.Events
+	Events   Events
 	Recorder Recorder
 	Tracer   trace.Tracer
 	Clock    clock.PassiveClock
@@ -47,6 +47,12 @@ type Settings struct {
 	ClusterUID types.UID
 	// Sampled decides from a trace id whether a change is traced.
 	Sampled func(trace.TraceID) bool
+}
+
+// Events records Events about objects (package report).
+type Events interface {
+	Normal(ctx context.Context, o *object.Object, reason, message string)
+	Warning(ctx context.Context, o *object.Object, reason, message string)
 }
 
 // Recorder hears of every sync, for metrics and for the controller's own health. It must not block.
@@ -145,7 +151,7 @@ type run struct {
 
 // tally counts what a sync did, for its span and its result.
 type tally struct {
-	children, writes, unchanged, pending, held int
+	children, writes, unchanged, pending, held, waiting int
 	// spared are objects that a dry run has kept from being deleted.
 	spared                         int
 	gone, converged, statusDropped bool

@@ -35,6 +35,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.tell(ctx, desired.Remarks)
 	if err := r.act(ctx, result); err != nil {
 		return errors.Join(err, r.reportBesides(ctx, observed, desired, err))
 	}
@@ -95,6 +96,9 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 		}
 		r.asked, r.hook = true, string(q.Op)+" "+h.Address
 		answer, err := h.Ask(ctx, q)
+		if err == nil {
+			err = refusal(r.hook, answer)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -115,12 +119,25 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}
-	r.tally.unchanged, r.tally.pending, r.tally.held = result.Unchanged, result.Pending, result.Held
+	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.Held, result.Waiting
+	r.amend(desired, result)
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),
 		attribute.Int("hookloop.actions", result.Len()),
 	)
 	return desired, result, nil
+}
+
+// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or in the log where its status is not ours.
+func (r *run) amend(desired *plan.Desired, result plan.Result) {
+	desired.RemoveFinalizer = result.RemoveFinalizer
+	if r.OwnsStatus {
+		desired.Conditions = append(desired.Conditions, result.Conditions...)
+		return
+	}
+	for _, c := range result.Conditions {
+		desired.Remarks = append(desired.Remarks, plan.Remark{Reason: c.Reason, Message: c.Message})
+	}
 }
 
 // invalid names the hook whose answer is refused.
@@ -183,7 +200,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	if r.tally.spared > 0 {
 		r.resync = time.Millisecond // no event tells what has been learnt, and a rolling update may wait for it
 	}
-	r.tally.converged = result.Len() == 0 && result.Pending == 0 && len(observed.Prepare) == 0
+	r.tally.converged = result.Len() == 0 && result.Pending == 0 && result.Waiting == 0 && len(observed.Prepare) == 0
 	last := desired.RemoveFinalizer != ""
 	if !last {
 		if written, err := r.decorate(ctx, observed.Parent, desired); written || err != nil {
@@ -246,7 +263,11 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 // writeStatus makes the desired status the parent's, unless that has been tried and nothing has changed since. The time in a condition does
 // not count: where the server keeps no conditions, each sync would have a new one.
 func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
-	status, hash := desired.Status, statusHash(desired)
+	var generation int64
+	if r.resource.HasStatus { // else a status is part of what counts as a new generation
+		generation = parent.Generation()
+	}
+	status, hash := desired.Status, statusHash(desired, generation)
 	if r.remembered.statusTried(parent, hash) {
 		return nil
 	}

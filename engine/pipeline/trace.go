@@ -86,6 +86,7 @@ func (r *run) end(v verdict) {
 		attribute.Int("hookloop.children.unchanged", r.tally.unchanged),
 		attribute.Int("hookloop.children.pending", r.tally.pending),
 		attribute.Int("hookloop.children.held", r.tally.held),
+		attribute.Int("hookloop.children.waiting", r.tally.waiting),
 	)
 	if v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != "gone" {
 		r.span.SetAttributes(attribute.String("error.type", v.result))

@@ -20,7 +20,7 @@ import (
 
 // Synced is the condition that a parent gets while it cannot be synced. A good sync replaces the parent's status by the hook's, and
 // the condition with it.
-const Synced = "Synced"
+const Synced = plan.Synced
 
 // ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
 type ParentError struct {

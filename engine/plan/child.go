@@ -11,9 +11,14 @@ type Child struct {
 	// Hash stands for the desired state in Memory.
 	Hash     uint64
 	Declared Declared
+	// Ready and DependsOn are the child's State.
+	Ready     *bool
+	DependsOn []Dependency
 
 	raw   []byte
 	scope *Scope
+	// depends is DependsOnAnnotation, empty for none; nil in an answer without dependencies, which leaves the annotation alone.
+	depends *string
 }
 
 // newChild keeps the object's bytes only: the scope's stamps are the same for all children of a parent, so that the hash needs no more.
@@ -46,6 +51,7 @@ func (c Child) whole() (map[string]any, error) {
 	}
 	stamp(metadata, "labels", c.scope.Labels)
 	stamp(metadata, "annotations", c.scope.Annotations)
+	c.annotateDepends(metadata)
 	return m, nil
 }
 

@@ -15,9 +15,13 @@ import (
 const maxAnnotations = 256 << 10
 
 // Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
-// alone. The error is an *AnswerError about a desired child that cannot be written.
+// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be written.
 func Make(observed *Observed, desired *Desired) (Result, error) {
 	p := planner{observed: observed}
+	var err error
+	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
+		return Result{}, err
+	}
 	p.result.Settled = make(Memory, len(desired.Children))
 	p.undesired(desired.Children)
 	for i, c := range desired.Children {
@@ -26,32 +30,47 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 		}
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
+	p.result.Waiting, p.result.Conditions = len(p.waves.waits), p.waves.conditions()
+	if !p.waves.held {
+		p.result.RemoveFinalizer = desired.RemoveFinalizer
+	}
 	return p.result, nil
 }
 
 // planner is a plan in the making.
 type planner struct {
 	observed *Observed
+	waves    waves
 	deletes  []Action
 	writes   []Action
 	result   Result
 }
 
-// undesired removes observed children that are not desired.
+// undesired removes observed children that are not desired, each after those that depend on it.
 func (p *planner) undesired(desired []Child) {
 	wanted := make(map[object.Ref]bool, len(desired))
 	for _, c := range desired {
 		wanted[c.Ref] = true
 	}
+	var going []*object.Object
 	for _, d := range p.observed.Scope.Declared {
 		for _, o := range p.observed.Children.Of(d.Resource.GVK) {
-			switch {
-			case wanted[o.Ref()]:
-			case o.Deleting():
-				p.result.Pending++
-			default:
-				p.remove(d, o, "no longer desired")
+			if !wanted[o.Ref()] {
+				going = append(going, o)
 			}
+		}
+	}
+	order := newTeardown(going)
+	for _, o := range going {
+		before, waits := order.before(o.Ref())
+		switch {
+		case o.Deleting():
+			p.result.Pending++
+		case waits:
+			p.waves.waits, p.waves.held = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
+		default:
+			d, _ := p.observed.Scope.declared(o.GVK()) // found above by its declaration
+			p.remove(d, o, "no longer desired")
 		}
 	}
 }
@@ -65,6 +84,8 @@ func (p *planner) child(c Child) error {
 	o := p.observed.Children.Get(c.Ref)
 	known := p.observed.Memory[c.Ref]
 	switch {
+	case o == nil && p.waves.wait(p.observed, c):
+		return nil
 	case o == nil:
 		return p.create(c)
 	case o.Deleting():

@@ -96,12 +96,32 @@ type Desired struct {
 	// RemoveFinalizer names a finalizer of the parent that is to go after the children are written; empty for none.
 	RemoveFinalizer string
 	ResyncAfter     time.Duration
+	// Remarks are what the hook has to say, for Events and the log.
+	Remarks []Remark
 }
 
-// Condition is one entry of status.conditions that the engine says, beside those of the hook.
+// Remark is an Event of the parent or, where it is not loud, a line of the log.
+type Remark struct {
+	Loud, Warning   bool
+	Reason, Message string
+}
+
+// The conditions that are the engine's own: no hook may say them.
+const (
+	// Synced is there, and False, while a parent cannot be synced.
+	Synced = "Synced"
+	// Updated says how far a rolling update is.
+	Updated = "Updated"
+	// DependenciesMet says which child waits for which.
+	DependenciesMet = "DependenciesMet"
+)
+
+// Condition is one entry of status.conditions: the engine's own, or one that the hook says beside its status.
 type Condition struct {
-	Type    string
-	Status  bool
+	Type   string
+	Status bool
+	// Unknown has the status be Unknown instead.
+	Unknown bool
 	Reason  string
 	Message string
 	// Observed has status.observedGeneration set too, beside the condition's own.
@@ -195,6 +215,12 @@ type Result struct {
 	Settled Memory
 	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone by OnDelete.
 	Unchanged, Pending, Held int
+	// Waiting counts children that are not created or deleted yet because of others (dependencies).
+	Waiting int
+	// Conditions are what the plan itself has to say on the parent: DependenciesMet, where dependencies are about.
+	Conditions []Condition
+	// RemoveFinalizer is Desired's, but empty while deletes wait for others: the parent would take what waits with it.
+	RemoveFinalizer string
 }
 
 // Len is the number of actions of all stages.

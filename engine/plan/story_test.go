@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata; understa
 //	parent.yaml    the parent, where it is not the usual one (Shop "shop/web")
 //	observed.yaml  the parent's children; uid, resourceVersion "1" and the owner reference are put in where they are absent
 //	answer.json    the desired children as the hook answered
+//	states.yaml    what it says of their readiness and dependencies, where it does; "finalizer" is what it lets go
 //	plan           the actions with their bodies and the counts, or the error
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -90,11 +91,41 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	result, err := plan.Make(observed, &plan.Desired{Children: children})
+	desired, err := statesOf(t, observed.Scope, children, section(archive, "states.yaml"))
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	result, err := plan.Make(observed, desired)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
 	return show(t, result)
+}
+
+// statesOf reads states.yaml and puts it into the desired children.
+func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string) (*plan.Desired, error) {
+	t.Helper()
+	var file struct {
+		Finalizer string
+		States    []struct {
+			Child     int
+			Ready     *bool
+			DependsOn []struct{ APIVersion, Kind, Namespace, Name, Condition string }
+		}
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
+		t.Fatalf("states.yaml: %v", err)
+	}
+	var states []plan.State
+	for _, s := range file.States {
+		state := plan.State{Child: s.Child, Ready: s.Ready}
+		for _, d := range s.DependsOn {
+			state.DependsOn = append(state.DependsOn, plan.Dependency{Ref: scope.Ref(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
+		}
+		states = append(states, state)
+	}
+	ordered, err := plan.Order(&scope, children, states)
+	return &plan.Desired{Children: ordered, RemoveFinalizer: file.Finalizer}, err
 }
 
 const usualParent = `{apiVersion: example.com/v1, kind: Shop, metadata: {name: web, namespace: shop, uid: shop-uid}}`
@@ -209,5 +240,14 @@ func show(t *testing.T, result plan.Result) string {
 		fmt.Fprintln(&out, "  "+strings.ReplaceAll(strings.TrimSpace(string(body)), "\n", "\n  "))
 	}
 	fmt.Fprintf(&out, "unchanged %d, pending %d, held %d\n", result.Unchanged, result.Pending, result.Held)
+	if result.Waiting > 0 {
+		fmt.Fprintf(&out, "waiting %d\n", result.Waiting)
+	}
+	for _, c := range result.Conditions {
+		fmt.Fprintf(&out, "condition %s=%t, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if result.RemoveFinalizer != "" {
+		fmt.Fprintf(&out, "the finalizer %s goes\n", result.RemoveFinalizer)
+	}
 	return out.String()
 }

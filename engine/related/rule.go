@@ -24,6 +24,8 @@ type Declared struct {
 	NamespaceSelector json.RawMessage
 	Namespace         string
 	Names             []string
+	// Name is what the hook calls the rule.
+	Name string
 }
 
 // Rule is a rule that has been checked, for one parent.
@@ -57,13 +59,13 @@ func (d *Declared) Check(r object.Resource, s Scope) (Rule, error) {
 	case d.Namespace != "" && given(d.NamespaceSelector):
 		return rule, errors.New("namespace and namespaceSelector are both set; expected one of them")
 	case given(d.NamespaceSelector) && s.OwnNamespace:
-		return rule, errors.New("namespaceSelector is set; it needs version v2 of the customize hook")
+		return rule, errors.New("namespaceSelector is set; it needs version v2 of the hook")
 	case given(d.NamespaceSelector) && !r.Namespaced:
 		return rule, fmt.Errorf("namespaceSelector is set; expected none, because %s is cluster-scoped", r)
 	case d.Namespace != "" && !r.Namespaced:
 		return rule, fmt.Errorf("namespace is %q; expected none, because %s is cluster-scoped", d.Namespace, r)
 	case confined && d.Namespace != "" && d.Namespace != s.Namespace:
-		return rule, fmt.Errorf("namespace is %q; expected %q, the parent's, or version v2 of the customize hook", d.Namespace, s.Namespace)
+		return rule, fmt.Errorf("namespace is %q; expected %q, the parent's, or version v2 of the hook", d.Namespace, s.Namespace)
 	case slices.Contains(d.Names, ""):
 		return rule, errors.New("names has an empty name; expected names of objects")
 	}

@@ -44,10 +44,16 @@ func Include(status map[string]any, now clock.PassiveClock, o *object.Object, c 
 	if status["conditions"] != nil && !ok {
 		return fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
 	}
-	list = slices.DeleteFunc(list, func(item any) bool { return isCondition(item, c.Type) })
+	is := func(item any) bool { return isCondition(item, c.Type) }
 	before, _ := present["conditions"].([]any)
-	if at := slices.IndexFunc(before, func(item any) bool { return isCondition(item, c.Type) }); at >= 0 {
-		list = append(list, before[at])
+	at, was := slices.IndexFunc(list, is), slices.IndexFunc(before, is)
+	switch {
+	case at >= 0 && was >= 0:
+		list[at] = before[was]
+	case at >= 0:
+		list = slices.Delete(list, at, at+1)
+	case was >= 0:
+		list = append(list, before[was])
 	}
 	status["conditions"] = list
 	_, err = upsert(status, c, o.Generation(), now.Now().UTC().Format(timeFormat))
@@ -71,7 +77,10 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
 	}
 	value := "False"
-	if c.Status {
+	switch {
+	case c.Unknown:
+		value = "Unknown"
+	case c.Status:
 		value = "True"
 	}
 	next := map[string]any{

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -48,6 +51,10 @@ func TestUpsert(t *testing.T) {
 			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
+			"a status that is not known", `{}`, Condition{Type: "Ready", Unknown: true, Reason: "R", Message: "m"},
+			`{"conditions":[{"type":"Ready","status":"Unknown","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+		},
+		{
 			"all else is kept, whatever it is", `{"phase":"Up","conditions":[7,{"type":"Other","status":"True"}]}`,
 			Condition{Type: "Ready", Reason: "R", Message: "m"},
 			`{"phase":"Up","conditions":[7,{"type":"Other","status":"True"},` +
@@ -86,5 +93,29 @@ func TestUpsertIntoWhatIsNoList(t *testing.T) {
 	changed, err := upsert(decode(t, `{"conditions":{"Ready":true}}`), Condition{Type: "Ready"}, 1, "now")
 	if changed || err == nil {
 		t.Errorf("upsert = %v, %v, want an error", changed, err)
+	}
+}
+
+// TestInclude puts a condition into a new status: where the status has one of its type, in that one's place, with the time of the present one.
+func TestInclude(t *testing.T) {
+	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":0,"lastTransitionTime":"then"}`
+	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	fresh := strings.Replace(ready, "then", "1970-01-01T00:00:00Z", 1)
+	for name, c := range map[string]struct{ present, status, want string }{
+		"new":                         {`{}`, `{"a":1}`, `{"a":1,"conditions":[` + fresh + `]}`},
+		"as it is":                    {`{"conditions":[` + ready + `]}`, `{}`, `{"conditions":[` + ready + `]}`},
+		"beside others":               {`{"conditions":[` + ready + `,{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
+		"in the place of the hook's":  {`{"conditions":[` + ready + `]}`, `{"conditions":[{"type":"Ready","status":"False"},{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
+		"instead of the hook's first": {`{}`, `{"conditions":[{"type":"Ready","status":"True"},{"type":"Other"}]}`, `{"conditions":[{"type":"Other"},` + fresh + `]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := decode(t, c.status)
+			if err := Include(status, now, withStatus(t, c.present), Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decode(t, c.want), status); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

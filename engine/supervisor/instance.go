@@ -31,7 +31,7 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
-	// related is nil without a customize hook.
+	// related shows the hooks related objects.
 	related *customize.Customizer
 }
 
@@ -57,9 +57,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	i := &instance{
 		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
 	}
-	if i.related != nil {
-		h.gone = i.related.Forget
-	}
+	h.gone = i.related.Forget
 	run.Initialize(func(context.Context, controller.Runtime) error {
 		close(i.filled)
 		s.nudge(key)
@@ -73,14 +71,15 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	return s.launch(ctx, key, i, run)
 }
 
-// customize has the hooks of a controller asked with related objects, where it declares a customize hook; else it returns nil.
+// customize has the hooks of a controller asked with the related objects that its customize hook names or, without one, their own answers.
 func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
-	asked, ok := hooks[hook.Customize]
-	if !ok {
-		return nil
+	names := hook.Sync
+	if hooks[hook.Customize] != nil {
+		names = hook.Customize
 	}
 	related := customize.New(customize.Settings{
-		Contract: c.contract, Controller: c.object, Hook: asked, V1: c.hooks[hook.Customize].Version != v1alpha1.HookV2,
+		Contract: c.contract, Controller: c.object, Hook: hooks[hook.Customize],
+		V1:    c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
 		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, Clock: s.Clock,
 	})
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
@@ -150,9 +149,7 @@ func (i *instance) stop(ctx context.Context) {
 
 // close frees what a controller that has ended still holds.
 func (i *instance) close() error {
-	if i.related != nil {
-		i.related.Close()
-	}
+	i.related.Close()
 	return closeHooks(i.hooks)
 }
 
@@ -170,7 +167,7 @@ func (i *instance) ended() bool {
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
-	// gone hears of parents that are gone; it may be nil.
+	// gone hears of parents that are gone.
 	gone func(object.Key)
 
 	mu sync.Mutex // guards what follows
@@ -188,7 +185,7 @@ const missesToReport = 3
 // Synced takes one sync into account and passes it on.
 func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.recorder.Synced(name, o)
-	if h.gone != nil && o.Result == pipeline.Gone {
+	if o.Result == pipeline.Gone {
 		h.gone(o.Key)
 	}
 	if !o.Asked {

@@ -44,6 +44,10 @@ func finalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*h
 // common is what the answers to Sync and Finalize of both contracts have.
 type common interface {
 	GetResyncAfter() *durationpb.Duration
+	GetConditions() []*hookv1.Condition
+	GetEvents() []*hookv1.Event
+	GetResults() []*hookv1.Result
+	GetRequirements() []*hookv1.RelatedResourceRule
 }
 
 // decoration is what the answers to a decorator's Sync and Finalize have in common.
@@ -93,7 +97,9 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
 		}
 	}
-	return a, nil
+	var err error
+	a.Said, err = said(r, children)
+	return a, err
 }
 
 // body is a desired object's JSON; "null" where the message carries none, which package plan refuses by name.
@@ -131,22 +137,28 @@ type customized interface {
 }
 
 func customization(r customized) (*hook.Answer, error) {
-	a := &hook.Answer{}
-	for i, rule := range r.GetRelatedResources() {
+	related, err := rules("related_resources", r.GetRelatedResources())
+	return &hook.Answer{Related: related}, err
+}
+
+// rules reads related resource rules. Field is what their list is called.
+func rules(field string, list []*hookv1.RelatedResourceRule) ([]hook.RelatedRule, error) {
+	var out []hook.RelatedRule
+	for i, rule := range list {
 		labels, err := selector(rule.GetLabelSelector())
 		if err != nil {
-			return nil, fmt.Errorf("related_resources[%d].label_selector: %w", i, err)
+			return nil, fmt.Errorf("%s[%d].label_selector: %w", field, i, err)
 		}
 		namespaces, err := selector(rule.GetNamespaceSelector())
 		if err != nil {
-			return nil, fmt.Errorf("related_resources[%d].namespace_selector: %w", i, err)
+			return nil, fmt.Errorf("%s[%d].namespace_selector: %w", field, i, err)
 		}
-		a.Related = append(a.Related, hook.RelatedRule{
+		out = append(out, hook.RelatedRule{
 			APIVersion: rule.GetApiVersion(), Resource: rule.GetResource(), LabelSelector: labels, NamespaceSelector: namespaces,
-			Namespace: rule.GetNamespace(), Names: rule.GetNames(),
+			Namespace: rule.GetNamespace(), Names: rule.GetNames(), Name: rule.GetName(),
 		})
 	}
-	return a, nil
+	return out, nil
 }
 
 var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelectorOperator{

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -12,9 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
-
-// word is what the reason of a condition may be (metav1.Condition).
-var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
 // statusError is a call's status other than OK.
 type statusError struct {
@@ -41,7 +37,7 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	for _, detail := range s.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
-			if word.MatchString(detail.GetReason()) {
+			if hook.IsWord(detail.GetReason()) {
 				failure.Reason = detail.GetReason()
 			}
 		case *errdetails.RetryInfo:

@@ -42,25 +42,39 @@ type (
 )
 
 // decode reads an answer. The error says what is wrong with it.
-func decode(q *hook.Question, data []byte, strict bool) (*hook.Answer, error) {
+func decode(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
 	switch {
 	case q.Op == hook.Customize:
 		return decodeCustomize(data, strict)
 	case q.Contract == hook.Decorator:
-		var a decoratorAnswer
-		if err := unmarshal(data, strict, &a); err != nil {
+		var a struct {
+			decoratorAnswer
+			saidAnswer
+		}
+		if err := unmarshal(data, strict, into(version, &a, &a.decoratorAnswer)); err != nil {
 			return nil, err
 		}
 		return finish(&hook.Answer{
 			Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
-		}, a.ResyncAfter)
+		}, a.ResyncAfter, &a.saidAnswer)
 	default:
-		var a compositeAnswer
-		if err := unmarshal(data, strict, &a); err != nil {
+		var a struct {
+			compositeAnswer
+			saidAnswer
+		}
+		if err := unmarshal(data, strict, into(version, &a, &a.compositeAnswer)); err != nil {
 			return nil, err
 		}
-		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter)
+		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter, &a.saidAnswer)
 	}
+}
+
+// into is what an answer is read into: all fields, or those that v1 has.
+func into(version string, all, v1 any) any {
+	if version == "v2" {
+		return all
+	}
+	return v1
 }
 
 func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
@@ -79,7 +93,7 @@ func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
 }
 
 // finish checks what all answers have in common.
-func finish(a *hook.Answer, resyncAfter float64) (*hook.Answer, error) {
+func finish(a *hook.Answer, resyncAfter float64, more *saidAnswer) (*hook.Answer, error) {
 	if string(a.Status) == "null" {
 		a.Status = nil
 	}
@@ -87,7 +101,9 @@ func finish(a *hook.Answer, resyncAfter float64) (*hook.Answer, error) {
 		return nil, fmt.Errorf("resyncAfterSeconds is %v, expected a number of seconds from 0 to %d", resyncAfter, maxResync)
 	}
 	a.ResyncAfter = time.Duration(resyncAfter * float64(time.Second))
-	return a, nil
+	var err error
+	a.Said, err = more.said()
+	return a, err
 }
 
 // unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said once.

@@ -132,7 +132,7 @@ func (c *client) body(ctx context.Context, response *http.Response) ([]byte, err
 }
 
 func (c *client) decoded(q *hook.Question, data []byte) (*hook.Answer, error) {
-	answer, err := decode(q, data, c.strict)
+	answer, err := decode(q, c.version, data, c.strict)
 	if err != nil {
 		return nil, c.fail(hook.Invalid, err)
 	}

@@ -15,12 +15,21 @@ type SyncResponse struct {
 	Status any
 	// Children are all the objects that should exist; one that exists and is not listed is deleted. Each is anything that marshals to
 	// the JSON of an object with apiVersion, kind and metadata.name: a map, a typed object with its TypeMeta set, a
-	// json.RawMessage. Fields that are left out are left to others.
+	// json.RawMessage. Fields that are left out are left to others. With says more about one.
 	Children []any
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
 	// Finalized lets the parent go; it means something in answers to Finalize only.
 	Finalized bool
+	// Conditions are put into the status, beside those that Status itself has.
+	Conditions []Condition
+	// Events are recorded on the parent when they are news.
+	Events []Event
+	// Results are remarks about the answer; one that is Fatal has nothing of it written.
+	Results []Result
+	// Requirements select related objects that the next questions about the parent show, without a Customize function: where they are not
+	// those of the last answer, the hook is asked again at once with what they select, up to 5 times, and nothing is written before.
+	Requirements []Rule
 }
 
 // DecorateResponse is what should be added to one object.
@@ -35,6 +44,15 @@ type DecorateResponse struct {
 	ResyncAfter time.Duration
 	// Finalized lets the object go; it means something in answers to Finalize only.
 	Finalized bool
+	// Conditions are put into the status, beside those that Status itself has.
+	Conditions []Condition
+	// Events are recorded on the object when they are news.
+	Events []Event
+	// Results are remarks about the answer; one that is Fatal has nothing of it written.
+	Results []Result
+	// Requirements select related objects that the next questions about the object show, without a Customize function: where they are not
+	// those of the last answer, the hook is asked again at once with what they select, up to 5 times, and nothing is written before.
+	Requirements []Rule
 }
 
 // CustomizeResponse names related objects.
@@ -54,6 +72,8 @@ type Rule struct {
 	Namespace string
 	// Names select objects by name; empty selects all. They exclude Labels.
 	Names []string
+	// Name is what the hook calls the rule, for messages about it.
+	Name string
 }
 
 // Selector is a label selector: all of its parts must hold; the zero value matches everything.
@@ -86,21 +106,20 @@ type answer struct {
 	status   []byte
 	children []*hookv1.DesiredObject
 	resync   *durationpb.Duration
+	told
 }
 
 // encodeAnswer marshals an answer. The error names the item at fault.
-func encodeAnswer(status any, field string, children []any, resync time.Duration) (answer, error) {
-	a := answer{children: make([]*hookv1.DesiredObject, len(children))}
+func encodeAnswer(status any, field string, children []any, resync time.Duration, t told) (answer, error) {
+	a := answer{told: t, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {
 		return answer{}, err
 	}
 	for i, child := range children {
-		body, err := encodeDesired(child)
-		if err != nil {
+		if a.children[i], err = encodeChild(child); err != nil {
 			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
-		a.children[i] = &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}
 	}
 	switch {
 	case resync < 0:
@@ -124,20 +143,21 @@ func encodePatch(patch map[string]*string) (set map[string]string, remove []stri
 	return set, remove
 }
 
-func encodeRules(rules []Rule) ([]*hookv1.RelatedResourceRule, error) {
+// encodeRules encodes rules; field is what an error calls their list.
+func encodeRules(field string, rules []Rule) ([]*hookv1.RelatedResourceRule, error) {
 	out := make([]*hookv1.RelatedResourceRule, len(rules))
 	for i, r := range rules {
 		labels, err := encodeSelector(r.Labels)
 		if err != nil {
-			return nil, fmt.Errorf("Related[%d].Labels: %w", i, err)
+			return nil, fmt.Errorf("%s[%d].Labels: %w", field, i, err)
 		}
 		namespaces, err := encodeSelector(r.Namespaces)
 		if err != nil {
-			return nil, fmt.Errorf("Related[%d].Namespaces: %w", i, err)
+			return nil, fmt.Errorf("%s[%d].Namespaces: %w", field, i, err)
 		}
 		out[i] = &hookv1.RelatedResourceRule{
 			ApiVersion: r.APIVersion, Resource: r.Resource, LabelSelector: labels, NamespaceSelector: namespaces,
-			Namespace: r.Namespace, Names: r.Names,
+			Namespace: r.Namespace, Names: r.Names, Name: r.Name,
 		}
 	}
 	return out, nil

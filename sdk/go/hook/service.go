@@ -26,7 +26,10 @@ func (c composite) Sync(ctx context.Context, m *hookv1.CompositeHookServiceSyncR
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{Status: a.status, Children: a.children, ResyncAfter: a.resync}, nil
+	return &hookv1.CompositeHookServiceSyncResponse{
+		Status: a.status, Children: a.children, ResyncAfter: a.resync,
+		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	}, nil
 }
 
 func (c composite) Finalize(ctx context.Context, m *hookv1.CompositeHookServiceFinalizeRequest) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
@@ -41,7 +44,10 @@ func (c composite) Finalize(ctx context.Context, m *hookv1.CompositeHookServiceF
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.CompositeHookServiceFinalizeResponse{Status: a.status, Children: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized}, nil
+	return &hookv1.CompositeHookServiceFinalizeResponse{
+		Status: a.status, Children: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized,
+		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	}, nil
 }
 
 func (c composite) Customize(ctx context.Context, m *hookv1.CompositeHookServiceCustomizeRequest) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
@@ -70,7 +76,10 @@ func (d decorator) Sync(ctx context.Context, m *hookv1.DecoratorHookServiceSyncR
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	out := &hookv1.DecoratorHookServiceSyncResponse{Status: a.status, Attachments: a.children, ResyncAfter: a.resync}
+	out := &hookv1.DecoratorHookServiceSyncResponse{
+		Status: a.status, Attachments: a.children, ResyncAfter: a.resync,
+		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	}
 	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
 	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
 	return out, nil
@@ -88,7 +97,10 @@ func (d decorator) Finalize(ctx context.Context, m *hookv1.DecoratorHookServiceF
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	out := &hookv1.DecoratorHookServiceFinalizeResponse{Status: a.status, Attachments: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized}
+	out := &hookv1.DecoratorHookServiceFinalizeResponse{
+		Status: a.status, Attachments: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized,
+		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	}
 	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
 	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
 	return out, nil
@@ -111,7 +123,11 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if resp == nil {
 		return nil, answer{}, errNoResponse
 	}
-	a, err := encodeAnswer(resp.Status, "Children", resp.Children, resp.ResyncAfter)
+	t, err := encodeTold(resp.Conditions, resp.Events, resp.Results, resp.Requirements)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	a, err := encodeAnswer(resp.Status, "Children", resp.Children, resp.ResyncAfter, t)
 	return resp, a, err
 }
 
@@ -124,7 +140,11 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if resp == nil {
 		return nil, answer{}, errNoResponse
 	}
-	a, err := encodeAnswer(resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter)
+	t, err := encodeTold(resp.Conditions, resp.Events, resp.Results, resp.Requirements)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	a, err := encodeAnswer(resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter, t)
 	return resp, a, err
 }
 
@@ -147,7 +167,7 @@ func customize(ctx context.Context, f CustomizeFunc, controller, parent *hookv1.
 	if resp == nil {
 		return nil, errNoResponse
 	}
-	return encodeRules(resp.Related)
+	return encodeRules("Related", resp.Related)
 }
 
 var errNoResponse = said{status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them")}

@@ -1,0 +1,171 @@
+package customize
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxRounds is how often a hook is asked about one parent until its requirements are those of the answer before.
+	maxRounds = 5
+	// maxRequirements is how many an answer may have.
+	maxRequirements = 100
+)
+
+// errBoth is the fault of a hook that names related objects where the customize hook does already.
+var errBoth = errors.New("requirements: the controller declares a customize hook, too; expected one of both")
+
+// require asks a hook until it has been shown what it requires. The first round shows what the last sync's answer required.
+func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
+	key := object.Key{Parent: q.Parent.Ref()}
+	known := c.known(key, q.Parent)
+	shown, err := c.seed(ctx, key, known)
+	if err != nil {
+		return nil, err
+	}
+	var before []hook.RelatedRule
+	for range maxRounds {
+		said, err := c.show(ctx, next, q, shown)
+		if err != nil {
+			return nil, err
+		}
+		if q.Older { // what the latest revision requires counts for all
+			return said, nil
+		}
+		if settled(shown, said) {
+			if known != nil && len(said.Requirements) == 0 && said.Fatal() == nil {
+				c.note(key, nil)
+			}
+			return said, nil
+		}
+		before = shown.declared()
+		if shown, err = c.required(ctx, key, next, q, said.Requirements); err != nil {
+			return nil, err
+		}
+		known = shown
+	}
+	return nil, invalid(q, next, fmt.Errorf("the requirements differ from those of the answer before, %d times in a row: %s; expected the same once their objects are shown",
+		maxRounds, difference(before, shown.declared())))
+}
+
+// known is what is noted of a parent; nil where that is about another one of the name.
+func (c *Customizer) known(key object.Key, parent *object.Object) *answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.answers[key]; a != nil && a.uid == parent.UID() {
+		return a
+	}
+	return nil
+}
+
+// seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so that a hook which no longer requires it can
+// say so.
+func (c *Customizer) seed(ctx context.Context, key object.Key, known *answer) (*answer, error) {
+	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
+		return nil, nil
+	}
+	if err := c.watchAll(ctx, key, known); err != nil {
+		return nil, ctx.Err()
+	}
+	return known, nil
+}
+
+// show asks once, with what an answer names; nil names nothing.
+func (c *Customizer) show(ctx context.Context, next *hook.Opened, q *hook.Question, a *answer) (*hook.Answer, error) {
+	if a == nil {
+		return next.Ask(ctx, q)
+	}
+	with := *q
+	with.Related = c.findAll(a)
+	return next.Ask(ctx, &with)
+}
+
+// settled says that an answer requires what its question has shown. One that is fatal need not repeat it.
+func settled(shown *answer, said *hook.Answer) bool {
+	if said.Fatal() != nil && len(said.Requirements) == 0 {
+		return true
+	}
+	return slices.Equal(canonical(shown.declared()), canonical(said.Requirements))
+}
+
+// required notes and watches what an answer requires.
+func (c *Customizer) required(ctx context.Context, key object.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule) (*answer, error) {
+	if len(rules) > maxRequirements {
+		return nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))
+	}
+	groups, err := c.check("requirements", rules, q.Parent.Namespace())
+	if err != nil {
+		return nil, invalid(q, next, err)
+	}
+	a := &answer{uid: q.Parent.UID(), rulesSaid: rules, groups: groups}
+	c.note(key, a)
+	return a, c.watchAll(ctx, key, a)
+}
+
+// declared are the rules as the hook said them.
+func (a *answer) declared() []hook.RelatedRule {
+	if a == nil {
+		return nil
+	}
+	return a.rulesSaid
+}
+
+func invalid(q *hook.Question, next *hook.Opened, err error) error {
+	return &hook.Error{Kind: hook.Invalid, Hook: string(q.Op) + " " + next.Address, Err: err}
+}
+
+// canonical are rules in a form in which those that select the same are equal, each once, in order.
+func canonical(rules []hook.RelatedRule) []string {
+	forms := make([]string, len(rules))
+	for i, r := range rules {
+		forms[i] = form(r)
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// form is one rule without its name.
+func form(r hook.RelatedRule) string {
+	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
+	data, _ := json.Marshal([]any{r.APIVersion, r.Resource, r.Namespace, names, selector(r.LabelSelector), selector(r.NamespaceSelector)}) // all of it marshals
+	return string(data)
+}
+
+// selector decodes a selector, so that spaces and the order of fields do not count; one that cannot be read stays as it is.
+func selector(raw json.RawMessage) any {
+	var s *metav1.LabelSelector
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// difference names a rule that only one of two answers has.
+func difference(before, after []hook.RelatedRule) string {
+	for _, pair := range [][2][]hook.RelatedRule{{after, before}, {before, after}} {
+		others := canonical(pair[1])
+		for _, r := range pair[0] {
+			if !slices.Contains(others, form(r)) {
+				return called(r) + " comes and goes"
+			}
+		}
+	}
+	return "they come and go"
+}
+
+// called names a rule as the hook does, or by what it selects.
+func called(r hook.RelatedRule) string {
+	of := cmp.Or(r.Resource, "no resource") + "." + r.APIVersion
+	if r.Name != "" {
+		return fmt.Sprintf("%q (%s)", r.Name, of)
+	}
+	return "the one of " + of
+}

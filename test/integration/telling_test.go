@@ -1,0 +1,211 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// teller is a mirror whose answers say more: what the parent holds in spec.answer (while it is being deleted, spec.finally), in the
+// webhook's words. Where it requires related objects it says in the status which it is shown; with spec.flip it requires them while it is
+// shown none.
+type teller struct {
+	address, version string
+	asked            func(parent string) int
+}
+
+// tellers are a webhook of version v2, and a hook over gRPC with the Go SDK.
+func tellers(t *testing.T, story func(t *testing.T, k *kit.Kit, h teller)) {
+	t.Helper()
+	t.Run("webhook", func(t *testing.T) {
+		k := start(t)
+		h := k.Hook(tellJSON)
+		story(t, k, teller{address: h.URL, version: "v2", asked: h.Asked})
+	})
+	t.Run("gRPC", func(t *testing.T) {
+		k := start(t)
+		story(t, k, serveTeller(t))
+	})
+}
+
+// runTeller starts a controller of Webs with all that a website has as children.
+func runTeller(t *testing.T, k *kit.Kit, h teller) {
+	t.Helper()
+	run(t, k, kit.Composite{
+		Sync: h.address, Finalize: h.address, Version: h.version,
+		Children: []string{"v1/configmaps InPlace", "apps/v1/deployments InPlace", "v1/services InPlace"},
+	})
+}
+
+// again has the parent looked at once more, and waits until the engine is silent.
+func (h teller) again(k *kit.Kit, parent string) {
+	k.Helper()
+	before := h.asked(parent)
+	k.Patch("Web", parent, "metadata: {annotations: {again: '"+k.Get("Web", parent).GetResourceVersion()+"'}}")
+	k.Eventually("the hook is asked again", func() error {
+		if h.asked(parent) == before {
+			return errNotAsked
+		}
+		return nil
+	})
+	k.Settled(settled)
+}
+
+type notAsked struct{}
+
+func (notAsked) Error() string { return "it is not asked" }
+
+var errNotAsked error = notAsked{}
+
+// tellJSON is the teller as a webhook.
+func tellJSON(r kit.Request) any {
+	answer, _ := kit.Mirror(r).(map[string]any)
+	answer = maps.Clone(answer)
+	rules, _ := answer["requirements"].([]any)
+	if len(rules) == 0 {
+		return answer
+	}
+	var names []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Related)) {
+		for name := range r.Related[kind] {
+			names = append(names, name[strings.Index(name, "/")+1:])
+		}
+	}
+	answer["status"] = seenStatus(names)
+	if flip, _, _ := unstructured.NestedBool(r.Parent.Object, "spec", "flip"); flip && len(r.Related) > 0 {
+		delete(answer, "requirements")
+	}
+	return answer
+}
+
+func seenStatus(names []string) map[string]any {
+	slices.Sort(names)
+	return map[string]any{"seen": strings.Join(names, " ")}
+}
+
+// told is what the parent of a teller holds.
+type told struct {
+	Spec struct {
+		Flip            bool
+		Answer, Finally toldAnswer
+	}
+}
+
+type toldAnswer struct {
+	Status       map[string]any
+	Children     []json.RawMessage
+	Finalized    bool
+	Conditions   []hook.Condition
+	Events       []struct{ Type, Reason, Message string }
+	Results      []struct{ Severity, Reason, Message string }
+	Requirements []struct {
+		APIVersion, Resource, Namespace, Name string
+		Names                                 []string
+	}
+	ChildStates []struct {
+		Kind, Name string
+		Ready      *bool
+		DependsOn  []struct{ APIVersion, Kind, Name, Condition string }
+	}
+}
+
+// serveTeller serves the teller over gRPC until the test ends.
+func serveTeller(t *testing.T) teller {
+	t.Helper()
+	var mu sync.Mutex
+	asked := map[string]int{}
+	sync := func(_ context.Context, r *hook.SyncRequest) (*hook.SyncResponse, error) {
+		mu.Lock()
+		asked[r.Parent.Name]++
+		mu.Unlock()
+		return tellSDK(r)
+	}
+	at, ended := make(chan net.Addr, 1), make(chan error, 1)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() {
+		ended <- hook.Serve(ctx, hook.Options{Listen: "127.0.0.1:0", Listening: func(a net.Addr) { at <- a }}, hook.Composite{Sync: sync, Finalize: sync})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return teller{address: "grpc:" + (<-at).String(), asked: func(parent string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[parent]
+	}}
+}
+
+// tellSDK is the teller in the SDK's words.
+func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
+	var parent told
+	if err := json.Unmarshal(r.Parent.JSON, &parent); err != nil {
+		return nil, err
+	}
+	a := parent.Spec.Answer
+	if r.Finalizing {
+		a = parent.Spec.Finally
+	}
+	response := &hook.SyncResponse{Status: a.Status, Children: a.desired(), Finalized: a.Finalized, Conditions: a.Conditions}
+	for _, e := range a.Events {
+		response.Events = append(response.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+	}
+	for _, result := range a.Results {
+		severity := map[string]hook.Severity{"Info": hook.Info, "Warning": hook.Warning, "Fatal": hook.Fatal}[result.Severity]
+		response.Results = append(response.Results, hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message})
+	}
+	if len(a.Requirements) == 0 {
+		return response, nil
+	}
+	var names []string
+	for _, group := range r.Related {
+		names = slices.AppendSeq(names, maps.Keys(group.Objects))
+	}
+	response.Status = seenStatus(names)
+	for _, rule := range a.Requirements {
+		if !parent.Spec.Flip || len(r.Related) == 0 {
+			response.Requirements = append(response.Requirements, hook.Rule{
+				APIVersion: rule.APIVersion, Resource: rule.Resource, Namespace: rule.Namespace, Names: rule.Names, Name: rule.Name,
+			})
+		}
+	}
+	return response, nil
+}
+
+// desired are the children, with what the answer says of them.
+func (a toldAnswer) desired() []any {
+	var children []any
+	for _, raw := range a.Children {
+		var o unstructured.Unstructured
+		if err := o.UnmarshalJSON(raw); err != nil {
+			children = append(children, raw)
+			continue
+		}
+		var about []hook.About
+		for _, s := range a.ChildStates {
+			if s.Kind != o.GetKind() || s.Name != o.GetName() {
+				continue
+			}
+			if s.Ready != nil {
+				about = append(about, hook.Ready(*s.Ready))
+			}
+			for _, d := range s.DependsOn {
+				other := map[string]any{"apiVersion": d.APIVersion, "kind": d.Kind, "metadata": map[string]any{"name": d.Name}}
+				about = append(about, hook.DependsOn(other, d.Condition))
+			}
+		}
+		children = append(children, hook.With(raw, about...))
+	}
+	return children
+}

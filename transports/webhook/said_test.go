@@ -1,0 +1,75 @@
+package webhook
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+)
+
+const saysAll = `{
+	"conditions": [{"type": "Ready", "status": "True", "reason": "AllUp", "message": "all is well"}],
+	"events": [{"reason": "Scaled", "message": "up"}, {"type": "Normal", "reason": "Scaled"}, {"type": "Warning", "reason": "Slow", "message": "down"}],
+	"results": [{"severity": "Warning", "reason": "Old", "message": "ill"}, {"reason": "Fine"}],
+	"requirements": [{"apiVersion": "v1", "resource": "configmaps", "names": ["a"], "name": "settings"}],
+	"childStates": [{"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "ready": false, "dependsOn": [
+		{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "condition": "Available"}]}]
+}`
+
+// TestAnswersThatSayMore reads the fields of v2 for both kinds of controller, in the strict mode, too; v1 has none of them.
+func TestAnswersThatSayMore(t *testing.T) {
+	no := false
+	want := hook.Said{
+		Conditions:   []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
+		Events:       []hook.Event{{Reason: "Scaled", Message: "up"}, {Reason: "Scaled"}, {Warning: true, Reason: "Slow", Message: "down"}},
+		Results:      []hook.Result{{Severity: hook.Warning, Reason: "Old", Message: "ill"}, {Reason: "Fine"}},
+		Requirements: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
+		States: []hook.ChildState{{
+			Index: -1, Named: hook.Named{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, Ready: &no,
+			DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Condition: "Available"}},
+		}},
+	}
+	for _, contract := range []hook.Contract{hook.Composite, hook.Decorator} {
+		for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
+			q := &hook.Question{Contract: contract, Op: op}
+			for _, strict := range []bool{true, false} {
+				got, err := decode(q, "v2", []byte(saysAll), strict)
+				if err != nil {
+					t.Errorf("%s %s: %v", contract, op, err)
+					continue
+				}
+				if diff := cmp.Diff(want, got.Said); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", contract, op, diff)
+				}
+			}
+			got, err := decode(q, "v1", []byte(saysAll), false)
+			if err != nil {
+				t.Errorf("v1: %v", err)
+			} else if diff := cmp.Diff(hook.Said{}, got.Said); diff != "" {
+				t.Errorf("v1 (-want +got):\n%s", diff)
+			}
+			if _, err := decode(q, "v1", []byte(saysAll), true); err == nil || !strings.Contains(err.Error(), `unknown field "conditions"`) {
+				t.Errorf("v1, strict: error %v", err)
+			}
+		}
+	}
+}
+
+func TestBadSayings(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"conditions":[null]}`:                  "conditions[0]: got null, expected an object",
+		`{"results":[null]}`:                     "results[0]: got null, expected an object",
+		`{"events":[{},null]}`:                   "events[1]: got null, expected an object",
+		`{"events":[{"type":"Loud"}]}`:           `events[0].type is "Loud", expected Normal or Warning`,
+		`{"requirements":[null]}`:                "requirements[0]: got null, expected an object",
+		`{"childStates":[null]}`:                 "childStates[0]: got null, expected an object",
+		`{"childStates":[{"dependsOn":[null]}]}`: "childStates[0].dependsOn[0]: got null, expected an object",
+		`{"childStates":[{"ready":"yes"}]}`:      "ready of type bool",
+		`{"conditions":{"Ready":"True"}}`:        "conditions",
+	} {
+		if _, err := decode(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v2", []byte(body), true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", body, err, want)
+		}
+	}
+}
