@@ -117,3 +117,53 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 		t.Error("a broken record is no error")
 	}
 }
+
+// TestRollingAnswersThatSayMore gives each child the dependencies that the answer about its revision says; conditions and Events are those
+// of the latest, and all of it is validated.
+func TestRollingAnswersThatSayMore(t *testing.T) {
+	s := declare(t, webs, rollingPages)
+	w := holds(t,
+		web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
+		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"),
+	)
+	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := s.Questions(o); len(q) != 2 || q[0].Older || !q[1].Older {
+		t.Fatalf("questions %+v, want the latest revision's and an older one's", q)
+	}
+	depends := func(index int, name string) []hook.ChildState {
+		return []hook.ChildState{{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}}}
+	}
+	said := func(of string) hook.Said {
+		return hook.Said{Conditions: []hook.Condition{{Type: of, Status: "True", Reason: "Fine"}}, Events: []hook.Event{{Reason: of}}}
+	}
+	latest := &hook.Answer{Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}, Said: said("Latest")}
+	latest.States = depends(2, "a")
+	older := &hook.Answer{Children: []json.RawMessage{written("a", "old"), written("b", "old")}, Said: said("Older")}
+	older.States = depends(0, "b")
+	d, err := s.Desired(o, []*hook.Answer{latest, older})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range d.Children {
+		for _, on := range c.DependsOn {
+			got = append(got, c.Ref.Name+" on "+on.Ref.Name)
+		}
+	}
+	for _, c := range d.Conditions {
+		got = append(got, c.Type)
+	}
+	for _, r := range d.Remarks {
+		got = append(got, r.Reason)
+	}
+	if diff := cmp.Diff([]string{"a on b", "c on a", "Latest", "Updated", "Latest"}, got); diff != "" {
+		t.Errorf("desired (-want +got):\n%s", diff)
+	}
+	older.States = depends(0, "stranger")
+	if d, err := s.Desired(o, []*hook.Answer{latest, older}); err == nil {
+		t.Errorf("Desired = %+v, want an error", d)
+	}
+}
