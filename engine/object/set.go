@@ -121,3 +121,41 @@ func (s Set) With(objects ...*Object) Set {
 	}
 	return NewSet(append(all, objects...)...)
 }
+
+// Compare tells of each object that is in one set and not in the other; an object that was replaced is told once. Objects are compared by
+// identity: it costs a comparison of pointers for each that is in both.
+func Compare(before, now Set, differs func(Ref)) {
+	for _, k := range before.kinds {
+		compareObjects(k.objects, now.Of(k.gvk), differs)
+	}
+	for _, k := range now.kinds {
+		if before.find(k.gvk) == nil {
+			compareObjects(nil, k.objects, differs)
+		}
+	}
+}
+
+func compareObjects(before, now []*Object, differs func(Ref)) {
+	for len(before) > 0 && len(now) > 0 {
+		if before[0] == now[0] {
+			before, now = before[1:], now[1:]
+			continue
+		}
+		switch order := compareNames(before[0], now[0]); {
+		case order < 0:
+			differs(before[0].Ref())
+			before = before[1:]
+		case order > 0:
+			differs(now[0].Ref())
+			now = now[1:]
+		default:
+			differs(now[0].Ref())
+			before, now = before[1:], now[1:]
+		}
+	}
+	for _, rest := range [][]*Object{before, now} {
+		for _, o := range rest {
+			differs(o.Ref())
+		}
+	}
+}

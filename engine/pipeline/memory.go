@@ -52,6 +52,7 @@ func (m *memory) forget(key object.Key) {
 // remembered is what is remembered of one parent. The queue never hands a key to two workers at once, so it needs no lock.
 type remembered struct {
 	settled plan.Memory
+	recall  plan.Recall
 	// echoes are own writes that the cache has not shown yet.
 	echoes []echo
 	// uid is the parent's that all of this is about.

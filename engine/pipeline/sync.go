@@ -55,7 +55,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.tally.gone = true
 		return nil, nil
 	}
-	observed.Memory, observed.Apply = r.remembered.settled, r.Apply
+	observed.Memory, observed.Apply, observed.Scope.Recall = r.remembered.settled, r.Apply, &r.remembered.recall
 	r.parent = observed.Parent
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -46,32 +47,54 @@ const (
 )
 
 // Children validates the desired children of an answer. The error joins the first faults, each an *AnswerError; nothing of such
-// an answer may be applied.
+// an answer may be applied. The list is not to be changed: where the answer is the last one again, it is the last one's.
 func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
+	before := reader{before: scope.Recall.known(&scope)}
 	children := make([]Child, 0, len(items))
-	seen := make(map[object.Ref]int, len(items))
+	fresh := false
 	var faults []error
 	for i, raw := range items {
-		c, fault := validate(&scope, raw)
-		if fault == nil {
-			if first, twice := seen[c.Ref]; twice {
-				fault = fmt.Errorf("is desired twice, first as %s[%d]; expected each object once", field(scope.Field), first)
+		c, found := before.find(i, raw)
+		if !found {
+			var fault error
+			if c, fault = validate(&scope, raw); fault != nil {
+				faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: fault.Error()})
+				if len(faults) == maxFaults {
+					break
+				}
 			}
+			fresh = true
 		}
-		if fault != nil {
-			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: fault.Error()})
-			if len(faults) == maxFaults {
-				break
-			}
+		children = append(children, c)
+	}
+	if fresh {
+		faults = slices.Concat(faults, twice(&scope, children))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
+	}
+	if len(items) == before.same && len(items) == len(before.before) {
+		children = before.before
+	}
+	scope.Recall.keep(&scope, children)
+	return children, nil
+}
+
+// twice finds children that are desired twice. Items that are all of the last answer are all different.
+func twice(scope *Scope, children []Child) (faults []error) {
+	seen := make(map[object.Ref]int, len(children))
+	for i, c := range children {
+		if c.item == nil { // it has another fault
+			continue
+		}
+		if first, found := seen[c.Ref]; found {
+			problem := fmt.Sprintf("is desired twice, first as %s[%d]; expected each object once", field(scope.Field), first)
+			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: problem})
 			continue
 		}
 		seen[c.Ref] = i
-		children = append(children, c)
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	return children, nil
+	return faults
 }
 
 func name(ref object.Ref) string {
@@ -107,7 +130,9 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if err != nil {
 		return Child{Ref: ref}, err
 	}
-	return newChild(ref, o, declared, scope), nil
+	c := newChild(ref, o, declared, scope)
+	c.item = raw
+	return c, nil
 }
 
 // declared finds the declaration of a kind.

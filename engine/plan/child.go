@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"encoding/json"
+
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 )
@@ -17,6 +19,7 @@ type Child struct {
 
 	raw   []byte
 	scope *Scope
+	item  json.RawMessage // what it was read from
 	// depends is DependsOnAnnotation, empty for none; nil in an answer without dependencies, which leaves the annotation alone.
 	depends *string
 }

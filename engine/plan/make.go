@@ -22,12 +22,8 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
 		return Result{}, err
 	}
-	p.result.Settled = make(Memory, len(desired.Children))
-	p.undesired(desired.Children)
-	for i, c := range desired.Children {
-		if err := p.child(c); err != nil {
-			return Result{}, &AnswerError{Field: observed.Scope.Field, Index: i, Item: c.Ref.String(), Problem: err.Error()}
-		}
+	if err := p.children(desired.Children); err != nil {
+		return Result{}, err
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
 	p.result.Waiting, p.result.Conditions = len(p.waves.waits), p.waves.conditions()
@@ -35,6 +31,37 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 		p.result.RemoveFinalizer = desired.RemoveFinalizer
 	}
 	return p.result, nil
+}
+
+// children decides about all children, or, where it can go on from the last plan, about those about which something changed.
+func (p *planner) children(desired []Child) error {
+	recall := p.observed.Scope.Recall
+	places, ok := recall.changes(p.observed, desired)
+	if ok {
+		p.result.Settled, p.result.Unchanged = p.observed.Memory, len(desired)-len(places)
+	} else {
+		recall.forgetPlan()
+		p.result.Settled = make(Memory, len(desired))
+		if p.undesired(desired) || p.waves.used {
+			recall = nil // the next plan has more to look at than the children that are desired
+		}
+		places = make([]int, len(desired))
+		for i := range places {
+			places[i] = i
+		}
+	}
+	var open []int
+	for _, i := range places {
+		before := p.result.Unchanged
+		if err := p.child(desired[i]); err != nil {
+			return &AnswerError{Field: p.observed.Scope.Field, Index: i, Item: desired[i].Ref.String(), Problem: err.Error()}
+		}
+		if p.result.Unchanged == before {
+			open = append(open, i)
+		}
+	}
+	recall.planned(p.observed, desired, open)
+	return nil
 }
 
 // planner is a plan in the making.
@@ -46,8 +73,8 @@ type planner struct {
 	result   Result
 }
 
-// undesired removes observed children that are not desired, each after those that depend on it.
-func (p *planner) undesired(desired []Child) {
+// undesired removes observed children that are not desired, each after those that depend on it. It says whether there are any.
+func (p *planner) undesired(desired []Child) bool {
 	wanted := make(map[object.Ref]bool, len(desired))
 	for _, c := range desired {
 		wanted[c.Ref] = true
@@ -73,6 +100,7 @@ func (p *planner) undesired(desired []Child) {
 			p.remove(d, o, "no longer desired")
 		}
 	}
+	return len(going) > 0
 }
 
 func (p *planner) remove(d Declared, o *object.Object, why string) {
@@ -83,6 +111,7 @@ func (p *planner) remove(d Declared, o *object.Object, why string) {
 func (p *planner) child(c Child) error {
 	o := p.observed.Children.Get(c.Ref)
 	known := p.observed.Memory[c.Ref]
+	delete(p.result.Settled, c.Ref)
 	switch {
 	case o == nil && p.waves.wait(p.observed, c):
 		return nil

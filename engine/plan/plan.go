@@ -71,6 +71,8 @@ type Scope struct {
 	Labels, Annotations map[string]string
 	// Selector must match every desired child; nil asks for nothing.
 	Selector labels.Selector
+	// Recall is what is kept of the parent's last answer; it may be nil, and a shape leaves it empty.
+	Recall *Recall
 }
 
 // Owner is the parent as its children name it.

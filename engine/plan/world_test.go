@@ -3,9 +3,13 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
@@ -17,7 +21,9 @@ type world struct {
 	t       testing.TB
 	scope   plan.Scope
 	objects map[object.Ref]map[string]any
+	shown   map[object.Ref]*object.Object // as the cache has them: the same object until it changes
 	memory  plan.Memory
+	recall  plan.Recall
 	writes  int
 	version int
 	// alter is what the server makes of an object that is written: defaults, dropped and normalised values.
@@ -26,7 +32,7 @@ type world struct {
 
 func newWorld(t testing.TB, scope string) *world {
 	return &world{
-		t: t, scope: scopeOf(t, parentOf(t, ""), scope), objects: map[object.Ref]map[string]any{},
+		t: t, scope: scopeOf(t, parentOf(t, ""), scope), objects: map[object.Ref]map[string]any{}, shown: map[object.Ref]*object.Object{},
 		memory: plan.Memory{}, alter: func(map[string]any) {},
 	}
 }
@@ -47,7 +53,39 @@ func (w *world) get(ref object.Ref) *object.Object {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if shown := w.shown[ref]; shown != nil && string(shown.Raw()) == string(o.Raw()) {
+		return shown
+	}
+	w.shown[ref] = o
 	return o
+}
+
+// plan makes the plan, once from scratch and once with what is recalled: they must be the same.
+func (w *world) plan(raw []json.RawMessage) plan.Result {
+	w.t.Helper()
+	make := func(observed *plan.Observed) plan.Result {
+		children, err := plan.Children(observed.Scope, raw)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		result, err := plan.Make(observed, &plan.Desired{Children: children})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return result
+	}
+	observed := w.observed()
+	scratch := *observed
+	scratch.Memory = maps.Clone(w.memory)
+	want := make(&scratch)
+	observed.Scope.Recall = &w.recall
+	got := make(observed)
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b plan.Action) bool {
+		return a.String() == b.String() && reflect.DeepEqual(a.Body, b.Body)
+	})); diff != "" {
+		w.t.Fatalf("the plan from scratch (-) and the one that goes on from the last (+):\n%s", diff)
+	}
+	return got
 }
 
 // sync plans once, carries the actions out and remembers as the pipeline does.
@@ -57,15 +95,9 @@ func (w *world) sync(items ...string) plan.Result {
 	for i, item := range items {
 		raw[i] = json.RawMessage(item)
 	}
-	children, err := plan.Children(w.scope, raw)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	result, err := plan.Make(w.observed(), &plan.Desired{Children: children})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	result := w.plan(raw)
 	w.memory = result.Settled
+	var err error
 	for _, a := range result.Actions {
 		w.writes++
 		answer := w.do(a)

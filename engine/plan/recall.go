@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// Recall is what is kept of a parent's last answer and of the plan that was made of it, so that the next ones cost what changed: items of an
+// answer that are the same are not read again, and children about which nothing changed are not looked at again. It is a hint, as Memory is:
+// without it plans are the same. The zero value remembers nothing. It belongs to one sync at a time.
+type Recall struct {
+	scope    Scope
+	children []Child // of the last answer, each with the item that it was read from
+	plan     recalledPlan
+}
+
+// recalledPlan is the last plan, where the next may go on from it.
+type recalledPlan struct {
+	children []Child
+	observed object.Set
+	// open are the places of children that were not found settled, in order.
+	open []int
+	at   map[object.Ref]int
+}
+
+// known are those of the last answer, if it was read under the same scope.
+func (r *Recall) known(scope *Scope) []Child {
+	if r == nil || len(r.children) == 0 {
+		return nil
+	}
+	same := r.scope.ParentNamespace == scope.ParentNamespace && r.scope.Owner.UID == scope.Owner.UID && r.scope.Field == scope.Field &&
+		maps.Equal(r.scope.Labels, scope.Labels) && maps.Equal(r.scope.Annotations, scope.Annotations) &&
+		slices.Equal(r.scope.Declared, scope.Declared) && sameSelector(&r.scope, scope)
+	if !same {
+		return nil
+	}
+	return r.children
+}
+
+func sameSelector(a, b *Scope) bool {
+	if a.Selector == nil || b.Selector == nil {
+		return a.Selector == nil && b.Selector == nil
+	}
+	return a.Selector.String() == b.Selector.String()
+}
+
+// reader finds the items of an answer in the one before it. Items keep their order from one answer to the next, as a rule.
+type reader struct {
+	before []Child
+	at     int
+	same   int // how many were found at their own places
+}
+
+// find returns the child that an item was read as before.
+func (r *reader) find(place int, item json.RawMessage) (Child, bool) {
+	for try := r.at; try < min(r.at+2, len(r.before)); try++ {
+		if sameItem(r.before[try].item, item) {
+			r.at = try + 1
+			if try == place {
+				r.same++
+			}
+			return r.before[try], true
+		}
+	}
+	return Child{}, false
+}
+
+// sameItem compares two items: by where they are, which is enough over a stream, then by what they are.
+func sameItem(a, b json.RawMessage) bool {
+	return len(a) == len(b) && len(a) > 0 && (&a[0] == &b[0] || bytes.Equal(a, b))
+}
+
+// keep remembers an answer.
+func (r *Recall) keep(scope *Scope, children []Child) {
+	if r != nil {
+		r.scope, r.children = *scope, children
+	}
+}
+
+// changes are the places of the children that a plan must look at: those that were open, and those whose object is another one now. It
+// returns false where all must be looked at: it is another answer, or there is an object that it does not desire.
+func (r *Recall) changes(observed *Observed, desired []Child) ([]int, bool) {
+	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {
+		return nil, false
+	}
+	if observed.Memory == nil || len(observed.Memory) < len(desired)-len(r.plan.open) { // the memory that the plan left has been lost
+		return nil, false
+	}
+	places, known := slices.Clone(r.plan.open), true
+	object.Compare(r.plan.observed, observed.Children, func(ref object.Ref) {
+		place, found := r.plan.at[ref]
+		places, known = append(places, place), known && found
+	})
+	if !known {
+		return nil, false
+	}
+	slices.Sort(places)
+	return slices.Compact(places), true
+}
+
+// planned remembers a plan that others may go on from.
+func (r *Recall) planned(observed *Observed, desired []Child, open []int) {
+	if r == nil {
+		return
+	}
+	p := &r.plan
+	if len(p.children) != len(desired) || len(desired) == 0 || &p.children[0] != &desired[0] {
+		p.at = make(map[object.Ref]int, len(desired))
+		for i, c := range desired {
+			p.at[c.Ref] = i
+		}
+	}
+	p.children, p.observed, p.open = desired, observed.Children, open
+}
+
+// forgetPlan has the next plan look at everything.
+func (r *Recall) forgetPlan() {
+	if r != nil {
+		r.plan = recalledPlan{}
+	}
+}
