@@ -32,6 +32,7 @@ type Shape struct {
 	selectors *mapper.Selectors[object.Key]
 	// rolling is nil where no child is updated by a rolling method.
 	rolling *rolling
+	looks   looks
 }
 
 var _ pipeline.Shape = (*Shape)(nil)

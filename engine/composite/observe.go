@@ -16,6 +16,7 @@ import (
 func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, error) {
 	parent := reader.Get(s.rules.Resource, key.Parent.Namespace, key.Parent.Name)
 	if parent == nil {
+		s.looks.forget(key)
 		return nil, nil
 	}
 	leaving := s.rules.Leaving(parent)
@@ -29,10 +30,10 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 	if err != nil {
 		return nil, &pipeline.ParentError{Field: "spec.selector", Problem: err.Error()}
 	}
-	claims := claim.Classify(claim.Params{Parent: parent, Selector: selector, Candidates: s.candidates(reader, parent, leaving)})
+	children, claims := s.classify(reader, key, parent, selector, leaving)
 	observed := &plan.Observed{
 		Key: key, Parent: parent,
-		Children:   object.NewSet(slices.Concat(claims.Owned, claims.Adopt)...),
+		Children:   children,
 		Finalizing: leaving,
 		Settled:    s.rules.Untouched(parent),
 		Scope:      s.scope(parent, selector),
@@ -47,19 +48,6 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 	}
 	observed.Prepare = append(observed.Prepare, adopt...)
 	return observed, nil
-}
-
-// candidates are the objects that are the parent's, and the orphans that could become it.
-func (s *Shape) candidates(reader cache.Reader, parent *object.Object, leaving bool) []*object.Object {
-	var all []*object.Object
-	for _, d := range s.declared {
-		all = append(all, reader.OwnedBy(d.Resource, parent.UID())...)
-		if leaving {
-			continue
-		}
-		all = append(all, reader.Orphans(d.Resource, parent.Namespace())...)
-	}
-	return all
 }
 
 func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scope {

@@ -38,6 +38,33 @@ func NewSet(objects ...*Object) Set {
 	return s
 }
 
+// Collect makes a set of lists, each of one kind and in the order of namespace and name, each name once. They are not copied.
+func Collect(lists ...[]*Object) Set {
+	var s Set
+	for _, list := range lists {
+		if len(list) > 0 {
+			s.kinds = append(s.kinds, ofKind{list[0].gvk, list})
+			s.size += len(list)
+		}
+	}
+	return s
+}
+
+// Fresh are the objects of a list that another has not. Both are in the order of namespace and name; objects are compared by identity.
+func Fresh(before, now []*Object) (fresh []*Object) {
+	for _, o := range now {
+		for len(before) > 0 && before[0] != o && compareNames(before[0], o) <= 0 {
+			before = before[1:]
+		}
+		if len(before) > 0 && before[0] == o {
+			before = before[1:]
+			continue
+		}
+		fresh = append(fresh, o)
+	}
+	return fresh
+}
+
 // add takes objects of one kind in.
 func (s *Set) add(gvk schema.GroupVersionKind, objects []*Object) {
 	if k := s.find(gvk); k != nil {

@@ -50,11 +50,16 @@ const (
 // an answer may be applied. The list is not to be changed: where the answer is the last one again, it is the last one's.
 func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	before := reader{before: scope.Recall.known(&scope)}
-	children := make([]Child, 0, len(items))
+	same := before.run(items)
+	if same == len(items) && same == len(before.before) {
+		return before.before, nil
+	}
+	children := append(make([]Child, 0, len(items)), before.before[:same]...)
 	fresh := false
 	var faults []error
-	for i, raw := range items {
-		c, found := before.find(i, raw)
+	for i, raw := range items[same:] {
+		i += same
+		c, found := before.find(raw)
 		if !found {
 			var fault error
 			if c, fault = validate(&scope, raw); fault != nil {
@@ -72,9 +77,6 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
-	}
-	if len(items) == before.same && len(items) == len(before.before) {
-		children = before.before
 	}
 	scope.Recall.keep(&scope, children)
 	return children, nil

@@ -52,17 +52,21 @@ func sameSelector(a, b *Scope) bool {
 type reader struct {
 	before []Child
 	at     int
-	same   int // how many were found at their own places
+}
+
+// run is how many items the answers have in common at their beginnings.
+func (r *reader) run(items []json.RawMessage) int {
+	for r.at < min(len(items), len(r.before)) && sameItem(r.before[r.at].item, items[r.at]) {
+		r.at++
+	}
+	return r.at
 }
 
 // find returns the child that an item was read as before.
-func (r *reader) find(place int, item json.RawMessage) (Child, bool) {
+func (r *reader) find(item json.RawMessage) (Child, bool) {
 	for try := r.at; try < min(r.at+2, len(r.before)); try++ {
 		if sameItem(r.before[try].item, item) {
 			r.at = try + 1
-			if try == place {
-				r.same++
-			}
 			return r.before[try], true
 		}
 	}

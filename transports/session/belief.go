@@ -92,8 +92,8 @@ func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], whole bool) *chan
 		if base != nil {
 			before = base.slots[s.Slot]
 		}
-		c.slots[s.Slot] = b.slot(c, s.Slot, before, ordered(s.Objects))
-		c.size += len(s.Objects)
+		c.slots[s.Slot] = b.slot(c, s.Slot, before, s.Objects)
+		c.size += len(c.slots[s.Slot])
 	}
 	if base != nil {
 		for slot, entries := range base.slots {
@@ -105,17 +105,19 @@ func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], whole bool) *chan
 	return c
 }
 
-// slot compares one slot in the order of names, and returns what it holds afterwards: the same slice where nothing changed.
+// slot compares one slot in the order of names, and returns what it holds afterwards: the same slice where nothing changed. Where the lists
+// agree, objects are compared by identity alone.
 func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
-	head := 0
-	for head < min(len(before), len(objects)) && before[head].object == objects[head] {
-		head++
-	}
+	head, tail := agreement(before, objects)
 	if head == len(before) && head == len(objects) {
 		return before
 	}
+	if !sorted(objects[max(0, head-1):min(len(objects), len(objects)-tail+1)]) {
+		objects = ordered(objects)
+		head, tail = agreement(before, objects)
+	}
 	after := append(make([]entry[O], 0, len(objects)), before[:head]...)
-	old, fresh := before[head:], objects[head:]
+	old, fresh := before[head:len(before)-tail], objects[head:len(objects)-tail]
 	for len(old) > 0 || len(fresh) > 0 {
 		order := 0
 		switch {
@@ -143,7 +145,28 @@ func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects 
 		b.put(c, slot, replaced, k)
 		after, fresh = append(after, entry[O]{fresh[0], k}), fresh[1:]
 	}
-	return after
+	return append(after, before[len(before)-tail:]...)
+}
+
+// agreement is how many entries agree at the beginnings of two lists, and at the ends of what is left.
+func agreement[O Observed](before []entry[O], objects []O) (head, tail int) {
+	shorter := min(len(before), len(objects))
+	for head < shorter && before[head].object == objects[head] {
+		head++
+	}
+	for tail < shorter-head && before[len(before)-1-tail].object == objects[len(objects)-1-tail] {
+		tail++
+	}
+	return head, tail
+}
+
+func sorted[O Observed](objects []O) bool {
+	for i := 1; i < len(objects); i++ {
+		if compareObserved(objects[i-1], objects[i]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func compareObserved[O Observed](a, b O) int {
@@ -152,13 +175,8 @@ func compareObserved[O Observed](a, b O) int {
 
 // ordered is the objects in the order of their names, each name once.
 func ordered[O Observed](objects []O) []O {
-	for i := 1; i < len(objects); i++ {
-		if compareObserved(objects[i-1], objects[i]) >= 0 {
-			sorted := slices.SortedStableFunc(slices.Values(objects), compareObserved[O])
-			return slices.CompactFunc(sorted, func(a, b O) bool { return compareObserved(a, b) == 0 })
-		}
-	}
-	return objects
+	out := slices.SortedStableFunc(slices.Values(objects), compareObserved[O])
+	return slices.CompactFunc(out, func(a, b O) bool { return compareObserved(a, b) == 0 })
 }
 
 // lookup is what is known of an object; it is written and hashed once.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
@@ -50,6 +51,8 @@ type Work struct {
 	Request      proto.Message
 	Timeout      time.Duration // 0: none
 	TraceContext map[string]string
+	// Recall is whatever it was when the last work about the same subject was answered; nil for the first.
+	Recall any
 
 	method *method
 	about  *remembered // nil: nothing is remembered
@@ -164,6 +167,7 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 	if c.GetSubject() != "" {
 		w.about = h.memory.commit(c.GetSubject(), set)
 		w.about.calls++
+		w.Recall = w.about.recall
 		h.evict()
 	}
 	h.work[w.ID] = w
@@ -201,6 +205,7 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 	}
 	if w.about != nil {
 		h.memory.answered(w.about, list)
+		w.about.recall = w.Recall
 	}
 	h.end(w)
 	h.answer(a)
@@ -212,18 +217,14 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	if want := w.method.response(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
 		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
 	}
-	var raws [][]byte
+	var items []item
 	if field := w.method.desired(response); field != nil {
 		objects := *field
 		*field = nil
 		defer func() { *field = objects }()
-		raws = make([][]byte, len(objects))
-		for i, o := range objects {
-			raw, err := canonical.Marshal(o)
-			if err != nil {
-				return nil, nil, fmt.Errorf("desired object %d: %w", i, err)
-			}
-			raws[i] = raw
+		var err error
+		if items, err = w.items(objects); err != nil {
+			return nil, nil, err
 		}
 	}
 	shell, err := canonical.Marshal(response)
@@ -236,9 +237,30 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 		before, d.Base = w.about.list, w.holds
 	}
 	var list *itemList
-	list, d.Pieces = difference(before, raws)
+	list, d.Pieces = difference(before, items)
 	d.Digest = list.digest.wire()
 	return d, list, nil
+}
+
+// items writes desired objects. One that is the same message as in the last answer is not written again.
+func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
+	var last []item
+	if w.about != nil && w.about.list != nil {
+		last = w.about.list.items
+	}
+	items := make([]item, len(objects))
+	for i, o := range objects {
+		if i < len(last) && last[i].message == o {
+			items[i] = last[i]
+			continue
+		}
+		raw, err := canonical.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("desired object %d: %w", i, err)
+		}
+		items[i] = item{raw: raw, size: len(raw), message: o}
+	}
+	return items, nil
 }
 
 // canonical gives the same bytes for the same message within one build of a program, which is all that comparing needs.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// item is one desired object. The hook keeps its bytes, to compare; the engine keeps the message.
+// item is one desired object. The hook keeps its bytes, to compare; the engine keeps the message alone.
 type item struct {
 	hash    hash
 	link    hash // linkHash of the item before it and its own
@@ -54,25 +54,29 @@ func (l *itemList) keep(from *itemList, first, count int) {
 	}
 }
 
-// difference writes a list as pieces: runs of the one before, and new items. The list before may be nil.
-func difference(before *itemList, raws [][]byte) (*itemList, []*streamv1.Piece) {
+// difference writes a list as pieces: runs of the one before, and new items, of which raw, size and message are set. The list before may be
+// nil.
+func difference(before *itemList, items []item) (*itemList, []*streamv1.Piece) {
 	if before == nil {
 		before = &itemList{}
 	}
-	w := &pieceWriter{before: before, list: &itemList{items: make([]item, 0, len(raws))}}
+	w := &pieceWriter{before: before, list: &itemList{items: make([]item, 0, len(items))}}
 	old := before.items
 	head := 0
-	for head < min(len(old), len(raws)) && bytes.Equal(old[head].raw, raws[head]) {
+	for head < min(len(old), len(items)) && bytes.Equal(old[head].raw, items[head].raw) {
 		head++
 	}
 	tail := 0
-	for tail < min(len(old), len(raws))-head && bytes.Equal(old[len(old)-1-tail].raw, raws[len(raws)-1-tail]) {
+	for tail < min(len(old), len(items))-head && bytes.Equal(old[len(old)-1-tail].raw, items[len(items)-1-tail].raw) {
 		tail++
 	}
 	w.keep(0, head)
-	w.middle(old[head:len(old)-tail], head, raws[head:len(raws)-tail])
+	w.middle(old[head:len(old)-tail], head, items[head:len(items)-tail])
 	w.keep(len(old)-tail, tail)
 	w.flush()
+	for n := range w.list.items { // equal bytes may be another message now
+		w.list.items[n].message = items[n].message
+	}
 	return w.list, w.pieces
 }
 
@@ -111,20 +115,21 @@ func (w *pieceWriter) flush() {
 }
 
 // middle writes what lies between the common beginning and the common end: items may have moved.
-func (w *pieceWriter) middle(old []item, offset int, raws [][]byte) {
+func (w *pieceWriter) middle(old []item, offset int, items []item) {
 	at := make(map[hash]int, len(old))
 	for n, i := range old {
 		at[i.hash] = offset + n
 	}
-	for _, raw := range raws {
-		h := hashOf(raw)
+	for _, i := range items {
+		h := hashOf(i.raw)
 		if n, found := at[h]; found {
 			w.keep(n, 1)
 			continue
 		}
 		w.flush()
-		w.list.add(item{hash: h, raw: raw, size: len(raw)}, false)
-		w.pieces = append(w.pieces, &streamv1.Piece{Content: &streamv1.Piece_Insert{Insert: raw}})
+		i.hash = h
+		w.list.add(i, false)
+		w.pieces = append(w.pieces, &streamv1.Piece{Content: &streamv1.Piece_Insert{Insert: i.raw}})
 	}
 }
 

@@ -21,6 +21,8 @@ type remembered struct {
 	name string
 	set  *set
 	list *itemList // the last answer; nil where there is none
+	// recall is what the hook's driver keeps of it.
+	recall any
 	// calls is how many are under way; a subject with any is not evicted.
 	calls int
 	place *list.Element

@@ -110,14 +110,14 @@ type answer struct {
 }
 
 // encodeAnswer marshals an answer. The error names the item at fault.
-func encodeAnswer(status any, field string, children []any, resync time.Duration, t told) (answer, error) {
+func encodeAnswer(r *recall, status any, field string, children []any, resync time.Duration, t told) (answer, error) {
 	a := answer{told: t, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {
 		return answer{}, err
 	}
 	for i, child := range children {
-		if a.children[i], err = encodeChild(child); err != nil {
+		if a.children[i], err = r.encode(i, child); err != nil {
 			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 	}

@@ -127,7 +127,7 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(resp.Status, "Children", resp.Children, resp.ResyncAfter, t)
+	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Children", resp.Children, resp.ResyncAfter, t)
 	return resp, a, err
 }
 
@@ -144,7 +144,7 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter, t)
+	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter, t)
 	return resp, a, err
 }
 

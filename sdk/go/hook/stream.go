@@ -205,7 +205,9 @@ func (x *exchange) answer(ctx context.Context, w *session.Work) {
 	ctx, span := x.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
 	defer span.End()
-	response, err := x.methods.call(ctx, w.Method, w.Request, logPanic(x.log))
+	last, _ := w.Recall.([]encoded) // nil for the first call about a parent
+	said := &recall{before: last}
+	response, err := x.methods.call(withRecall(ctx, said), w.Method, w.Request, logPanic(x.log))
 	if err == nil && ctx.Err() != nil {
 		err = statusOf(ctx.Err())
 	}
@@ -216,5 +218,6 @@ func (x *exchange) answer(ctx context.Context, w *session.Work) {
 		x.do(func() { x.hook.Refuse(w, refusal) })
 		return
 	}
+	w.Recall = said.after
 	x.do(func() { x.hook.Answer(w, response) })
 }

@@ -1,0 +1,71 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+)
+
+// recall is the last answer about a parent, so that what is the same in the next is not written again. Streams keep one for each parent.
+type recall struct{ before, after []encoded }
+
+// encoded is a desired object as it was written.
+type encoded struct {
+	// source is what the object marshalled to; nil where it was JSON already, so that the message's body is the same.
+	source  []byte
+	message *hookv1.DesiredObject
+}
+
+type recallKey struct{}
+
+func withRecall(ctx context.Context, r *recall) context.Context {
+	return context.WithValue(ctx, recallKey{}, r)
+}
+
+// recallOf is the recall of a call; one that remembers nothing for calls without.
+func recallOf(ctx context.Context) *recall {
+	if r, ok := ctx.Value(recallKey{}).(*recall); ok {
+		return r
+	}
+	return &recall{}
+}
+
+// encode writes the object at one place of an answer.
+func (r *recall) encode(place int, child any) (*hookv1.DesiredObject, error) {
+	var before encoded
+	if place < len(r.before) {
+		before = r.before[place]
+	}
+	e, err := before.next(child)
+	if err != nil {
+		return nil, err
+	}
+	r.after = append(r.after, e)
+	return e.message, nil
+}
+
+// next writes an object, or finds it the same as before.
+func (e encoded) next(child any) (encoded, error) {
+	switch c := child.(type) {
+	case with:
+		m, err := encodeChild(child)
+		return encoded{message: m}, err
+	case json.RawMessage:
+		if e.message != nil && e.source == nil && bytes.Equal(e.message.GetBody(), c) {
+			return e, nil
+		}
+		m, err := encodeChild(child)
+		return encoded{message: m}, err
+	}
+	data, err := json.Marshal(child)
+	if err != nil {
+		return encoded{}, err
+	}
+	if e.source != nil && bytes.Equal(e.source, data) {
+		return e, nil
+	}
+	m, err := encodeChild(child)
+	return encoded{data, m}, err
+}
