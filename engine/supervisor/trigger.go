@@ -45,7 +45,7 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 		priority = queue.Resync
 	}
 	parents := run.Trigger(matching(wish), priority, wish.Reason)
-	t.log.Info("parents are synced because their hook asks for it", "controller", t.controller, "parents", parents, "reason", wish.Reason)
+	t.log.Info("parents are synced by a trigger", "controller", t.controller, "parents", parents, "reason", wish.Reason)
 	return parents, nil
 }
 

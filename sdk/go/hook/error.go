@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -46,8 +47,11 @@ func statusOf(err error) error {
 	var own said
 	switch {
 	case errors.As(err, &own):
-		s, _ := status.FromError(err)
-		return s.Err()
+		s := status.Convert(own.error)
+		text := strings.Replace(err.Error(), own.Error(), s.Message(), 1) // with what the error was wrapped in, and without gRPC's words
+		p := s.Proto()
+		p.Message = text
+		return status.FromProto(p).Err()
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	default:

@@ -22,7 +22,9 @@ func Main(hooks ...Hook) {
 	a.Gateway.AddFlags(flag.CommandLine)
 	flag.StringVar(&a.Worker, "worker", "", "with --attach: the worker to serve, which controllers refer to")
 	intercept := interceptFlags(flag.CommandLine)
+	build := flag.String("build-id", fromEnv("HOOKLOOP_HOOK_BUILD_ID", ""), "name of the hook's build; empty means a hash of the program")
 	flag.Parse()
+	o.Build, a.Build = *build, *build
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
 		os.Exit(2)

@@ -50,7 +50,13 @@ type triggers struct {
 
 	mu      sync.Mutex // guards what follows
 	streams map[*exchange]bool
-	waiting map[uint64]chan *streamv1.Triggered
+	waiting map[uint64]waiting
+}
+
+// waiting is a trigger without an answer.
+type waiting struct {
+	on     *exchange
+	answer chan *streamv1.Triggered // has room for one
 }
 
 // join takes a stream in, and returns what takes it out.
@@ -58,21 +64,27 @@ func (t *triggers) join(x *exchange) func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams == nil {
-		t.streams, t.waiting = map[*exchange]bool{}, map[uint64]chan *streamv1.Triggered{}
+		t.streams, t.waiting = map[*exchange]bool{}, map[uint64]waiting{}
 	}
 	t.streams[x] = true
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.streams, x)
+		for id, w := range t.waiting {
+			if w.on == x {
+				w.answer <- &streamv1.Triggered{Id: id, Error: &streamv1.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
+				delete(t.waiting, id)
+			}
+		}
 	}
 }
 
 func (t *triggers) answered(a *streamv1.Triggered) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if waiting := t.waiting[a.GetId()]; waiting != nil {
-		waiting <- a // there is room for one
+	if w, found := t.waiting[a.GetId()]; found {
+		w.answer <- a
 		delete(t.waiting, a.GetId())
 	}
 }
@@ -104,7 +116,7 @@ func (t *triggers) ask(trigger Trigger) []chan *streamv1.Triggered {
 	for x := range t.streams {
 		id := t.last.Add(1)
 		answer := make(chan *streamv1.Triggered, 1)
-		t.waiting[id] = answer
+		t.waiting[id] = waiting{x, answer}
 		answers = append(answers, answer)
 		x.do(func() { x.hook.Trigger(trigger.message(id)) })
 	}
