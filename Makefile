@@ -31,7 +31,7 @@ demo: controlplane jaeger-build build ## Tell the hello-world story on a real co
 	@exec $(BIN)/demo
 
 .PHONY: examples
-examples: controlplane build ## Prove the examples on a real control plane (EXAMPLES="bluegreen": only these)
+examples: controlplane build sdks ## Prove the examples on a real control plane (EXAMPLES="bluegreen": only these)
 	@go build -o $(BIN)/prove ./test/prove
 	@exec $(BIN)/prove $(EXAMPLES)
 

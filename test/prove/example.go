@@ -32,10 +32,15 @@ func find() ([]string, error) {
 	return names, nil
 }
 
-// prove runs one example and cleans up after it.
+// prove runs one example and cleans up after it: its hook as a process and its script, or a script that starts hooks itself.
 func (s *stage) prove(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
+	if bringsHooks(name) {
+		dir := filepath.Join(cluster.Root(), "examples", name)
+		defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
+		return s.script(ctx, dir)
+	}
 	hook, address, err := serve.Hook(ctx, command(name))
 	if hook != nil {
 		defer func() { err = errors.Join(err, hook.Stop(10*time.Second)) }()
@@ -48,12 +53,32 @@ func (s *stage) prove(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.clean(context.WithoutCancel(ctx), dir)) }()
+	if err := s.script(ctx, dir); err != nil {
+		return err
+	}
+	return s.quiet(ctx, dir)
+}
+
+// script runs an example's prove.sh.
+func (s *stage) script(ctx context.Context, dir string) error {
 	script := exec.CommandContext(ctx, filepath.Join(dir, "prove.sh")) //nolint:gosec // the example's own script
 	script.Env, script.Stdout, script.Stderr = s.env(), os.Stdout, os.Stdout
 	if err := script.Run(); err != nil {
 		return fmt.Errorf("prove.sh: %w; hookloop's log ends: %s", err, s.engine.Output())
 	}
-	return s.quiet(ctx, dir)
+	return nil
+}
+
+// bringsHooks says whether an example has no hook of its own at its top, and its script starts those that it is about. They have ended when
+// the script has, so that the silence after it would prove nothing.
+func bringsHooks(name string) bool {
+	dir := filepath.Join(cluster.Root(), "examples", name)
+	for _, pattern := range []string{"hook.*", "*.go"} {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // command is how an example's hook is run: hook.py, hook.mjs, or a Go program.

@@ -20,6 +20,7 @@ type stage struct {
 	dir     string
 	cluster *cluster.Cluster
 	engine  *serve.Engine
+	gateway gateway
 	cancel  context.CancelFunc
 	flows   sync.WaitGroup
 }
@@ -50,8 +51,11 @@ func open(ctx context.Context) (*stage, error) {
 			fault(err)
 		}
 	})
+	if s.gateway, err = newGateway(ctx, filepath.Join(s.dir, "gateway")); err != nil {
+		return s, err
+	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
-		Kubeconfig: s.cluster.Kubeconfig(), Flags: []string{"--client-go-qps=-1", "--discovery-interval=5s"},
+		Kubeconfig: s.cluster.Kubeconfig(), Flags: append(s.gateway.flags(), "--client-go-qps=-1", "--discovery-interval=5s"),
 	})
 	return s, err
 }
@@ -65,7 +69,7 @@ func (s *stage) kubectl() error {
 	return os.WriteFile(filepath.Join(s.dir, "bin", "kubectl"), []byte(script), 0o700) //nolint:gosec // it is to be executed
 }
 
-// env is a script's environment: the cluster, and a kubectl for it.
+// env is a script's environment: the cluster, a kubectl for it, and the engine's gateway.
 func (s *stage) env() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -73,6 +77,7 @@ func (s *stage) env() []string {
 			env = append(env, v)
 		}
 	}
+	env = append(env, s.gateway.env()...)
 	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
 }
 

@@ -1,7 +1,6 @@
 """The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service."""
 
 import hashlib
-import json
 
 from hookloop import Composite, child, dependency, serve
 
@@ -12,9 +11,9 @@ def sync(request):
     parent = request["parent"]
     name, namespace, spec = parent["metadata"]["name"], parent["metadata"].get("namespace", ""), parent["spec"]
     html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
-    observed = request["children"]["Deployment.apps/v1"].get(name, {}).get("status", {})
-    up = observed.get("readyReplicas", 0)
-    ready = up >= replicas and bool(observed)
+    observed = request["children"]["Deployment.apps/v1"].get(name)
+    up = (observed or {}).get("status", {}).get("readyReplicas", 0)
+    ready = observed is not None and up >= replicas
     metadata = {"name": name, "labels": labels}
     pages = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
     servers = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
@@ -48,7 +47,7 @@ def sync(request):
 
 def digest(html):
     """A hash of the pages. It stands in the Pods' template, so that new pages make new Pods."""
-    return hashlib.sha256(json.dumps(html, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{name}\0{html[name]}\0" for name in sorted(html)).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ export function sync(request: SyncRequest<Website>): SyncAnswer {
 
 /** A hash of the pages. It stands in the Pods' template, so that new pages make new Pods. */
 function digest(html: Readonly<Record<string, string>>): string {
-  return createHash("sha256").update(JSON.stringify(Object.entries(html).sort())).digest("hex");
+  return createHash("sha256").update(Object.keys(html).sort().map((name) => `${name}\0${html[name]}\0`).join("")).digest("hex");
 }
 
 if (import.meta.filename === process.argv[1]) {

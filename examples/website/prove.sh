@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Runs the four hooks of this folder one after the other, tells each the same story, and compares what it has made of the cluster.
+# Exit status 1: one of them makes something else. It needs `hookloop serve`, kubectl, Go, Node.js, and gRPC for Python.
+source "$(dirname "$0")/../prove.bash"
+
+namespace=website-$RANDOM
+work=$(mktemp -d)
+hook= # the process id of the hook that runs
+trap 'stop; rm -rf "$work"' EXIT
+
+stop() {
+  if [ -n "$hook" ]; then
+    kill "$hook" 2>/dev/null || true
+    wait "$hook" || true
+  fi
+  hook=
+}
+
+# run becomes a hook that listens on a free port: run <hook>
+run() {
+  case $1 in
+    golang) exec "$work/golang-hook" --listen 127.0.0.1:0 ;;
+    python) PYTHONPATH=../../sdk/python PYTHONDONTWRITEBYTECODE=1 exec "${PYTHON:-/usr/bin/python3}" python/hook.py --listen 127.0.0.1:0 ;;
+    typescript) exec node typescript/dist/hook.js --listen 127.0.0.1:0 ;;
+    webhook) exec "${PYTHON:-/usr/bin/python3}" ../serve.py webhook/hook.py --port 0 ;;
+  esac
+}
+
+# start runs a hook, and the controller with the hook's address: start <hook> <controller>
+start() {
+  local address deadline=$((SECONDS + 30))
+  run "$1" >"$work/log" 2>&1 &
+  hook=$!
+  while address=$(sed -n 's|^listening on ||p' "$work/log"); [ -z "$address" ]; do
+    if [ "$SECONDS" -ge "$deadline" ] || ! kill -0 "$hook" 2>/dev/null; then
+      printf '✗ %s does not listen: %s\n' "$1" "$(cat "$work/log")" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+  sed "s|127.0.0.1:[0-9]*|${address#http://}|" "$2" | kubectl apply -f - >/dev/null
+  kubectl wait --for=condition=Ready --timeout=60s -f "$2" >/dev/null
+}
+
+# on is kubectl where the story takes place, without its remarks.
+on() { kubectl -n "$namespace" "$@" >/dev/null; }
+
+# converge applies a Website, and waits until all its children are there, with Pods for its pages, and all of those are ready. The hash of
+# the pages is worked out here, too, and not taken from the hook: converge <file> <page name> <page>…
+converge() {
+  local file=$1 hash
+  shift
+  hash=$(printf '%s\0' "$@" | sha256sum | cut -d' ' -f1)
+  on apply -f "$file"
+  on wait --timeout=60s --for=create configmap/shop deployment/shop service/shop
+  on wait --timeout=60s --for=jsonpath='{.spec.template.metadata.annotations.website\.example\.com/pages}'="$hash" deployment/shop
+  on rollout status --timeout=120s deployment/shop
+  on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop
+}
+
+# timed runs a command, and keeps how many milliseconds it took: timed <variable> <command…>
+timed() {
+  local variable=$1 begun=${EPOCHREALTIME/[.,]/}
+  "${@:2}"
+  printf -v "$variable" %d $(((${EPOCHREALTIME/[.,]/} - begun) / 1000))
+}
+
+# result prints what has been made of the cluster, without what differs from one time to the next: UIDs, times, addresses.
+result() {
+  local ready='{.status.conditions[?(@.type=="Ready")]' after='{.metadata.annotations.hookloop\.dev/depends-on}'
+  echo "$1"
+  value "  Website: {.status.url} {.status.replicas} {.status.ready} $ready.status} $ready.reason} $ready.message}{'\n'}" -n "$namespace" website shop
+  value "  ConfigMap: {.metadata.labels.app} {.data}{'\n'}" -n "$namespace" configmap shop
+  value "  Deployment: {.metadata.labels.app} after $after{'\n'}" -n "$namespace" deployment shop
+  value "  Deployment, generation {.metadata.generation}: {.spec}{'\n'}" -n "$namespace" deployment shop
+  value "  Service: {.metadata.labels.app} {.spec.selector} {.spec.ports}{'\n'}" -n "$namespace" service shop
+  value "  Service: {.metadata.labels.app} after $after{'\n'}" -n "$namespace" service shop
+}
+
+# left counts what there is of a Website.
+left() { kubectl -n "$namespace" get deployments,replicasets,pods,services,configmaps -l app=shop -o name | wc -l; }
+
+# tell tells the story with one hook, and adds a row to the table: tell <hook> <transport> <controller> <file with the author's code>
+tell() {
+  local made changed said=same
+  step "$1, over $2"
+  start "$1" "$3"
+  timed made converge website.yaml "${before[@]}"
+  result "made of the Website" >"$work/$1"
+  timed changed converge "$work/changed.yaml" "${after[@]}"
+  result "made of its new page" >>"$work/$1"
+  printf '  ready in %s, a new page in %s\n' "$made ms" "$changed ms"
+  on delete website shop
+  eventually "objects that it leaves when it is deleted" 0 left
+  kubectl delete -f "$3" >/dev/null
+  stop
+  if ! diff -U0 --label golang --label "$1" "$work/golang" "$work/$1"; then
+    said=DIFFERS
+    different=1
+  fi
+  printf '%-12s%-14s%6d%12s%15s  %s\n' "$1" "$2" "$(wc -l <"$4")" "$made ms" "$changed ms" "$said" >>"$work/table"
+}
+
+before=(about.html '<p>We sell "tea" & 咖啡.</p>' index.html '<h1>Open from 9 to 5</h1>')
+after=("${before[@]:0:3}" '<h1>Closed on Mondays</h1>')
+different=
+
+step "The hooks are built."
+go build -o "$work/golang-hook" ./golang
+(cd typescript && { [ -d node_modules ] || npm ci --silent --no-audit --no-fund; } && node_modules/.bin/tsc)
+sed "s|${before[3]}|${after[3]}|" website.yaml >"$work/changed.yaml"
+kubectl apply --server-side -f crd.yaml
+kubectl wait --for=condition=Established --timeout=60s -f crd.yaml >/dev/null
+kubectl create namespace "$namespace"
+
+step "Once in advance, so that the cluster is warm"
+tell golang "gRPC stream" controller.yaml golang/main.go
+
+printf '\n%-12s%-14s%6s%12s%15s  %s\n' HOOK TRANSPORT LINES "READY IN" "NEW PAGE IN" RESULT >"$work/table"
+tell golang "gRPC stream" controller.yaml golang/main.go
+tell python "gRPC stream" controller.yaml python/hook.py
+tell typescript "gRPC stream" controller.yaml typescript/hook.ts
+tell webhook "JSON webhook" controller-webhook.yaml webhook/hook.py
+kubectl delete namespace "$namespace" --wait=false
+
+step "What golang has made, and how the others compare"
+awk -v most=160 '{ print (length > most) ? substr($0, 1, most) "…" : $0 }' "$work/golang"
+cat "$work/table"
+[ -z "$different" ]

@@ -1,0 +1,54 @@
+"""The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service."""
+
+import hashlib
+
+IMAGE = "nginx:1.29-alpine"
+
+
+def sync(request):
+    parent = request["parent"]
+    name, namespace, spec = parent["metadata"]["name"], parent["metadata"]["namespace"], parent["spec"]
+    html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
+    observed = request["children"]["Deployment.apps/v1"].get(f"{namespace}/{name}")
+    up = (observed or {}).get("status", {}).get("readyReplicas", 0)
+    ready = observed is not None and up >= replicas
+    metadata = {"name": name, "labels": labels}
+    pages = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
+    servers = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels, "annotations": {"website.example.com/pages": digest(html)}},
+            "spec": {
+                "containers": [{
+                    "name": "web",
+                    "image": spec.get("image", IMAGE),
+                    "ports": [{"containerPort": 80}],
+                    "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
+                }],
+                "volumes": [{"name": "pages", "configMap": {"name": name}}],
+            },
+        },
+    }}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    return {
+        "status": {"url": f"http://{name}.{namespace}.svc", "replicas": replicas, "ready": up},
+        "conditions": [{"type": "Ready", "status": str(ready), "reason": "AllUp" if ready else "Starting",
+                        "message": f"{up} of {replicas} servers are ready"}],
+        "children": [pages, servers, service],
+        "childStates": [after(servers, pages), after(service, servers)],
+    }
+
+
+def after(child, other):
+    """Says that a child is made when another one is there, and goes before it."""
+    return named(child) | {"dependsOn": [named(other)]}
+
+
+def named(child):
+    return {"apiVersion": child["apiVersion"], "kind": child["kind"], "name": child["metadata"]["name"]}
+
+
+def digest(html):
+    """A hash of the pages. It stands in the Pods' template, so that new pages make new Pods."""
+    return hashlib.sha256("".join(f"{name}\0{html[name]}\0" for name in sorted(html)).encode()).hexdigest()
