@@ -4,18 +4,21 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
 // none are defaults that are empty.
 var none = map[string]any{}
 
-// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program.
+// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program; gateway is
+// Hookloop's own.
 func TestDefaultValues(t *testing.T) {
 	every := []any{"*"}
 	want := map[string]any{
@@ -43,6 +46,7 @@ func TestDefaultValues(t *testing.T) {
 		"replicas":            float64(1),
 		"podDisruptionBudget": none,
 		"service":             map[string]any{"enabled": false, "ports": []any{}},
+		"gateway":             map[string]any{"enabled": false, "port": float64(9444), "tlsSecret": "", "clientCASecret": ""},
 	}
 	if diff := cmp.Diff(want, values(t, path("helm", "hookloop", "values.yaml"))); diff != "" {
 		t.Errorf("values.yaml (-want +got):\n%s", diff)
@@ -116,6 +120,7 @@ func TestChartChecksValues(t *testing.T) {
 		{"arguments in one string", "commandArgs=--workers=5", "/commandArgs"},
 		{"an unknown pull policy", "image.pullPolicy=Sometimes", "/image/pullPolicy"},
 		{"a Service without ports", "service.enabled=true", "/service/ports"},
+		{"a gateway without a certificate", "gateway.enabled=true", "/gateway/tlsSecret"},
 		{"a rule without verbs", "clusterRole.rules[0].resources={pods}", "/clusterRole/rules/0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -165,6 +170,37 @@ func TestArguments(t *testing.T) {
 				t.Errorf("ports (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGatewayOfTheChart follows the Secrets into the Pod, and the port out of it.
+func TestGatewayOfTheChart(t *testing.T) {
+	text := chart(t, "--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate", "--set=gateway.clientCASecret=clients")
+	all, set, service := objects(t, text), &appsv1.StatefulSet{}, &corev1.Service{}
+	into(t, workload(t, all).Object, set)
+	pod := set.Spec.Template.Spec
+	files := map[string]string{}
+	for _, v := range pod.Volumes {
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if m.Name == v.Name {
+				files[m.MountPath] = v.Secret.SecretName
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"/etc/hookloop/gateway": "certificate", "/etc/hookloop/clients": "clients"}, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for _, argument := range []string{
+		"--gateway-address=:9444", "--gateway-tls-cert=/etc/hookloop/gateway/tls.crt", "--gateway-tls-key=/etc/hookloop/gateway/tls.key",
+		"--gateway-client-ca=/etc/hookloop/clients/ca.crt",
+	} {
+		if !slices.Contains(pod.Containers[0].Args, argument) {
+			t.Errorf("arguments %q lack %s", pod.Containers[0].Args, argument)
+		}
+	}
+	into(t, find(t, all, "Service", set.Name+"-gateway").Object, service)
+	if port := service.Spec.Ports[0]; port.Port != 9444 || port.TargetPort.StrVal != "gateway" {
+		t.Errorf("the Service's port is %v", port)
 	}
 }
 

@@ -5,7 +5,38 @@
 {{- if and (gt (int .Values.replicas) 1) (not $decided) }}
 {{- $args = append $args "--leader-election" }}
 {{- end }}
+{{- with .Values.gateway }}
+{{- if .enabled }}
+{{- $args = append $args (printf "--gateway-address=:%d" (int .port)) }}
+{{- $args = concat $args (list "--gateway-tls-cert=/etc/hookloop/gateway/tls.crt" "--gateway-tls-key=/etc/hookloop/gateway/tls.key") }}
+{{- if .clientCASecret }}
+{{- $args = append $args "--gateway-client-ca=/etc/hookloop/clients/ca.crt" }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- toYaml (prepend $args "serve") }}
+{{- end }}
+
+{{/* The files of the gateway: kind is volumes or volumeMounts. Root, kind. */}}
+{{- define "hookloop.gatewayFiles" -}}
+{{- $gateway := (index . 0).Values.gateway }}
+{{- $files := list }}
+{{- if $gateway.enabled }}
+{{- $secret := required "gateway.tlsSecret is empty; expected the name of a Secret with tls.crt and tls.key" $gateway.tlsSecret }}
+{{- $files = append $files (dict "name" "gateway" "secret" $secret "path" "/etc/hookloop/gateway") }}
+{{- with $gateway.clientCASecret }}
+{{- $files = append $files (dict "name" "clients" "secret" . "path" "/etc/hookloop/clients") }}
+{{- end }}
+{{- end }}
+{{- $out := list }}
+{{- range $files }}
+{{- if eq (index $ 1) "volumes" }}
+{{- $out = append $out (dict "name" .name "secret" (dict "secretName" .secret)) }}
+{{- else }}
+{{- $out = append $out (dict "name" .name "mountPath" .path "readOnly" true) }}
+{{- end }}
+{{- end }}
+{{- with $out }}{{ toYaml . }}{{ end }}
 {{- end }}
 
 {{/* The port of an address flag, or nothing where the flag switches it off: root, flag, default port. */}}
