@@ -150,6 +150,8 @@ type Opened struct {
 	Hook
 	// Address names where the hook is, for messages, spans and metric labels. It carries no credentials.
 	Address string
+	// Timeout is how long one question may take; 0 where the transport sets none.
+	Timeout time.Duration
 	// Close frees connections; calls under way may fail. It may be nil.
 	Close func() error
 }

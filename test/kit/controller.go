@@ -124,7 +124,11 @@ func (k *Kit) AwaitReady(reason string) {
 func hookAt(address, timeout, version string) map[string]any {
 	for prefix, mode := range map[string]string{"grpc:": "Unary", "stream:": "Stream"} {
 		if target, ok := strings.CutPrefix(address, prefix); ok {
-			return map[string]any{"version": version, "grpc": map[string]any{"target": target, "mode": mode, "insecure": true}}
+			grpc := map[string]any{"target": target, "mode": mode, "insecure": true}
+			if timeout != "" {
+				grpc["timeout"] = timeout
+			}
+			return map[string]any{"version": version, "grpc": grpc}
 		}
 	}
 	if worker, ok := strings.CutPrefix(address, "worker:"); ok {

@@ -3,7 +3,8 @@
 // parents of a running controller from its hook, for as long as its stream is open.
 //
 // Who may do so is decided by package access. Questions come from the pipeline, messages from hooks, which are not trusted; package stream
-// carries them. A Gateway is safe for concurrent use. Tests dial in over loopback with TLS; test/integration has the real control plane.
+// carries them. A Gateway is safe for concurrent use. Tests dial in over streams in memory; test/integration has TLS and
+// the real control plane.
 package gateway
 
 import (

@@ -22,6 +22,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 	return &hook.Opened{
 		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, Timeout: timeout},
 		Address: "worker:" + name,
+		Timeout: timeout,
 		Close: func() error {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -69,6 +70,7 @@ func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 			return opened.Ask(ctx, q)
 		}),
 		Address: opened.Address,
+		Timeout: opened.Timeout,
 		Close: func() error {
 			g.mu.Lock()
 			if r.hooks--; r.hooks == 0 && g.controllers[c] == r {

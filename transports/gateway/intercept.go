@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -42,11 +43,8 @@ func (g *Gateway) intercepted(r *running, q *hook.Question) *intercept {
 }
 
 // ask asks the session; where it is lost, the controller's own hook is asked at once.
-func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own hook.Hook) (*hook.Answer, error) {
-	timeout, err := endpoint.Timeout("")
-	if err != nil {
-		return nil, err
-	}
+func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
+	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	return stream.Hook{Pool: i.pool, Name: string(op) + " intercept of " + i.user, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
 }
 

@@ -170,11 +170,10 @@ func (d *dialer) pause(ctx context.Context, length time.Duration) bool {
 
 // resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
 func (d *dialer) resolve(ctx context.Context) ([]string, error) {
-	scheme, rest, found := strings.Cut(d.address, ":")
-	switch {
-	case found && (scheme == "ipv4" || scheme == "ipv6"):
-		return strings.Split(rest, ","), nil
-	case found && scheme == "passthrough":
+	if addresses := listed(d.address); addresses != nil {
+		return addresses, nil
+	}
+	if rest, found := strings.CutPrefix(d.address, "passthrough:"); found {
 		return []string{rest[strings.LastIndex(rest, "/")+1:]}, nil
 	}
 	host, port, err := net.SplitHostPort(authority(d.address))
@@ -194,12 +193,33 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	return ips, nil
 }
 
-// authority is the host:port of a target; without a port it is gRPC's default, 443.
+// listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as host:port; nil where it names none.
+func listed(target string) []string {
+	scheme, rest, _ := strings.Cut(target, ":")
+	if scheme != "ipv4" && scheme != "ipv6" {
+		return nil
+	}
+	addresses := strings.Split(rest, ",")
+	for i, a := range addresses {
+		addresses[i] = withPort(a)
+	}
+	return addresses
+}
+
+// authority is the host:port of a target, the first where it names several.
 func authority(target string) string {
+	if addresses := listed(target); addresses != nil {
+		return addresses[0]
+	}
 	host := target[strings.LastIndex(target, "/")+1:]
 	if scheme, rest, _ := strings.Cut(host, ":"); slices.Contains(schemes, scheme) {
 		host = rest
 	}
+	return withPort(host)
+}
+
+// withPort adds gRPC's default port, 443, where there is none.
+func withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		return net.JoinHostPort(strings.Trim(host, "[]"), "443")
 	}
@@ -225,7 +245,11 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 
 // run opens one stream after the other.
 func (l *link) run(ctx context.Context, address string) {
-	connection, err := l.config.connect("passthrough:///"+address, authority(l.address), l.keyring)
+	name := authority(l.address)
+	if listed(l.address) != nil {
+		name = address
+	}
+	connection, err := l.config.connect("passthrough:///"+address, name, l.keyring)
 	if err != nil {
 		l.pool.Fail(err)
 		return
@@ -270,24 +294,26 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	}
 	watch := &watched{Conn: conn}
 	err = l.session.Run(ctx, watch)
-	if code := status.Code(err); !watch.heard.Load() && (code == codes.Unauthenticated || code == codes.Unavailable) {
+	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
 		if _, lookErr := l.keyring.Renew(ctx, used); lookErr != nil {
 			err = errors.Join(err, lookErr)
 		}
 	}
-	return watch.heard.Load(), err
+	var broken *stream.Broken
+	refused := errors.As(err, &broken) && watch.heard.Load() == 1 // the Welcome
+	return watch.heard.Load() > 0 && !refused, err
 }
 
-// watched notes whether the hook said anything.
+// watched counts what the hook said.
 type watched struct {
 	stream.Conn
-	heard atomic.Bool
+	heard atomic.Int64
 }
 
 func (w *watched) Recv() (*streamv1.HookMessage, error) {
 	m, err := w.Conn.Recv()
 	if err == nil {
-		w.heard.Store(true)
+		w.heard.Add(1)
 	}
 	return m, err
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -108,7 +111,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	}
 	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection}
 	if c.Mode == unaryMode {
-		return &hook.Opened{Hook: unary, Address: address, Close: connection.Close}, nil
+		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: connection.Close}, nil
 	}
 	d := t.share(s, c, address, keyring)
 	return &hook.Opened{
@@ -116,6 +119,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
 		},
 		Address: address,
+		Timeout: timeout,
 		Close:   func() error { t.release(d); return connection.Close() },
 	}, nil
 }
@@ -139,6 +143,10 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithConnectParams(reconnect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
 	}
+	if addresses := listed(address); addresses != nil { // which the library does not resolve itself
+		options = append(options, resolving(address, addresses))
+		authority = cmp.Or(authority, addresses[0])
+	}
 	if authority = cmp.Or(c.ServerName, authority); authority != "" {
 		options = append(options, grpc.WithAuthority(authority))
 	}
@@ -147,6 +155,17 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		return nil, errors.New("target: " + err.Error())
 	}
 	return connection, nil
+}
+
+// resolving has connections to a target go to its addresses.
+func resolving(target string, addresses []string) grpc.DialOption {
+	scheme, _, _ := strings.Cut(target, ":")
+	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
+	for _, a := range addresses {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
+	}
+	known.InitialState(state)
+	return grpc.WithResolvers(known)
 }
 
 // Ask makes the one call that the question stands for.

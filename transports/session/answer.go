@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -100,13 +101,22 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	case *streamv1.Answer_Desired:
 		e.desired(a, said.Desired, sizeOf(answer))
 	case *streamv1.Answer_Error:
-		e.finish(a, Outcome{Refused: said.Error, Got: sizeOf(answer)})
+		e.refused(a, said.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
 		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", said.Nack.GetMessage()))
 	}
 	e.pump()
 	return nil
+}
+
+// refused passes the hook's failure on, if it is one.
+func (e *Engine[O]) refused(a *asked[O], s *streamv1.Status, size uint64) {
+	if s.GetCode() == int32(code.Code_OK) {
+		e.finish(a, Outcome{Fault: fmt.Errorf("the answer is an error with code 0 (OK), expected another code; its message is %q", s.GetMessage()), Got: size})
+		return
+	}
+	e.finish(a, Outcome{Refused: s, Got: size})
 }
 
 // desired puts the response together.

@@ -244,6 +244,9 @@ func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 	return out
 }
 
+// Unsent is how many messages Outbox would take.
+func (e *Engine[O]) Unsent() int { return len(e.out) }
+
 // Outcomes takes what became of questions.
 func (e *Engine[O]) Outcomes() []Outcome {
 	out := e.outcomes

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -32,6 +33,7 @@ type Pool struct {
 	mu       sync.Mutex // guards what follows
 	sessions []*Session
 	builds   []string      // in the order in which they were seen first
+	answers  string        // the build that answers, or did when a session was open last
 	changed  chan struct{} // closed, and replaced, with every change
 	fault    error         // why there is no session, as far as is known
 }
@@ -59,14 +61,24 @@ func (p *Pool) Unserved() bool {
 	return status.Code(p.fault) == codes.Unimplemented && len(p.open()) == 0
 }
 
-// Changed must be called when a session opens or closes. It says whether a build was seen that is new, where there was another before.
+// Changed must be called when a session opens or closes. It says whether another build answers than before: a newer one, or an older one
+// because the newer has gone.
 func (p *Pool) Changed() (rebuilt bool) {
 	p.update(func() {
-		for _, s := range p.sessions {
-			if build := s.Build(); build != "" && s.Open() && !slices.Contains(p.builds, build) {
-				rebuilt = len(p.builds) > 0
+		newest := -1
+		for _, s := range p.open() {
+			build := s.Build()
+			if build == "" {
+				continue
+			}
+			if !slices.Contains(p.builds, build) {
 				p.builds = append(p.builds, build)
 			}
+			newest = max(newest, slices.Index(p.builds, build))
+		}
+		if newest >= 0 {
+			rebuilt = p.answers != "" && p.answers != p.builds[newest]
+			p.answers = p.builds[newest]
 		}
 		if n := len(p.builds); n > maxBuilds {
 			p.builds = p.builds[n-maxBuilds:]
@@ -164,7 +176,10 @@ type Hook struct {
 
 var _ hook.Hook = Hook{}
 
-// Ask puts a question to a session. Where the session is lost before the answer it is put to another: hooks are functions.
+// maxLosses is how many streams a question may see end while its answer is due. It may be the question that ends them.
+const maxLosses = 3
+
+// Ask puts a question to a session. Where the session is lost before the answer it is put to another, some times: hooks are functions.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -172,13 +187,15 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	deadline, _ := ctx.Deadline()
 	asked := question(q, 0)
 	asked.TraceContext = carrier(ctx)
-	for {
+	var losses int
+	var lost error
+	for losses < maxLosses {
 		if h.Otherwise != nil && h.Pool.Len() == 0 {
 			return h.Otherwise.Ask(callers, q)
 		}
 		s, err := h.Pool.session(ctx, asked.Subject)
 		if err != nil {
-			return nil, h.failure(ctx, q, err)
+			return nil, h.failure(ctx, q, cmp.Or(lost, err))
 		}
 		asked.Timeout = max(time.Millisecond, time.Until(deadline))
 		outcome, err := s.ask(ctx, asked)
@@ -187,21 +204,44 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 			return nil, h.failure(ctx, q, err)
 		case !outcome.Lost:
 			return h.read(ctx, q, outcome)
+		case outcome.Sent > 0: // else it has only waited for its turn
+			losses++
+			lost = s.lost()
 		}
 	}
+	return nil, h.failure(ctx, q, lost)
 }
 
-// failure is an error of the port. A parent's context that ends is no fault of the hook.
+// failure is the error of the port for a question that no stream has carried to an answer. A parent's context that ends is no fault of the
+// hook. No failure of a stream is final for the parent, as a hook's own refusal is.
 func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
-	var said *hook.Error
+	var (
+		said   *hook.Error
+		broken *Broken
+	)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case errors.As(err, &said):
 		return said
+	case errors.As(err, &broken):
+		return &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: broken}
 	}
-	return contract.Failure(h.Name, q, h.Timeout, status.Convert(fromContext(err)))
+	s := status.Convert(fromContext(err))
+	failure := contract.Failure(h.Name, q, h.Timeout, s)
+	switch failure.Kind {
+	case hook.Rejected, hook.Throttled: // the stream was, not this parent
+		failure.Kind = hook.Unreachable
+	case hook.Failed:
+		if !slices.Contains(refusals, s.Code()) {
+			failure.Kind = hook.Unreachable
+		}
+	}
+	return failure
 }
+
+// refusals are the codes by which a peer says, of every stream, that it will not have it.
+var refusals = []codes.Code{codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied}
 
 // fromContext gives the context's own errors their status codes.
 func fromContext(err error) error {

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -42,10 +44,26 @@ const (
 	greeting = 10 * time.Second
 	// goodbye is how long the last messages of a stream may take.
 	goodbye = time.Second
+	// maxUnread bounds the answers to triggers that wait for a hook to read them.
+	maxUnread = 1000
 )
 
 // ErrDrained is the cause of a stream's end that a side asked for, when all calls have their answers.
 var ErrDrained = status.Error(codes.Unavailable, "the hook is about to stop")
+
+// Broken is the cause of a stream's end where the hook did what the protocol does not allow. Its status is INVALID_ARGUMENT.
+type Broken struct{ err error }
+
+func (e *Broken) Error() string { return e.err.Error() }
+
+// Unwrap gives the *session.ProtocolError.
+func (e *Broken) Unwrap() error { return e.err }
+
+// GRPCStatus is what the hook reads.
+func (e *Broken) GRPCStatus() *status.Status { return status.New(codes.InvalidArgument, e.Error()) }
+
+// errLeft is the cause of a stream's end that the hook made without a word.
+var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 
 // Session is the engine's side of a session, over one stream after the other.
 type Session struct {
@@ -54,7 +72,8 @@ type Session struct {
 	mu      sync.Mutex // guards what follows
 	engine  *session.Engine[*object.Object]
 	pending map[uint64]chan session.Outcome
-	run     *run // the stream of now; nil without one
+	run     *run  // the stream of now; nil without one
+	ended   error // why the stream before it ended
 	build   string
 	counted session.Counts
 }
@@ -120,7 +139,7 @@ func (s *Session) Run(ctx context.Context, conn Conn) error {
 	err := context.Cause(ctx)
 	s.do(func() {
 		s.engine.Disconnect()
-		s.run = nil
+		s.run, s.ended = nil, err
 	})
 	s.changed()
 	return err
@@ -132,7 +151,7 @@ func (s *Session) greeted(r *run) {
 	silent := s.run == r && !s.engine.Greeted()
 	s.mu.Unlock()
 	if silent {
-		s.end(r, status.Newf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", greeting))
+		s.end(r, status.Errorf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", greeting))
 	}
 }
 
@@ -214,19 +233,25 @@ func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 func (s *Session) receive(r *run, conn Conn) {
 	for {
 		m, err := conn.Recv()
+		if errors.Is(err, io.EOF) {
+			err = errLeft
+		}
 		if err != nil {
 			r.cancel(err)
 			return
 		}
 		s.settings.Metrics.received(m)
 		if err := s.take(r, m); err != nil {
-			s.end(r, status.New(codes.InvalidArgument, err.Error()))
+			s.end(r, err)
 			return
 		}
 	}
 }
 
-// take has one message understood.
+// errUnread ends the stream of a hook that asks and does not listen.
+var errUnread = status.Errorf(codes.ResourceExhausted, "the hook does not read: %d answers to its triggers wait for it", maxUnread)
+
+// take has one message understood. The error is why the stream must end.
 func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	var (
 		news session.News
@@ -244,14 +269,21 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 		s.changed()
 	}
 	if news.Trigger != nil {
-		answer := s.trigger(news.Trigger)
+		answer, unread := s.trigger(news.Trigger), 0
 		s.do(func() {
 			if s.run == r {
 				s.engine.Triggered(answer)
+				unread = s.engine.Unsent()
 			}
 		})
+		if unread > maxUnread {
+			return errUnread
+		}
 	}
-	return err
+	if err != nil {
+		return &Broken{err}
+	}
+	return nil
 }
 
 // trigger carries a trigger out.
@@ -275,17 +307,18 @@ func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
 }
 
 // end says why the stream ends, and ends it.
-func (s *Session) end(r *run, why *status.Status) {
+func (s *Session) end(r *run, why error) {
 	s.do(func() {
 		if s.run == r {
-			s.engine.Farewell(&streamv1.Status{Code: int32(why.Code()), Message: why.Message()}) //nolint:gosec // codes are few
+			said := status.Convert(why)
+			s.engine.Farewell(&streamv1.Status{Code: int32(said.Code()), Message: said.Message()}) //nolint:gosec // codes are few
 			r.ending = true
 		}
 	})
-	late := s.settings.Clock.AfterFunc(goodbye, func() { r.cancel(why.Err()) })
+	late := s.settings.Clock.AfterFunc(goodbye, func() { r.cancel(why) })
 	defer late.Stop()
 	<-r.last
-	r.cancel(why.Err())
+	r.cancel(why)
 }
 
 // End ends the stream of now, if there is one, and tells the peer why.
@@ -294,8 +327,15 @@ func (s *Session) End(why *status.Status) {
 	r := s.run
 	s.mu.Unlock()
 	if r != nil {
-		s.end(r, why)
+		s.end(r, why.Err())
 	}
+}
+
+// lost is why the last stream ended.
+func (s *Session) lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // ask puts one question. Lost is the outcome where the stream cannot be asked, or ended before the answer.
@@ -335,7 +375,7 @@ func (s *Session) cancel(ticket uint64) {
 		due := s.run == r && s.engine.Due(ticket)
 		s.mu.Unlock()
 		if due {
-			s.end(r, status.Newf(codes.DeadlineExceeded, "a cancelled call has no answer for %s, not even CANCELLED", overdue))
+			s.end(r, status.Errorf(codes.DeadlineExceeded, "a cancelled call has no answer for %s, not even CANCELLED", overdue))
 		}
 	})
 }

@@ -65,7 +65,7 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 		return nil, err
 	}
 	return &hook.Opened{
-		Hook: asked, Address: shown(address),
+		Hook: asked, Address: shown(address), Timeout: asked.timeout,
 		Close: func() error { asked.connections.close(); return nil },
 	}, nil
 }

@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/hookloop/hookloop/transports/session"
@@ -13,7 +15,7 @@ const maxMemories = 8
 type memories struct {
 	mu   sync.Mutex // guards what follows
 	idle []kept     // the one put back last at the end
-	busy map[string]*session.Memory
+	busy map[string]*exchange
 }
 
 type kept struct {
@@ -21,30 +23,36 @@ type kept struct {
 	memory *session.Memory
 }
 
-// take gives a stream what was kept for its session, or an empty memory where there is nothing, or another stream still has it.
-func (m *memories) take(id string) *session.Memory {
+// take gives a stream what was kept for its session, or an empty memory where there is nothing. A stream that still has it loses it: the
+// engine has one at a time, and knows better which of them lives.
+func (m *memories) take(id string, x *exchange) *session.Memory {
+	memory, before := m.begin(id, x)
+	if before != nil {
+		memory = cmp.Or(before.surrender(), memory)
+	}
+	return cmp.Or(memory, session.NewMemory(0))
+}
+
+// begin notes which stream has a session, and finds what was kept for it, or the stream that had it.
+func (m *memories) begin(id string, x *exchange) (memory *session.Memory, before *exchange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy == nil {
-		m.busy = map[string]*session.Memory{}
+		m.busy = map[string]*exchange{}
 	}
-	memory := session.NewMemory(0)
-	for i, k := range m.idle {
-		if k.id == id {
-			memory = k.memory
-			m.idle = append(m.idle[:i], m.idle[i+1:]...)
-			break
-		}
+	before, m.busy[id] = m.busy[id], x
+	if i := slices.IndexFunc(m.idle, func(k kept) bool { return k.id == id }); i >= 0 {
+		memory = m.idle[i].memory
+		m.idle = slices.Delete(m.idle, i, i+1)
 	}
-	m.busy[id] = memory // of two streams with one id, the last one's is kept
-	return memory
+	return memory, before
 }
 
-// give keeps a memory for the next stream, unless another stream has begun under its id meanwhile.
-func (m *memories) give(id string, memory *session.Memory) {
+// give keeps a stream's memory for the next, unless another stream has it by now.
+func (m *memories) give(id string, x *exchange, memory *session.Memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if memory == nil || m.busy[id] != memory {
+	if m.busy[id] != x {
 		return
 	}
 	delete(m.busy, id)

@@ -48,7 +48,7 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelFunc{}}
 	x.hook = session.NewHook(session.HookSettings{Build: s.build, Memory: func(id string) *session.Memory {
-		x.id, x.memory = id, s.memories.take(id)
+		x.id, x.memory = id, s.memories.take(id, x)
 		return x.memory
 	}})
 	forget := s.triggers.join(x)
@@ -66,12 +66,11 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 	}
 	forget()
 	<-sent
+	x.do(func() { x.closed = true })
 	x.work.Wait() // functions see their contexts end
-	x.do(func() {
-		x.closed = true
-		x.hook.Lost()
-		s.memories.give(x.id, x.memory)
-	})
+	if memory := x.surrender(); memory != nil {
+		s.memories.give(x.id, x, memory)
+	}
 	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -106,6 +105,21 @@ func (x *exchange) do(change func()) {
 	default: // it will be looked at anyway
 	}
 }
+
+// surrender ends the stream, and gives away what is held: nil where it is given away already, or nothing is.
+func (x *exchange) surrender() *session.Memory {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	x.hook.Lost()
+	memory := x.memory
+	x.memory = nil
+	x.end(errMoved)
+	return memory
+}
+
+// errMoved is the end of a stream whose session the engine has opened anew; a stream that has ended before has its own cause.
+var errMoved = status.Error(codes.Aborted, "the engine has opened the session on another stream")
 
 // send carries messages to the engine until the stream ends, or all that the engine wanted is answered.
 func (x *exchange) send(ctx context.Context) {
@@ -189,7 +203,13 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	} else {
 		ctx, cancel = context.WithCancel(ctx)
 	}
-	x.do(func() { x.cancels[w] = cancel })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed { // nobody waits for more work
+		cancel()
+		return
+	}
+	x.cancels[w] = cancel
 	x.work.Go(func() {
 		defer cancel()
 		x.answer(ctx, w)

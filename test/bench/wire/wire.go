@@ -58,6 +58,17 @@ func (p *Proxy) Close() error {
 	return err
 }
 
+// Cut ends all connections of now, as a network that fails does. Later ones are passed on.
+func (p *Proxy) Cut() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	for c := range p.open {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
 func (p *Proxy) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

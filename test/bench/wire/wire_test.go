@@ -110,3 +110,34 @@ func TestCloseEndsConnectionsUnderWay(t *testing.T) {
 		t.Error("the connection is still open after Close")
 	}
 }
+
+// TestCut ends the connections of now, and passes the next on.
+func TestCut(t *testing.T) {
+	p, c := start(t, echo(t))
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	for p.Count().Sent < 5 { // then the proxy has the connection
+		runtime.Gosched()
+	}
+	if err := p.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); len(got) > 0 {
+		t.Errorf("a connection that is cut gives %q, %v, want nothing", got, err)
+	}
+	next, err := net.Dial("tcp", p.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close() //nolint:errcheck // everything is read
+	if _, err := next.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(next); err != nil || string(got) != "hellohello" {
+		t.Errorf("the next connection gives %q, %v, want hellohello", got, err)
+	}
+}

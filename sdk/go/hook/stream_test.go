@@ -1,0 +1,123 @@
+package hook_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/transports/session"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// thing is an object on the engine's side.
+type thing struct{ name string }
+
+func (t *thing) Namespace() string { return "" }
+func (t *thing) Name() string      { return t.name }
+
+// engineEnd is the engine's end of a stream.
+type engineEnd struct {
+	*testing.T
+	*session.Engine[*thing]
+	stream grpc.BidiStreamingClient[streamv1.EngineMessage, streamv1.HookMessage]
+}
+
+// hello opens a stream of a session.
+func hello(t *testing.T, connection *grpc.ClientConn, engine *session.Engine[*thing]) *engineEnd {
+	t.Helper()
+	return helloIn(t.Context(), t, connection, engine)
+}
+
+func helloIn(ctx context.Context, t *testing.T, connection *grpc.ClientConn, engine *session.Engine[*thing]) *engineEnd {
+	t.Helper()
+	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engineEnd{t, engine, stream}
+	engine.Connect()
+	e.say()
+	m, err := stream.Recv()
+	if err == nil {
+		_, err = engine.Receive(m)
+	}
+	if err != nil || !engine.Open() {
+		t.Fatalf("the hook's first message is %v, %v; want a Welcome", m, err)
+	}
+	return e
+}
+
+// say sends what the engine has to say.
+func (e *engineEnd) say() {
+	e.Helper()
+	for _, m := range e.Outbox() {
+		if err := e.stream.Send(m); err != nil {
+			e.Fatal(err)
+		}
+	}
+}
+
+// questionAbout is a sync of a parent.
+func questionAbout(parent string) session.Question[*thing] {
+	return session.Question[*thing]{
+		Subject: parent, Method: hookv1.CompositeHookService_Sync_FullMethodName, Shell: &hookv1.CompositeHookServiceSyncRequest{},
+		Slots: []session.Slot[*thing]{
+			{Slot: session.ControllerSlot, Objects: []*thing{{"controller"}}}, {Slot: session.ParentSlot, Objects: []*thing{{parent}}},
+		},
+	}
+}
+
+// newEngine is the engine's side of a session.
+func newEngine(id string) *session.Engine[*thing] {
+	return session.NewEngine(session.EngineSettings[*thing]{SessionID: id, Encode: func(o *thing) *hookv1.Object {
+		return message("v1", "ConfigMap", "", o.name)
+	}})
+}
+
+// TestSessionMovesToTheNewStream opens a session a second time while the hook believes that the first stream lives, and is at work for it:
+// so it is when a network is cut in a way that one side only notices. What is held goes to the second stream, and the first one ends.
+func TestSessionMovesToTheNewStream(t *testing.T) {
+	began, ended := make(chan struct{}, 1), make(chan struct{})
+	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(ctx context.Context, _ *hook.SyncRequest) (*hook.SyncResponse, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		close(ended)
+		return nil, ctx.Err()
+	}})
+	engine := newEngine("a")
+	first := hello(t, connection, engine)
+	engine.Ask(questionAbout("one"))
+	first.say()
+	<-began
+	engine.Disconnect()
+	hello(t, connection, engine)
+	if c := engine.Counts(); c.Resumed != 1 || c.Dropped != 0 {
+		t.Errorf("on the second stream the hook holds %d subjects and lacks %d, want the one", c.Resumed, c.Dropped)
+	}
+	if _, err := first.stream.Recv(); status.Code(err) != codes.Aborted {
+		t.Errorf("the first stream ends with %v, want ABORTED", err)
+	}
+	<-ended
+}
+
+// TestStreamsThatBreakOff end while calls come in.
+func TestStreamsThatBreakOff(t *testing.T) {
+	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		return &hook.SyncResponse{}, nil
+	}})
+	for n := range 100 {
+		engine := newEngine(fmt.Sprint(n))
+		ctx, cancel := context.WithCancel(t.Context())
+		e := helloIn(ctx, t, connection, engine)
+		for i := range 40 {
+			engine.Ask(questionAbout(fmt.Sprint(i)))
+		}
+		e.say()
+		cancel()
+	}
+}

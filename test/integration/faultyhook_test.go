@@ -1,0 +1,236 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/transports/session"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// fault changes what a hook sends: a Welcome, or the answer about the parent bad. With hangup the hook then ends the stream.
+type fault func(m *streamv1.HookMessage) (instead []*streamv1.HookMessage, hangup bool)
+
+// answering is a fault of answers.
+func answering(change func(*streamv1.Answer) []*streamv1.HookMessage) fault {
+	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
+		if a := m.GetAnswer(); a != nil {
+			return change(a), false
+		}
+		return []*streamv1.HookMessage{m}, false
+	}
+}
+
+// hangingUp ends the stream after the messages that a fault sends in the place of an answer.
+func hangingUp(f fault) fault {
+	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
+		instead, _ := f(m)
+		return instead, m.GetAnswer() != nil
+	}
+}
+
+// welcoming is a fault of the first message; nil says nothing at all.
+func welcoming(change func(*streamv1.Welcome)) fault {
+	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
+		switch w := m.GetWelcome(); {
+		case w != nil && change == nil:
+			return nil, false
+		case w != nil:
+			change(w)
+		}
+		return []*streamv1.HookMessage{m}, false
+	}
+}
+
+func saying(answers ...*streamv1.Answer) []*streamv1.HookMessage {
+	var out []*streamv1.HookMessage
+	for _, a := range answers {
+		out = append(out, &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}})
+	}
+	return out
+}
+
+// part is a fragment.
+func part(index uint32, total uint64, data string) *streamv1.HookMessage {
+	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}}}
+}
+
+// faultyHook is the mirror over streams, which can be told to misbehave. Its questions are answered one after the other.
+type faultyHook struct {
+	streamv1.UnimplementedHookStreamServiceServer
+	address string
+	// dismissed is closed when the engine first says why it ends a stream.
+	dismissed chan struct{}
+
+	mu        sync.Mutex // guards what follows
+	fault     fault
+	cut       chan struct{} // closed to end the streams of now
+	memories  map[string]*session.Memory
+	farewells []string
+	triggered []*streamv1.Triggered
+}
+
+// serveFaulty serves a hook that behaves well to begin with, until the test ends.
+func serveFaulty(t *testing.T) *faultyHook {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &faultyHook{address: listener.Addr().String(), cut: make(chan struct{}), dismissed: make(chan struct{}), memories: map[string]*session.Memory{}}
+	server := grpc.NewServer(grpc.MaxSendMsgSize(64<<20), grpc.MaxRecvMsgSize(64<<20))
+	streamv1.RegisterHookStreamServiceServer(server, h)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// turn has the hook misbehave from now on, or behave with nil. Its streams end; the engine opens others.
+func (h *faultyHook) turn(f fault) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fault = f
+	close(h.cut)
+	h.cut = make(chan struct{})
+}
+
+// memory gives each stream what the one before it left. Two streams of one session do not overlap here.
+func (h *faultyHook) memory(id string) *session.Memory {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.memories[id] == nil {
+		h.memories[id] = session.NewMemory(0)
+	}
+	return h.memories[id]
+}
+
+// answers are what became of the hook's triggers.
+func (h *faultyHook) answers() []*streamv1.Triggered {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.triggered)
+}
+
+// awaitFarewell waits until the engine has said why it ended a stream.
+func (h *faultyHook) awaitFarewell(k *kit.Kit, says string) {
+	k.Helper()
+	k.Eventually(fmt.Sprintf("the hook is told %q", says), func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !slices.ContainsFunc(h.farewells, func(f string) bool { return strings.Contains(f, says) }) {
+			return fmt.Errorf("it was told %q", h.farewells)
+		}
+		return nil
+	})
+}
+
+// Connect serves one stream until it is cut.
+func (h *faultyHook) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
+	h.mu.Lock()
+	cut := h.cut
+	h.mu.Unlock()
+	ended := make(chan error, 1)
+	go func() { ended <- h.serve(conn) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-cut:
+		return status.Error(codes.Unavailable, "the test has cut the stream")
+	}
+}
+
+// serve answers questions, in their order.
+func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
+	machine := session.NewHook(session.HookSettings{Memory: h.memory})
+	defer machine.Lost()
+	for {
+		m, err := conn.Recv()
+		if err != nil {
+			return err
+		}
+		got, err := machine.Receive(m)
+		if err != nil {
+			return err
+		}
+		h.note(got)
+		about := "bad" // for the Welcome
+		if got.Work != nil {
+			if about, err = answerOne(conn.Context(), machine, got.Work); err != nil {
+				return err
+			}
+		}
+		if err := h.say(conn, about, machine.Outbox()); err != nil {
+			return err
+		}
+	}
+}
+
+// note keeps what the engine said.
+func (h *faultyHook) note(got session.Received) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := got.Farewell; f != nil {
+		if len(h.farewells) == 0 {
+			close(h.dismissed)
+		}
+		h.farewells = append(h.farewells, fmt.Sprintf("%s: %s", codes.Code(f.GetCode()), f.GetMessage()))
+	}
+	if got.Triggered != nil {
+		h.triggered = append(h.triggered, got.Triggered)
+	}
+}
+
+var errHungUp = errors.New("the hook hangs up")
+
+// say sends messages, or what the fault makes of them where they are about the parent bad.
+func (h *faultyHook) say(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage], about string, messages []*streamv1.HookMessage) error {
+	h.mu.Lock()
+	change := h.fault
+	h.mu.Unlock()
+	for _, m := range messages {
+		instead, hangup := []*streamv1.HookMessage{m}, false
+		if change != nil && about == "bad" {
+			instead, hangup = change(m)
+		}
+		for _, m := range instead {
+			if err := conn.Send(m); err != nil {
+				return err
+			}
+		}
+		if hangup {
+			return errHungUp
+		}
+	}
+	return nil
+}
+
+// answerOne answers a question as the mirror does, and names the parent.
+func answerOne(ctx context.Context, machine *session.Hook, w *session.Work) (parent string, err error) {
+	request, ok := w.Request.(*hookv1.CompositeHookServiceSyncRequest)
+	if !ok {
+		return "", fmt.Errorf("got a %T, expected a sync", w.Request)
+	}
+	response, err := grpcMirror{}.Sync(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	machine.Answer(w, response)
+	return request.GetParent().GetName(), nil
+}

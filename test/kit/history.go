@@ -1,0 +1,71 @@
+package kit
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// History is every version of the objects of one kind in the kit's namespace, as the API server tells it to watchers. It is safe for
+// concurrent use.
+type History struct {
+	mu     sync.Mutex // guards events
+	events []Version
+}
+
+// Version is one version of an object, or its end.
+type Version struct {
+	*unstructured.Unstructured
+	Deleted bool
+}
+
+// History records from now on until the test ends. A watch that breaks fails the test.
+func (k *Kit) History(kind string) *History {
+	k.Helper()
+	list, err := k.of(kind).List(k.Context(), metav1.ListOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
+	w, err := k.of(kind).Watch(k.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		k.Fatal(err)
+	}
+	h, ended := &History{}, make(chan struct{})
+	stopping := k.Context().Done()
+	go func() {
+		defer close(ended)
+		for event := range w.ResultChan() {
+			h.take(event)
+		}
+		select {
+		case <-stopping:
+		default:
+			k.Errorf("the watch of %s has ended too early", kind)
+		}
+	}()
+	k.Cleanup(func() { // the test's context has ended
+		w.Stop()
+		<-ended
+	})
+	return h
+}
+
+func (h *History) take(event watch.Event) {
+	o, ok := event.Object.(*unstructured.Unstructured)
+	if !ok || event.Type == watch.Bookmark || event.Type == watch.Error {
+		return // an error ends the watch, which is told then
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, Version{o, event.Type == watch.Deleted})
+}
+
+// Versions are all so far, in order.
+func (h *History) Versions() []Version {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events)
+}

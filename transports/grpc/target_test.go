@@ -1,0 +1,105 @@
+package grpc
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/stream"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"k8s.io/utils/clock"
+)
+
+// TestAddressesAsTarget names a hook by its addresses. Each mode asks it, and by the address that it is reached at.
+func TestAddressesAsTarget(t *testing.T) {
+	authorities := make(chan string, 100)
+	note := func(ctx context.Context) { authorities <- metadata.ValueFromIncomingContext(ctx, ":authority")[0] }
+	behave := func(context.Context, transporttest.Received) transporttest.Reply {
+		return transporttest.Reply{Answer: &hook.Answer{}}
+	}
+	register := func(streamed bool) string {
+		return serve(t, func(s *grpc.Server) {
+			hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave})
+			if streamed {
+				streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
+			}
+		},
+			grpc.UnaryInterceptor(func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+				note(ctx)
+				return next(ctx, r)
+			}),
+			grpc.StreamInterceptor(func(service any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+				if !info.IsServerStream || !info.IsClientStream {
+					return next(service, s) // a health check
+				}
+				note(s.Context())
+				return next(service, s)
+			}))
+	}
+	cases := map[string]struct {
+		mode     string
+		streamed bool
+	}{
+		"a stream":                       {streamMode, true},
+		"calls":                          {unaryMode, false},
+		"a stream where there is one":    {"", true},
+		"calls where there is no stream": {"", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			address := register(c.streamed)
+			target := fmt.Sprintf(`{"mode":%q,"insecure":true,"target":"ipv4:%s,%s"}`, c.mode, address, freeAddress(t))
+			if err := ask(t, open(t, settings(target)), hook.Composite); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-authorities; got != address {
+				t.Errorf("it is asked as %q, want %q", got, address)
+			}
+		})
+	}
+}
+
+// TestRefusedWelcome takes a stream on which no session came about for a failed attempt: the next one waits longer.
+func TestRefusedWelcome(t *testing.T) {
+	cases := map[string]struct {
+		version uint32
+		opened  bool
+	}{
+		"our version": {1, true}, "another version": {7, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := newStreamServer(nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			server.tamper = func(m *streamv1.HookMessage) []*streamv1.HookMessage {
+				m.GetWelcome().Version = c.version
+				return []*streamv1.HookMessage{m}
+			}
+			address := serveStream(t, server)
+			s := settings(string(field(address, "", streamMode)))
+			config, err := parse(s.Field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keyring, err := config.keyring(s, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			connection, err := config.connect(address, "", keyring)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+			d := &dialer{config: config, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}), clock: clock.RealClock{}}
+			l := &link{dialer: d, session: stream.New(stream.Settings{ID: "a", Clock: clock.RealClock{}, Changed: cancel})}
+			if opened, err := l.connect(ctx, connection); opened != c.opened {
+				t.Errorf("got %v (%v), want %v", opened, err, c.opened)
+			}
+		})
+	}
+}
