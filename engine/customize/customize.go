@@ -9,6 +9,7 @@ package customize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -66,6 +67,9 @@ type answer struct {
 	// rulesSaid are requirements as they were said.
 	rulesSaid []hook.RelatedRule
 	groups    []group
+	// usedBy is who answered the first question with what was found by these rules (hook.Answer.By), once they are used.
+	used   bool
+	usedBy string
 }
 
 // group are the rules about one resource, in the order in which the hook named resources.
@@ -103,35 +107,64 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 		if c.Hook == nil {
 			return c.require(ctx, next, q)
 		}
-		groups, err := c.related(ctx, q.Parent)
-		if err != nil {
-			return nil, err
+		said, same, err := c.ask(ctx, next, q)
+		if err == nil && !same {
+			said, same, err = c.ask(ctx, next, q)
 		}
-		with := *q
-		with.Related = groups
-		said, err := next.Ask(ctx, &with)
-		if err == nil && len(said.Requirements) > 0 {
-			return nil, invalid(q, next, errBoth)
+		if err == nil && !same {
+			return nil, &hook.Error{Kind: hook.Unreachable, Hook: string(q.Op) + " " + next.Address, Err: errTurns}
 		}
 		return said, err
 	}
 	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
 }
 
+// errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what the other does.
+var errTurns = errors.New("others answer for the parent in turn, expected one of them for as long as a sync takes")
+
+// ask asks with related objects. It says whether the answer is by the one who answered when the rules were used first: where another one
+// answers now, such as a new build of the hook, the rules may be others, too. They are forgotten then.
+func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Question) (said *hook.Answer, same bool, err error) {
+	key := object.Key{Parent: q.Parent.Ref()}
+	rules, groups, err := c.related(ctx, key, q.Parent)
+	if err != nil {
+		return nil, false, err
+	}
+	with := *q
+	with.Related = groups
+	if said, err = next.Ask(ctx, &with); err != nil {
+		return nil, false, err
+	}
+	if len(said.Requirements) > 0 {
+		return nil, false, invalid(q, next, errBoth)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !rules.used {
+		rules.used, rules.usedBy = true, said.By
+	}
+	if rules.usedBy == said.By {
+		return said, true, nil
+	}
+	if c.answers[key] == rules {
+		delete(c.answers, key)
+	}
+	return said, false, nil
+}
+
 // Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
 func (c *Customizer) Forget(key object.Key) { c.note(key, nil) }
 
 // related are the objects that a parent's rules select: one group for each resource that is named.
-func (c *Customizer) related(ctx context.Context, parent *object.Object) ([]hook.RelatedGroup, error) {
-	key := object.Key{Parent: parent.Ref()}
+func (c *Customizer) related(ctx context.Context, key object.Key, parent *object.Object) (*answer, []hook.RelatedGroup, error) {
 	a, err := c.answer(ctx, key, parent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.watchAll(ctx, key, a); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c.findAll(a), nil
+	return a, c.findAll(a), nil
 }
 
 // watchAll has everything watched that an answer names.

@@ -45,6 +45,7 @@ type world struct {
 	changed chan struct{}
 	rules   []hook.RelatedRule
 	asked   int
+	by      string // who answers
 	queued  []string
 }
 
@@ -108,7 +109,7 @@ func (w *world) sync(parent *object.Object) ([]string, error) {
 				shown = append(shown, o.Ref().NamespacedName())
 			}
 		}
-		return &hook.Answer{}, nil
+		return &hook.Answer{By: w.by}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next}).Ask(w.t.Context(), &hook.Question{Parent: parent})
 	return shown, err
@@ -232,6 +233,25 @@ func TestForbidden(t *testing.T) {
 	}
 	w.server.Refuse(pages, 0)
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
+}
+
+// TestAnotherAnswers has the customize hook asked anew when another build answers for the parent: what the old one wanted to see may hide what
+// the new one needs.
+func TestAnotherAnswers(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	w.served = append(w.served, books)
+	w.server.Put(pages, page("shop", "a"))
+	w.by = "old"
+	web := parent(t, "web", "1")
+	w.shows(web, "pages.v1 false", "shop/a")
+	w.rules = []hook.RelatedRule{{APIVersion: "v1", Resource: "books"}}
+	w.shows(web, "pages.v1 false", "shop/a")
+	w.by = "new"
+	w.shows(web, "pages.v1 false", "shop/a", "books.v1 false") // the first question shows that another one answers
+	w.shows(web, "books.v1 false")
+	if w.asked != 2 {
+		t.Errorf("the customize hook was asked %d times, want 2", w.asked)
+	}
 }
 
 // TestTrouble keeps nobody waiting for a resource that the API server cannot list, and brings the parents back when it can.

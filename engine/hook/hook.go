@@ -79,6 +79,9 @@ type Answer struct {
 	ResyncAfter time.Duration
 	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize only.
 	Finalized bool
+	// By names who answered, where a hook is answered by different ones in turn: another build, or a session that intercepts. It is for
+	// comparing with the answer before; empty where there is only one.
+	By string
 	Said
 }
 
@@ -134,6 +137,8 @@ type Trigger struct {
 	Reason string
 	// Background lets every other sync go first.
 	Background bool
+	// Renewed says that somebody else answers for these parents from now on: what was learnt from answers about them no longer counts.
+	Renewed bool
 }
 
 // ParentName names a parent; the namespace is empty for a cluster-scoped one.

@@ -170,6 +170,8 @@ type Hook struct {
 	Pool    *Pool
 	Name    string
 	Timeout time.Duration
+	// As names who answers, for hook.Answer.By; the session's build is added.
+	As string
 	// Otherwise is asked at once while there is no session; nil waits for one, for a while.
 	Otherwise hook.Hook
 }
@@ -203,7 +205,7 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		case err != nil:
 			return nil, h.failure(ctx, q, err)
 		case !outcome.Lost:
-			return h.read(ctx, q, outcome)
+			return h.read(ctx, q, outcome, s.Build())
 		case outcome.Sent > 0: // else it has only waited for its turn
 			losses++
 			lost = s.lost()
@@ -252,7 +254,7 @@ func fromContext(err error) error {
 }
 
 // read turns an outcome into an answer.
-func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome) (*hook.Answer, error) {
+func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, build string) (*hook.Answer, error) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int64("hookloop.hook.request_bytes", int64(o.Sent)), //nolint:gosec // sizes of messages
 			attribute.Int64("hookloop.hook.response_bytes", int64(o.Got)), attribute.Bool("hookloop.hook.snapshot", o.Snapshot)) //nolint:gosec // as above
@@ -267,6 +269,7 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome) (*h
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}
+	answer.By = h.As + " " + build
 	return answer, nil
 }
 

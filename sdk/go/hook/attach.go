@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,7 +11,9 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
@@ -67,7 +70,7 @@ type AttachOptions struct {
 	Triggers    *Triggers
 	Log         *slog.Logger
 	GracePeriod time.Duration
-	// Attached is called each time that a session opens. It may be nil.
+	// Attached is called, in a goroutine of its own, each time that a session opens. It may be nil.
 	Attached func()
 }
 
@@ -108,6 +111,9 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	serving := Options{Build: o.Build, Triggers: o.Triggers}
 	a.streams = serving.streams(ctx, o.Log, tracing.provider, hooks)
 	a.run(ctx)
+	if !a.streams.work.wait(a.grace()) {
+		o.Log.Warn("functions that do not end with their contexts are left behind")
+	}
 	return nil
 }
 
@@ -172,26 +178,35 @@ type attachment struct {
 	AttachOptions
 	client  streamv1.GatewayServiceClient
 	streams *streams
-	session string // the id of the last session; written by one stream after the other
+	session atomic.Pointer[string] // the id of the last session; nil before the first
 }
+
+func (a *attachment) grace() time.Duration { return cmp.Or(a.GracePeriod, DefaultGracePeriod) }
+
+// lasting are the refusals that time alone seldom heals.
+var lasting = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument}
 
 // run dials in, again and again.
 func (a *attachment) run(ctx context.Context) {
-	wait := firstWait
+	wait, refusals := firstWait, 0
 	for ctx.Err() == nil {
 		opened, err := a.once(ctx)
-		switch code := status.Code(err); {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case code == codes.PermissionDenied || code == codes.Unauthenticated || code == codes.InvalidArgument || code == codes.FailedPrecondition:
-			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(), "message", status.Convert(err).Message())
-			wait = refusedWait
-		case opened:
+		}
+		wait, refusals = min(2*wait, longestWait), refusals+1
+		switch code := status.Code(err); {
+		case opened: // what ended it may be over, such as a token's time
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
-			wait = firstWait
+			wait, refusals = firstWait, 0
+		case slices.Contains(lasting, code):
+			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(), "message", status.Convert(err).Message())
+			if refusals > 1 {
+				wait = refusedWait
+			}
 		default:
-			a.Log.Warn("the gateway is not reached", "gateway", a.Gateway.Address, "error", err)
-			wait = min(2*wait, longestWait)
+			a.Log.Warn("the gateway does not take this hook yet", "gateway", a.Gateway.Address, "error", err)
+			refusals = 0
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secret
 		select {
@@ -203,15 +218,11 @@ func (a *attachment) run(ctx context.Context) {
 }
 
 // once runs one stream, and says whether a session was open. After ctx's end it lasts for the grace period at most.
-func (a *attachment) once(ctx context.Context) (opened bool, err error) {
+func (a *attachment) once(ctx context.Context) (bool, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	grace := a.GracePeriod
-	if grace == 0 {
-		grace = DefaultGracePeriod
-	}
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
-	lasting, err = a.Gateway.authorized(lasting)
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.grace(), cancel) })()
+	lasting, err := a.Gateway.authorized(lasting)
 	if err != nil {
 		return false, err
 	}
@@ -223,18 +234,23 @@ func (a *attachment) once(ctx context.Context) (opened bool, err error) {
 		_, err = conn.Recv() // says why
 		return false, err
 	}
+	var opened atomic.Bool
 	err = a.streams.serve(lasting, conn, func(id string) {
-		opened, a.session = true, id
+		a.session.Store(&id)
+		opened.Store(true)
 		if a.Attached != nil {
-			a.Attached()
+			go a.Attached()
 		}
 	})
-	return opened, err
+	return opened.Load(), err
 }
 
 // first is the message that says who dials in.
 func (a *attachment) first() *streamv1.HookMessage {
-	wish := &streamv1.Attach{Worker: a.Worker, SessionId: a.session}
+	wish := &streamv1.Attach{Worker: a.Worker}
+	if id := a.session.Load(); id != nil {
+		wish.SessionId = *id
+	}
 	if i := a.Intercept; i != nil {
 		wish.Intercept = &streamv1.Intercept{
 			ControllerKind: i.ControllerKind, ControllerName: i.ControllerName, Namespace: i.Namespace, Name: i.Name, LabelSelector: i.LabelSelector,

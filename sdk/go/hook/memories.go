@@ -8,8 +8,11 @@ import (
 	"github.com/hookloop/hookloop/transports/session"
 )
 
-// maxMemories bounds the sessions that are remembered without a stream: an engine that restarts does not come back for them.
-const maxMemories = 8
+// What is remembered of sessions without a stream: an engine that restarts does not come back for them.
+const (
+	maxIdle      = 64
+	maxIdleBytes = 256 << 20
+)
 
 // memories are what a hook holds, by session id. One stream has each at a time.
 type memories struct {
@@ -57,7 +60,12 @@ func (m *memories) give(id string, x *exchange, memory *session.Memory) {
 	}
 	delete(m.busy, id)
 	m.idle = append(m.idle, kept{id, memory})
-	if n := len(m.idle); n > maxMemories {
-		m.idle = m.idle[n-maxMemories:]
+	bytes := 0
+	for _, k := range m.idle {
+		bytes += k.memory.Bytes()
+	}
+	for len(m.idle) > maxIdle || bytes > maxIdleBytes {
+		bytes -= m.idle[0].memory.Bytes()
+		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 }

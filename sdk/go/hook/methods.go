@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,7 +122,9 @@ func encodeRelated(groups map[string]RelatedGroup) []*hookv1.RelatedGroup {
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		resource, version, _ := strings.Cut(key, ".")
 		g := &hookv1.RelatedGroup{ApiVersion: version, Kind: groups[key].Kind, Resource: resource}
-		if err := groups[key].Err; err != nil {
+		if err := groups[key].Err; errors.Is(err, ErrNotServed) {
+			g.Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: err.Error()}}
+		} else if err != nil {
 			g.Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Unknown", Message: err.Error()}}
 		} else {
 			g.Result = &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: encodeGroup(groups[key].Objects)}}

@@ -7,7 +7,8 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// SyncRequest is what is observed about one parent. It is the hook's own; changing it changes nothing elsewhere.
+// SyncRequest is what is observed about one parent. It is the hook's own; changing it, but for the bytes of an Object's JSON, changes nothing
+// elsewhere.
 type SyncRequest struct {
 	// Controller is the CompositeController or DecoratorController that asks.
 	Controller Object
@@ -28,7 +29,7 @@ type CustomizeRequest struct {
 	Parent     Object
 }
 
-// Object is one observed object: its identity, and the whole of it as JSON.
+// Object is one observed object: its identity, and the whole of it as JSON, whose bytes must not be changed: later requests have the same.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, UID, ResourceVersion string
 	JSON                                                    []byte

@@ -118,12 +118,17 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 	for _, h := range hooks {
 		healthy.SetServingStatus(h.register(server), healthv1.HealthCheckResponse_SERVING)
 	}
-	streamv1.RegisterHookStreamServiceServer(server, o.streams(ctx, log, tracing.provider, hooks))
+	streaming := o.streams(ctx, log, tracing.provider, hooks)
+	streamv1.RegisterHookStreamServiceServer(server, streaming)
 	healthy.SetServingStatus(streamv1.HookStreamService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	if o.Reflection {
 		reflection.Register(server)
 	}
-	return o.run(ctx, server, healthy, listener)
+	err = o.run(ctx, server, healthy, listener)
+	if !streaming.work.wait(cmp.Or(o.GracePeriod, DefaultGracePeriod)) {
+		log.Warn("functions that do not end with their contexts are left behind")
+	}
+	return err
 }
 
 // streams serves the hooks over streams, until ctx is cancelled.

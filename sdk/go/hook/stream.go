@@ -36,6 +36,8 @@ type streams struct {
 	// stopping is closed when no more questions are wanted.
 	stopping <-chan struct{}
 	triggers *triggers
+	// work is what functions do. One that does not end with its context outlives its stream.
+	work working
 }
 
 // Connect serves a stream that the engine opened.
@@ -51,7 +53,6 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 		x.id, x.memory = id, s.memories.take(id, x)
 		return x.memory
 	}})
-	forget := s.triggers.join(x)
 	go x.receive(ctx)
 	sent := make(chan struct{})
 	go func() {
@@ -64,13 +65,11 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 		x.do(x.hook.Drain)
 		<-ctx.Done()
 	}
-	forget()
 	<-sent
-	x.do(func() { x.closed = true })
-	x.work.Wait() // functions see their contexts end
 	if memory := x.surrender(); memory != nil {
 		s.memories.give(x.id, x, memory)
 	}
+	s.triggers.leave(x)
 	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -84,7 +83,6 @@ type exchange struct {
 	opened func(string)
 	end    context.CancelCauseFunc
 	wake   chan struct{} // holds something when there may be messages to send
-	work   sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	hook     *session.Hook
@@ -171,12 +169,14 @@ func (x *exchange) receive(ctx context.Context) {
 // take acts on what a message leads to.
 func (x *exchange) take(ctx context.Context, got session.Received) {
 	switch {
-	case got.Session != "" && x.opened != nil:
-		x.do(func() {
-			if !x.closed {
-				x.opened(got.Session)
-			}
-		})
+	case got.Session != "":
+		x.triggers.join(x)
+		if ctx.Err() != nil { // it has ended meanwhile, and left before it joined
+			x.triggers.leave(x)
+		}
+		if x.opened != nil {
+			x.opened(got.Session)
+		}
 	case got.Work != nil:
 		x.begin(ctx, got.Work)
 	case got.Cancelled != nil:
@@ -210,7 +210,7 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 		return
 	}
 	x.cancels[w] = cancel
-	x.work.Go(func() {
+	x.work.run(func() {
 		defer cancel()
 		x.answer(ctx, w)
 		x.do(func() { delete(x.cancels, w) })

@@ -39,8 +39,9 @@ var ErrNoStream = errors.New("no stream is open")
 // Triggers asks for syncs over the open streams of a server (Options.Triggers). The zero value is ready. It is safe for concurrent use.
 type Triggers struct{ triggers }
 
-// Send asks the engines at the other ends of all open streams, and returns how many parents they will sync. The error is ErrNoStream, or the
-// first refusal: a gRPC status, INVALID_ARGUMENT where the trigger is wrong, RESOURCE_EXHAUSTED where there were too many.
+// Send asks at the other ends of all open streams, of which each serves one controller or worker, and returns how many parents will be synced. The
+// error is ErrNoStream or, where no stream takes the trigger, a refusal: a gRPC status, INVALID_ARGUMENT where the trigger is wrong,
+// RESOURCE_EXHAUSTED where there were too many.
 func (t *Triggers) Send(ctx context.Context, trigger Trigger) (parents int, err error) {
 	return t.send(ctx, trigger)
 }
@@ -59,23 +60,25 @@ type waiting struct {
 	answer chan *streamv1.Triggered // has room for one
 }
 
-// join takes a stream in, and returns what takes it out.
-func (t *triggers) join(x *exchange) func() {
+// join takes a stream in whose session is open: before that nothing may be said on it.
+func (t *triggers) join(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams == nil {
 		t.streams, t.waiting = map[*exchange]bool{}, map[uint64]waiting{}
 	}
 	t.streams[x] = true
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.streams, x)
-		for id, w := range t.waiting {
-			if w.on == x {
-				w.answer <- &streamv1.Triggered{Id: id, Error: &streamv1.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
-				delete(t.waiting, id)
-			}
+}
+
+// leave takes a stream out. Triggers that were sent on it have no answer any more.
+func (t *triggers) leave(x *exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.streams, x)
+	for id, w := range t.waiting {
+		if w.on == x {
+			w.answer <- &streamv1.Triggered{Id: id, Error: &streamv1.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
+			delete(t.waiting, id)
 		}
 	}
 }
@@ -90,35 +93,48 @@ func (t *triggers) answered(a *streamv1.Triggered) {
 }
 
 func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err error) {
-	answers := t.ask(trigger)
-	if len(answers) == 0 {
+	asked := t.ask(trigger)
+	if len(asked) == 0 {
 		return 0, ErrNoStream
 	}
-	for _, answer := range answers {
+	defer t.forget(asked)
+	taken := false
+	for _, answer := range asked {
 		select {
 		case a := <-answer:
-			if refused := a.GetError(); refused != nil {
-				err = errors.Join(err, status.Error(codes.Code(refused.GetCode()), refused.GetMessage())) //nolint:gosec // codes are few
+			if refused := a.GetError(); refused == nil {
+				taken = true
+				parents += int(a.GetParents())
+			} else if err == nil {
+				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage()) //nolint:gosec // codes are few
 			}
-			parents += int(a.GetParents())
 		case <-ctx.Done():
 			return parents, ctx.Err()
 		}
+	}
+	if taken { // those that refuse serve other controllers
+		err = nil
 	}
 	return parents, err
 }
 
 // ask sends a trigger on every stream.
-func (t *triggers) ask(trigger Trigger) []chan *streamv1.Triggered {
+func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.Triggered {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var answers []chan *streamv1.Triggered
+	asked := map[uint64]chan *streamv1.Triggered{}
 	for x := range t.streams {
-		id := t.last.Add(1)
-		answer := make(chan *streamv1.Triggered, 1)
-		t.waiting[id] = waiting{x, answer}
-		answers = append(answers, answer)
+		id, answer := t.last.Add(1), make(chan *streamv1.Triggered, 1)
+		asked[id], t.waiting[id] = answer, waiting{x, answer}
 		x.do(func() { x.hook.Trigger(trigger.message(id)) })
 	}
-	return answers
+	return asked
+}
+
+func (t *triggers) forget(asked map[uint64]chan *streamv1.Triggered) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range asked {
+		delete(t.waiting, id)
+	}
 }

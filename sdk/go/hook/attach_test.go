@@ -1,0 +1,243 @@
+package hook_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/transports/session"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+)
+
+// gateway is one that hands each stream to the test, after its first message.
+type gateway struct {
+	streamv1.UnimplementedGatewayServiceServer
+	streams chan *attached
+}
+
+// attached is a stream of a hook that dialled in.
+type attached struct {
+	stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]
+	wish   *streamv1.Attach
+	end    chan error
+}
+
+func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	a := &attached{stream, m.GetAttach(), make(chan error, 1)}
+	select {
+	case g.streams <- a:
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+	select {
+	case err := <-a.end:
+		return err
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+}
+
+// openGateway serves a gateway until the test ends, and says how to dial in.
+func openGateway(t *testing.T) (*gateway, hook.Gateway) {
+	t.Helper()
+	authority := transporttest.NewAuthority(t)
+	certificate, key := authority.Issue("gateway")
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, g := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&pair))), &gateway{streams: make(chan *attached)}
+	streamv1.RegisterGatewayServiceServer(server, g)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			t.Error(err)
+		}
+	})
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, authority.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return g, hook.Gateway{Address: listener.Addr().String(), CAFile: ca}
+}
+
+// attach dials in until the test ends.
+func attach(t *testing.T, o hook.AttachOptions, h hook.Hook) {
+	t.Helper()
+	o.Worker, o.GracePeriod = "hello", 100*time.Millisecond // the gateway here ends no stream that drains
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- hook.Attach(ctx, o, h) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// next is the next stream. It comes at once, not after a wait of half a minute.
+func (g *gateway) next(t *testing.T) *attached {
+	t.Helper()
+	select {
+	case a := <-g.streams:
+		return a
+	case <-time.After(10 * time.Second):
+		t.Fatal("the hook does not dial in")
+		return nil
+	}
+}
+
+// open opens a session on a stream.
+func (a *attached) open(t *testing.T, engine *session.Engine[*thing]) {
+	t.Helper()
+	engine.Connect()
+	a.say(t, engine)
+	a.hear(t, engine)
+}
+
+func (a *attached) say(t *testing.T, engine *session.Engine[*thing]) {
+	t.Helper()
+	for _, m := range engine.Outbox() {
+		if err := a.stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.News {
+	t.Helper()
+	m, err := a.stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	news, err := engine.Receive(m)
+	if err != nil {
+		t.Fatalf("%v: %v", m, err)
+	}
+	return news
+}
+
+// TestTriggersWaitForTheSession sends none before the session is open, and one from within Attached, where it is.
+func TestTriggersWaitForTheSession(t *testing.T) {
+	g, at := openGateway(t)
+	triggers, sent := &hook.Triggers{}, make(chan int, 1)
+	attach(t, hook.AttachOptions{Gateway: at, Triggers: triggers, Attached: func() {
+		n, err := triggers.Send(t.Context(), hook.Trigger{Reason: "hello"})
+		if err != nil {
+			t.Errorf("within Attached: %v", err)
+		}
+		sent <- n
+	}}, hook.Composite{})
+	a := g.next(t)
+	if _, err := triggers.Send(t.Context(), hook.Trigger{}); !errors.Is(err, hook.ErrNoStream) {
+		t.Errorf("before the session: got %v, want ErrNoStream", err)
+	}
+	engine := newEngine("a")
+	a.open(t, engine)
+	engine.Triggered(&streamv1.Triggered{Id: a.hear(t, engine).Trigger.GetId(), Parents: 3})
+	a.say(t, engine)
+	if n := <-sent; n != 3 {
+		t.Errorf("got %d parents, want 3", n)
+	}
+}
+
+// TestATokenThatExpires ends an open stream; the hook comes back at once, under its session's id.
+func TestATokenThatExpires(t *testing.T) {
+	g, at := openGateway(t)
+	attach(t, hook.AttachOptions{Gateway: at}, hook.Composite{})
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition} {
+		a := g.next(t)
+		a.open(t, newEngine(code.String()))
+		a.end <- status.Error(code, "the token has expired")
+		back := g.next(t)
+		if id := back.wish.GetSessionId(); id != code.String() {
+			t.Errorf("after %s the session is %q, want %q", code, id, code)
+		}
+		back.end <- status.Error(codes.Unavailable, "later")
+	}
+}
+
+// TestAFunctionThatIgnoresItsContext holds up neither the next stream nor, beyond the grace period, the end.
+func TestAFunctionThatIgnoresItsContext(t *testing.T) {
+	g, at := openGateway(t)
+	began, release := make(chan struct{}), make(chan struct{})
+	attach(t, hook.AttachOptions{Gateway: at}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		close(began)
+		<-release
+		return &hook.SyncResponse{}, nil
+	}})
+	a, engine := g.next(t), newEngine("a")
+	a.open(t, engine)
+	engine.Ask(questionAbout("one"))
+	a.say(t, engine)
+	<-began
+	a.end <- status.Error(codes.Unavailable, "the network is gone")
+	back := g.next(t)
+	engine.Disconnect()
+	back.open(t, engine)
+	if c := engine.Counts(); c.Resumed != 1 {
+		t.Errorf("the hook holds %d subjects, want the one", c.Resumed)
+	}
+	close(release)
+}
+
+// TestTriggersOfSeveralStreams reach the one whose controller is meant, and the others refuse.
+func TestTriggersOfSeveralStreams(t *testing.T) {
+	triggers := &hook.Triggers{}
+	connection, _ := start(t, hook.Options{Triggers: triggers}, hook.Composite{})
+	refuses, takes := newEngine("a"), newEngine("b")
+	streams := map[*session.Engine[*thing]]*engineEnd{refuses: hello(t, connection, refuses), takes: hello(t, connection, takes)}
+	for engine, e := range streams { // a question and its answer: what began with the session is done
+		engine.Ask(questionAbout("one"))
+		e.say()
+		if m, err := e.stream.Recv(); err != nil {
+			t.Fatal(err)
+		} else if _, err := engine.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := func(engine *session.Engine[*thing], refusal *streamv1.Status) {
+		m, err := streams[engine].stream.Recv()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		engine.Triggered(&streamv1.Triggered{Id: m.GetTrigger().GetId(), Parents: 2, Error: refusal})
+		streams[engine].say()
+	}
+	refusal := &streamv1.Status{Code: int32(codes.InvalidArgument), Message: "controller_name is another's"}
+	for _, c := range []struct {
+		other   *streamv1.Status
+		parents int
+		code    codes.Code
+	}{{nil, 2, codes.OK}, {refusal, 0, codes.InvalidArgument}} {
+		go answer(refuses, refusal)
+		go answer(takes, c.other)
+		n, err := triggers.Send(t.Context(), hook.Trigger{Controller: "web"})
+		if n != c.parents || status.Code(err) != c.code {
+			t.Errorf("got %d parents, %v; want %d, %s", n, err, c.parents, c.code)
+		}
+	}
+}
