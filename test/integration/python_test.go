@@ -10,15 +10,14 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// pythonHook starts a hook on the SDK in Python, in a process of its own, and gives its address.
-func pythonHook(k *kit.Kit, listen string) (*proc.Process, string) {
+// pythonHook starts a hook on the SDK in Python, in a process of its own.
+func pythonHook(k *kit.Kit, flags ...string) *proc.Process {
 	k.Helper()
 	sdk, script := filepath.Join(cluster.Root(), "sdk", "python"), filepath.Join(cluster.Root(), "test", "integration", "testdata", "mirror_sdk.py")
-	p := k.Process(proc.Spec{
-		Name: "mirror_sdk.py", Path: "/usr/bin/python3", Args: []string{script, "--listen", listen},
+	return k.Process(proc.Spec{
+		Name: "mirror_sdk.py", Path: "/usr/bin/python3", Args: append([]string{script}, flags...),
 		Env: []string{"PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1"},
 	})
-	return p, listening(k, p)
 }
 
 // TestHookInPython tells a parent's life with a hook on the SDK in Python.
@@ -26,17 +25,22 @@ func TestHookInPython(t *testing.T) {
 	for _, mode := range []string{"grpc", "stream"} {
 		t.Run(mode, func(t *testing.T) {
 			k := start(t)
-			_, address := pythonHook(k, "127.0.0.1:0")
-			life(t, k, mode+":"+address, "TooLate")
+			life(t, k, mode+":"+listening(k, pythonHook(k, "--listen", "127.0.0.1:0")), "TooLate")
 		})
 	}
+}
+
+// TestHookInPythonDialsIn has the hook come to the engine.
+func TestHookInPythonDialsIn(t *testing.T) {
+	dialsIn(t, pythonHook)
 }
 
 // TestHookInPythonIsReplaced stops the hook's process, which leaves in order, and starts another one at its address: the session goes on, with
 // a hook that holds nothing.
 func TestHookInPythonIsReplaced(t *testing.T) {
 	k := start(t)
-	first, address := pythonHook(k, "127.0.0.1:0")
+	first := pythonHook(k, "--listen", "127.0.0.1:0")
+	address := listening(k, first)
 	run(t, k, kit.Composite{Sync: "stream:" + address})
 	k.Apply(parent("web", page("one", "text: one"), page("two", "number: '9007199254740993'")))
 	await(k, "Web", "web", "status.seen", "2")
@@ -48,7 +52,7 @@ func TestHookInPythonIsReplaced(t *testing.T) {
 	if err := first.Err(); err != nil {
 		t.Errorf("the hook ended with: %v", err)
 	}
-	pythonHook(k, address)
+	listening(k, pythonHook(k, "--listen", address))
 	k.Patch("Web", "web", "spec: {answer: {children: ["+page("two", "number: '9007199254740993'")+"]}}")
 	await(k, "v1/ConfigMap", "one", "metadata.name", "")
 	await(k, "Web", "web", "status.seen", "1")

@@ -36,14 +36,19 @@ func TestHookInTypeScript(t *testing.T) {
 	}
 }
 
-// TestHookInTypeScriptDialsIn has the hook come to the engine: first it is refused, and says why; then it has the right. Told to stop, it leaves
-// in order.
+// TestHookInTypeScriptDialsIn has the hook come to the engine.
 func TestHookInTypeScriptDialsIn(t *testing.T) {
+	dialsIn(t, typescriptHook)
+}
+
+// dialsIn has a hook come to the engine: first it is refused, and says why; then it has the right. Told to stop, it leaves in order.
+func dialsIn(t *testing.T, begin func(k *kit.Kit, flags ...string) *proc.Process) {
+	t.Helper()
 	k := start(t)
 	e := openEntrance(k)
 	run(t, k, kit.Composite{Sync: "worker:" + k.Name, Labels: e.labels})
 	k.Apply(parent("web", page("page", "number: '9007199254740993'")))
-	refused := typescriptHook(k, e.flags("--worker", k.Name)...)
+	refused := begin(k, e.flags("--worker", k.Name)...)
 	awaitOutput(k, refused, `PERMISSION_DENIED: `)
 	awaitOutput(k, refused, `cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name "`+k.Name)
 	if err := refused.Stop(kit.Deadline); err != nil {
@@ -51,7 +56,7 @@ func TestHookInTypeScriptDialsIn(t *testing.T) {
 	}
 
 	e.allow("serve", "hookworkers", k.Name)
-	hook := typescriptHook(k, e.flags("--worker", k.Name)...)
+	hook := begin(k, e.flags("--worker", k.Name)...)
 	awaitOutput(k, hook, "attached to "+e.gateway.Address)
 	await(k, "v1/ConfigMap", "page", "data.number", "9007199254740993")
 	await(k, "Web", "web", "status.seen", "1")

@@ -4,7 +4,6 @@ import logging
 import random
 import threading
 from collections.abc import Iterator
-from concurrent import futures
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -14,6 +13,7 @@ from hookloop import build, service
 from hookloop.conversation import Conversation
 from hookloop.gateway import Gateway
 from hookloop.memories import Memories
+from hookloop.pool import Pool
 from hookloop.session import Limits, Machine, ProtocolError
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import trigger_message
@@ -21,7 +21,8 @@ from hookloop.triggers import trigger_message
 DEFAULT_THREADS = 32
 END = 5.0  # seconds that a gateway may take to end a stream on which the hook has said all
 DEFAULT_GRACE = 10.0  # seconds that calls under way may take once the attachment is told to stop
-# With these codes a gateway says that a hook may not attach, which waiting does not change, but people may.
+# With these codes a gateway says that a hook may not attach. One such answer may be the end of a token, or an engine that has just started;
+# after a second one in a row, only people can change that.
 REFUSALS = (
     grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED,
@@ -55,16 +56,16 @@ class Intercept:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to wait, in seconds, before dialling again: first, twice as long each time, at most so long; slow after a refusal. Each
-    wait is shortened at random by up to a half, so that hooks do not come all at once."""
+    """How long to wait, in seconds, before dialling again: first, twice as long each time, at most so long; slow where
+    refusals follow each other. Each wait is shortened at random by up to a half, so that hooks do not come all at once."""
 
     first: float = 0.2
     most: float = 10.0
     slow: float = 30.0
 
-    def wait(self, failures: int, refused: bool) -> float:
+    def wait(self, failures: int, slow: bool) -> float:
         """The wait after so many failures in a row."""
-        longest = self.slow if refused else min(self.most, self.first * 2 ** min(failures, 30))
+        longest = self.slow if slow else min(self.most, self.first * 2 ** min(failures, 30))
         return longest * random.uniform(0.5, 1)
 
 
@@ -87,11 +88,12 @@ class Attachment:
         self._routes = service.routes(hooks)
         self._gateway, self._worker, self._intercept, self._pace = gateway, worker, intercept, pace or Pace()
         self._limits, self._build_id = Limits(calls=threads), build_id or build.build_id(self._routes.values())
-        self._functions = futures.ThreadPoolExecutor(threads, thread_name_prefix="hookloop")
+        self._functions = Pool(threads, "hookloop")
         self._memories = Memories()
         self._session_id = ""  # of the stream before; used by the dialling thread alone
         self._lock = threading.Condition()  # guards all below, and what wait_attached waits for
         self._stopped = False
+        self._late = False  # whether the grace period is over
         self._attached = False
         self._conversation: Optional[Conversation] = None
         self._call: Any = None
@@ -126,6 +128,7 @@ class Attachment:
             conversation.drain()
         self._thread.join(grace)
         with self._lock:
+            self._late = True
             if self._call is not None:
                 self._call.cancel()
         self._thread.join()
@@ -133,12 +136,14 @@ class Attachment:
 
     def _dial(self) -> None:
         """The dialling thread."""
-        failures = 0
+        failures = refusals = 0  # in a row, without an open session in between
         while True:
             refused = self._serve()
             with self._lock:
-                failures, self._attached = (0 if self._attached else failures + 1), False
-                wait = self._pace.wait(failures, refused)
+                opened, self._attached = self._attached, False
+                failures = 0 if opened else failures + 1
+                refusals = (0 if opened else refusals) + 1 if refused else 0
+                wait = self._pace.wait(failures, slow=refusals > 1)
                 if self._lock.wait_for(lambda: self._stopped, wait):
                     return
 
@@ -156,7 +161,7 @@ class Attachment:
             return self._lost(error)
         finally:
             conversation.close()
-            self._memories.leave(conversation.close)
+            self._memories.leave(conversation.surrender)
             with self._lock:
                 self._conversation = self._call = None
         return False
@@ -183,6 +188,8 @@ class Attachment:
         call = self._gateway.attach(channel, outgoing())
         with self._lock:
             self._call = call
+            if self._late:
+                call.cancel()
         try:
             for message in call:
                 conversation.receive(message)
@@ -192,7 +199,7 @@ class Attachment:
 
     def _opened(self, session_id: str, conversation: Conversation) -> Any:
         """What is held for a session, which an engine has just accepted."""
-        memory = self._memories.claim(session_id, conversation.close)
+        memory = self._memories.claim(session_id, conversation.surrender)
         self._session_id = session_id
         with self._lock:
             self._attached = True

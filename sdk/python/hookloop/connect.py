@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from hookloop import status
 from hookloop.conversation import Conversation
 from hookloop.memories import Memories
 from hookloop.service import Route
@@ -14,6 +15,7 @@ from hookloop.session import Limits, Machine, ProtocolError
 from hookloop.stream.v1 import stream_pb2
 
 SERVICE = "hookloop.stream.v1.HookStreamService"
+_ENDS = {status.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT, status.ABORTED: grpc.StatusCode.ABORTED}
 STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
 
 
@@ -57,7 +59,7 @@ class Connect:
             self._free.release()
 
     def _converse(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        machine = Machine(lambda session_id: self._memories.claim(session_id, conversation.close), self._limits, self._build_id)
+        machine = Machine(lambda session_id: self._memories.claim(session_id, conversation.surrender), self._limits, self._build_id)
         conversation = Conversation(machine, self._routes, self._pool)
         with self._lock:
             self._open.add(conversation)
@@ -70,11 +72,11 @@ class Connect:
                 yield from conversation.outgoing()
         finally:
             conversation.close()
-            self._memories.leave(conversation.close)
+            self._memories.leave(conversation.surrender)
             with self._lock:
                 self._open.discard(conversation)
-        if conversation.problem is not None:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(conversation.problem))
+        if conversation.reason is not None:
+            context.abort(_ENDS[conversation.reason.code], conversation.reason.message)
 
 
 def _read(messages: Iterator[Any], conversation: Conversation) -> None:

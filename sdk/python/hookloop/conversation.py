@@ -43,7 +43,7 @@ class Conversation:
         self._asked = 0  # triggers so far
         self._stopping = False  # whether no more calls are wanted
         self._rest: Optional[float] = None  # when a hook that is stopping has waited long enough
-        self.problem: Optional[ProtocolError] = None
+        self.reason: Optional[status.Failure] = None  # why the hook has ended the stream, where that is not its proper end
 
     def receive(self, message: Any) -> None:
         """Takes a message of the engine in. ProtocolError ends the conversation."""
@@ -51,8 +51,7 @@ class Conversation:
             try:
                 said = self._machine.receive(message)
             except ProtocolError as error:
-                self.problem = error
-                self._close()
+                self._close(status.Failure(status.INVALID_ARGUMENT, str(error)))
                 raise
             if isinstance(said, Work):
                 self._begin(said)
@@ -69,12 +68,18 @@ class Conversation:
         while batch := self._batch():
             yield from batch
 
+    @property
+    def open(self) -> bool:
+        """Whether the session is open."""
+        with self._changed:
+            return self._machine.open
+
     def trigger(self, trigger: Any) -> Future:
-        """Asks for syncs. The future has the number of parents, or TriggerRefused."""
+        """Asks for syncs. The future has the number of parents, TriggerRefused, or ConnectionError where the session is not open."""
         future: Future = Future()
         with self._changed:
-            if self._machine.closed:
-                future.set_exception(ConnectionError("the stream has ended"))
+            if not self._machine.open:
+                future.set_exception(ConnectionError("no stream is open"))
                 return future
             self._asked += 1
             self._triggers[self._asked] = future
@@ -103,6 +108,11 @@ class Conversation:
         """Ends the conversation at once: the stream is gone."""
         with self._changed:
             self._close()
+
+    def surrender(self) -> None:
+        """Ends the conversation at once: another stream has its session, and its memory."""
+        with self._changed:
+            self._close(status.Failure(status.ABORTED, "the engine has opened the session on another stream"))
 
     def _begin(self, work: Work) -> None:
         if work.timeout is not None:
@@ -187,7 +197,9 @@ class Conversation:
             times.append(self._rest)
         return min(max(0.0, min(times) - now), threading.TIMEOUT_MAX) if times else None
 
-    def _close(self) -> None:
+    def _close(self, reason: Optional[status.Failure] = None) -> None:
+        if not self._machine.closed:
+            self.reason = reason
         self._machine.close()
         for call_id in list(self._running):
             self._forget(call_id)

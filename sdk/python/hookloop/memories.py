@@ -20,26 +20,26 @@ class Memories:
         self._used: dict[str, tuple[Memory, Callable[[], None]]] = {}
         self._left: OrderedDict[str, Memory] = OrderedDict()
 
-    def claim(self, session_id: str, close: Callable[[], None]) -> Memory:
-        """The memory for a stream's session id. close ends that stream; it is called when another one claims the same.
+    def claim(self, session_id: str, surrender: Callable[[], None]) -> Memory:
+        """The memory for a stream's session id. surrender ends that stream; it is called when another one claims the same.
         A stream without an id has a memory of its own."""
         if not session_id:
             return Memory(self._limit)
         with self._lock:
             used = self._used.pop(session_id, None)
             if used is not None:
-                memory, close_other = used
-                close_other()
+                memory, surrender_other = used
+                surrender_other()
             else:
                 memory = self._left.pop(session_id, None) or Memory(self._limit)
-            self._used[session_id] = memory, close
+            self._used[session_id] = memory, surrender
             return memory
 
-    def leave(self, close: Callable[[], None]) -> None:
+    def leave(self, surrender: Callable[[], None]) -> None:
         """Says that a stream, named as in claim, has ended."""
         with self._lock:
             for session_id, (memory, of) in list(self._used.items()):
-                if of == close:
+                if of == surrender:
                     del self._used[session_id]
                     self._left[session_id] = memory
             while len(self._left) > MOST or sum(memory.bytes for memory in self._left.values()) > self._limit:

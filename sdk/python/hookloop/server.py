@@ -1,7 +1,6 @@
 """A gRPC server for hooks, for programs that have a main function of their own. hookloop.serve is a whole one."""
 
 import pathlib
-from concurrent import futures
 from typing import Any, Optional
 
 import grpc
@@ -10,6 +9,7 @@ from hookloop import build, connect, service
 from hookloop.connect import Connect
 from hookloop.errors import TriggerRefused
 from hookloop.health import Health
+from hookloop.pool import Pool
 from hookloop.session import Limits
 from hookloop.triggers import trigger_message
 from hookloop.unary import Unary
@@ -40,12 +40,12 @@ class Server:
         build_id: str = "",
     ):
         routes = service.routes(hooks)
-        self._functions = futures.ThreadPoolExecutor(threads, thread_name_prefix="hookloop")
+        self._functions = Pool(threads, "hookloop")
         self._streams = Connect(routes, self._functions, Limits(calls=threads), build_id or build.build_id(routes.values()))
         watches = max(1, threads // 4)
         self._health = Health({route.shape.service for route in routes.values()} | {connect.SERVICE}, watches)
         # Threads of calls wait for functions. There are some for each way to occupy one, so that no way keeps the others out.
-        self._calls = futures.ThreadPoolExecutor(threads + watches + connect.STREAMS, thread_name_prefix="hookloop-call")
+        self._calls = Pool(threads + watches + connect.STREAMS, "hookloop-call")
         self._server = grpc.server(self._calls, options=(
             ("grpc.max_receive_message_length", MAX_MESSAGE),
             ("grpc.max_send_message_length", MAX_MESSAGE),
@@ -76,7 +76,7 @@ class Server:
         serves one controller. ConnectionError says that no stream is open, or that it ended. timeout is how long an engine may take, in
         seconds."""
         wanted = trigger_message(**what)
-        asked = [conversation.trigger(wanted) for conversation in self._streams.conversations()]
+        asked = [conversation.trigger(wanted) for conversation in self._streams.conversations() if conversation.open]
         if not asked:
             raise ConnectionError("no stream is open")
         counts, failures = [], []

@@ -11,8 +11,8 @@ from hookloop.response import duration
 # Says whose reasons those in google.rpc.ErrorInfo are.
 DOMAIN = "hookloop.hook.v1"
 # The codes of google.rpc.Code that a hook uses.
-DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 4, 8
-FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 9, 12, 13, 14
+INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 3, 4, 8
+FAILED_PRECONDITION, ABORTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 9, 10, 12, 13, 14
 
 log = logging.getLogger("hookloop")
 

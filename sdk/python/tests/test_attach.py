@@ -1,6 +1,7 @@
 """Hooks that dial in, to a gateway on loopback."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import queue
@@ -24,6 +25,17 @@ from tests.test_stream import Held, Later, echo
 from tests.test_session import pods
 
 QUICK = Pace(first=0.01, most=0.02, slow=0.03)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted(Pace):
+    """Waits for hardly any time, and notes what was asked."""
+
+    asked: list = dataclasses.field(default_factory=list)
+
+    def wait(self, failures, slow):
+        self.asked.append((failures, slow))
+        return 0.01
 
 
 class Session:
@@ -116,8 +128,8 @@ class Attached(unittest.TestCase):
 
     @contextlib.contextmanager
     def attached(self, function=echo, **options):
-        options = {"worker": "web"} | options
-        attachment = hookloop.attach(hookloop.Composite(sync=function), gateway=self.gateway.reached(), pace=QUICK, **options)
+        options = {"worker": "web", "pace": QUICK} | options
+        attachment = hookloop.attach(hookloop.Composite(sync=function), gateway=self.gateway.reached(), **options)
         try:
             yield attachment
         finally:
@@ -177,6 +189,67 @@ class Attached(unittest.TestCase):
             session.open(Engine())
             session.end()
         self.assertIn('refuses worker "web": PERMISSION_DENIED: may not serve hookworkers/web', logged.output[0])
+
+    def test_only_refusals_in_a_row_are_slow(self):
+        pace = Noted()
+        refuse = [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT]
+        with self.assertLogs("hookloop", "WARNING"), self.attached(pace=pace):
+            for code in refuse:  # each ends an open session
+                session = self.gateway.next()
+                session.open(Engine())
+                session.end(code, "no longer")
+            for code in (*refuse[:2], grpc.StatusCode.UNAVAILABLE, refuse[0], refuse[0]):  # none of them opens
+                self.gateway.next().end(code, "not yet")
+            session = self.gateway.next()
+            session.open(Engine())
+            session.end(refuse[0], "no longer")
+            self.gateway.next().end()
+        self.assertEqual(pace.asked[:9], [
+            (0, False), (0, False), (0, False),
+            (1, True), (2, True), (3, False), (4, False), (5, True),
+            (0, False),
+        ])
+
+    def test_a_function_that_does_not_return_holds_nothing_up(self):
+        slow = Held()
+        self.addCleanup(slow.leave.set)
+
+        def sync(request):
+            return slow(request) if request["parent"]["metadata"]["name"] == "slow" else {}
+
+        with self.attached(sync) as attachment:
+            session, engine = self.gateway.next(), Engine()
+            session.open(engine)
+            session.send(engine.call(pods(parent="slow")))
+            self.assertTrue(slow.entered.wait(WAIT))
+            with self.assertLogs("hookloop", "WARNING"):
+                session.end(grpc.StatusCode.UNAVAILABLE, "going down")
+                session, engine = self.gateway.next(), Engine("another")
+            session.open(engine)
+            self.assertEqual(list(session.ask(engine, pods(parent="fast")).children), [])
+            session.send(engine.call(pods(parent="slow"), subject="b"))
+            with contextlib.closing(Later(lambda: attachment.stop(grace=0))) as stopped:
+                stopped.result()
+
+    def test_a_function_that_does_not_return_does_not_keep_the_program(self):
+        code = '''import sys, threading, hookloop
+entered = threading.Event()
+def sync(request):
+    entered.set()
+    threading.Event().wait()
+address, ca, token = sys.argv[1:]
+attachment = hookloop.attach(hookloop.Composite(sync=sync), gateway=hookloop.Gateway(address, ca_file=ca, token_file=token), worker="web")
+entered.wait()
+attachment.stop(grace=0)
+'''
+        files = [str(self.gateway.folder / name) for name in ("ca.crt", "token")]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        with subprocess.Popen([sys.executable, "-c", code, self.gateway.address, *files], env=environment) as program:
+            self.addCleanup(program.kill)
+            session, engine = self.gateway.next(), Engine()
+            session.open(engine)
+            session.send(engine.call(pods(1)))
+            self.assertEqual(program.wait(WAIT), 0)
 
     def test_a_token_that_is_not_there_yet(self):
         token = self.gateway.folder / "token"
@@ -305,7 +378,7 @@ class WhatCannotBe(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 make()
 
-    def test_waits_grow_and_refusals_are_slow(self):
+    def test_waits_grow_and_what_is_refused_again_is_slow(self):
         pace = Pace()
-        for failures, refused, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
-            self.assertTrue(longest / 2 <= pace.wait(failures, refused) <= longest)
+        for failures, slow, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
+            self.assertTrue(longest / 2 <= pace.wait(failures, slow) <= longest)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import queue
 import threading
+import time
 import unittest
 
 import grpc
@@ -228,9 +229,30 @@ class Streams(unittest.TestCase):
             engine.last = 0
             second = Stream(channel, engine)
             self.assertEqual([holding.subject for holding in second.open().holdings], ["a"])
-            self.assertEqual(list(first.call), [])
+            with self.assertRaises(grpc.RpcError) as raised:
+                next(first.call)
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.ABORTED)
             slow.leave.set()
+            self.assertEqual(json.loads(second.ask(pods(1)).status), {"done": True})
             second.end()
+
+    def test_calls_of_a_stream_that_breaks_off_are_given_up(self):
+        slow, engine = Held(), Engine()
+        with serving(hookloop.Composite(sync=slow)) as (channel, server):
+            for _ in range(5):
+                engine.last = 0
+                stream = Stream(channel, engine)
+                stream.open()
+                stream.send(*(engine.call(pods(1), subject=f"s{n}") for n in range(4)))
+                self.assertTrue(slow.entered.wait(WAIT))
+                stream.call.cancel()
+            slow.leave.set()
+            engine.last = 0
+            last = Stream(channel, engine)
+            last.open()
+            self.assertEqual(json.loads(last.ask(pods(1), subject="s0").status), {"done": True})
+            self.assertEqual(len([one for one in server._streams.conversations() if one.open]), 1)
+            last.end()
 
     def test_what_the_protocol_does_not_allow_ends_the_stream(self):
         with serving(hookloop.Composite(sync=echo)) as (channel, _):
@@ -254,6 +276,52 @@ class Streams(unittest.TestCase):
                 stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, error=refusal)))
                 with self.assertRaisesRegex(hookloop.TriggerRefused, "no selector"):
                     later.result()
+
+    def test_a_trigger_of_which_one_stream_says_no(self):
+        with streaming(hookloop.Composite(sync=echo), engine=Engine("one")) as (first, channel, server):
+            second = Stream(channel, Engine("two"))
+            second.open()
+
+            def triggered(*answers):
+                with contextlib.closing(Later(lambda: server.trigger(controller="c"))) as later:
+                    for stream, answer in zip((first, second), answers):
+                        stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, **answer)))
+                    return later.result()
+
+            unknown = {"error": stream_pb2.Status(code=5, message="no controller c here")}
+            self.assertEqual(triggered(unknown, {"parents": 2}), 2)
+            self.assertEqual(triggered({"parents": 0}, unknown), 0)
+            with self.assertRaisesRegex(hookloop.TriggerRefused, "no controller c here"):
+                triggered(unknown, unknown)
+            second.end()
+
+    def test_a_trigger_does_not_come_before_the_welcome(self):
+        with serving(hookloop.Composite(sync=echo)) as (channel, server):
+            stream = Stream(channel, Engine())
+            end = time.monotonic() + WAIT
+            while not server._streams.conversations():  # the stream is there, and no session yet
+                self.assertLess(time.monotonic(), end, "the server has no stream")
+            with self.assertRaisesRegex(ConnectionError, "no stream is open"):
+                server.trigger(timeout=1)
+            with self.assertRaisesRegex(ConnectionError, "no stream is open"):
+                server._streams.conversations()[0].trigger(stream_pb2.Trigger()).result(1)
+            stream.send(stream.engine.hello())
+            self.assertEqual(stream.read().WhichOneof("message"), "welcome")
+            stream.end()
+
+    def test_a_trigger_from_within_a_function(self):
+        servers = queue.Queue()
+
+        def sync(_):
+            server = servers.get(timeout=WAIT)
+            return {"status": {"parents": server.trigger(reason="from within")}}
+
+        with streaming(hookloop.Composite(sync=sync), threads=1) as (stream, _, server):
+            servers.put(server)
+            stream.send(stream.engine.call(sync_request()))
+            asked = stream.read().trigger
+            stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=2)))
+            self.assertEqual(json.loads(stream.engine.response(stream.read().answer).status), {"parents": 2})
 
     def test_triggers_that_cannot_be(self):
         with serving(hookloop.Composite(sync=echo)) as (_, server):
@@ -318,6 +386,15 @@ class Ends(unittest.TestCase):
             self.assertTrue(stream.read().HasField("drain"))
 
         self.end_while_busy(stop)
+
+    def test_a_function_that_does_not_return_has_the_grace_period(self):
+        slow = Held()
+        self.addCleanup(slow.leave.set)
+        with streaming(hookloop.Composite(sync=slow)) as (stream, _, server):
+            stream.send(stream.engine.call(pods(1)))
+            self.assertTrue(slow.entered.wait(WAIT))
+            with contextlib.closing(Later(lambda: server.stop(grace=0))) as stopped:
+                stopped.result()
 
     def test_a_call_that_crosses_the_drain_is_answered(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):

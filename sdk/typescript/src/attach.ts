@@ -11,9 +11,12 @@ import { DEFAULT_GRACE } from "./server.js";
 import { BYTES } from "./streams.js";
 import type { Trigger } from "./trigger.js";
 
-/** Refusals that the same question will get again: only people can change that. */
+/**
+ * With these a gateway says that a hook may not attach. One such answer may be the end of a token, or an engine that has just started; after a
+ * second one in a row, only people can change that.
+ */
 const REFUSALS: ReadonlySet<Code> = new Set([
-  Code.PERMISSION_DENIED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.NOT_FOUND, Code.UNIMPLEMENTED,
+  Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.NOT_FOUND, Code.UNIMPLEMENTED,
 ]);
 
 /** Some parents of a controller, whose hook is asked no more for as long as the stream is open. Everything that is set must match. */
@@ -31,7 +34,7 @@ export interface Delays {
   first: number;
   /** The largest. */
   most: number;
-  /** After a refusal that only people can change. */
+  /** After a second refusal in a row, without a session in between. */
   refused: number;
 }
 
@@ -44,6 +47,9 @@ export interface AttachOptions extends GatewayOptions {
   /** 200, 10,000 and 30,000 where they are left out. */
   delays?: Partial<Delays>;
 }
+
+/** How a stream has ended, and whether a session was open on it. */
+type Ended = Pick<StatusObject, "code" | "details"> & { readonly opened: boolean };
 
 /** Dials the gateway, and again whenever the stream ends, until stop. What a stream has brought is kept for the next one. */
 export function attach(hooks: readonly Hook[], options: AttachOptions): Attachment {
@@ -105,16 +111,17 @@ export class Attachment {
   /** Keeps a stream open. */
   async #keep(): Promise<void> {
     let delay = this.#delays.first;
+    let refusals = 0; // in a row, without a session in between
     while (!this.#stopping.signal.aborted) {
-      const begun = Date.now();
-      const { code, details } = await this.#stream();
+      const { code, details, opened } = await this.#stream();
       if (this.#stopping.signal.aborted) {
         return;
       }
-      if (Date.now() - begun > this.#delays.most) {
-        delay = this.#delays.first;
+      if (opened) {
+        [delay, refusals] = [this.#delays.first, 0];
       }
-      const wait = jittered(REFUSALS.has(code) ? this.#delays.refused : delay);
+      refusals = REFUSALS.has(code) ? refusals + 1 : 0;
+      const wait = jittered(refusals > 1 ? this.#delays.refused : delay);
       console.error(`attach: the stream with ${this.#options.address} has ended: ${Code[code]}: ${details}; trying again in ${(wait / 1000).toFixed(1)} s`);
       await this.#sleep(wait);
       delay = Math.min(2 * delay, this.#delays.most);
@@ -122,14 +129,17 @@ export class Attachment {
   }
 
   /** Opens one stream, and resolves when it has ended. */
-  async #stream(): Promise<Pick<StatusObject, "code" | "details">> {
+  async #stream(): Promise<Ended> {
     let made;
     try {
       made = await connection(this.#options);
     } catch (error) {
-      return { code: Code.UNAVAILABLE, details: (error as Error).message };
+      return { code: Code.UNAVAILABLE, details: (error as Error).message, opened: false };
     }
     try {
+      if (this.#stopping.signal.aborted) { // while the files were read
+        return { code: Code.CANCELLED, details: "the hook is stopping", opened: false };
+      }
       return await this.#converse(made.client.makeBidiStreamRequest(
         `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, made.metadata));
     } finally {
@@ -137,7 +147,7 @@ export class Attachment {
     }
   }
 
-  #converse(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<Pick<StatusObject, "code" | "details">> {
+  #converse(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<Ended> {
     const { worker, intercept } = this.#options;
     const conversation = new Conversation(this.#hooks, this.#memories, {
       send: (message) => call.write(message),
@@ -154,12 +164,9 @@ export class Attachment {
       call.on("status", ({ code, details }) => {
         conversation.closed();
         [this.#call, this.#conversation] = [undefined, undefined];
-        resolve({ code, details });
+        resolve({ code, details, opened: conversation.session !== undefined });
       });
       conversation.attach({ worker: worker ?? "", sessionId: this.#session, ...(intercept ? { intercept } : {}) });
-      if (this.#stopping.signal.aborted) {
-        conversation.drain();
-      }
     });
   }
 

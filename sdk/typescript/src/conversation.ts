@@ -12,6 +12,9 @@ import { Triggers, type Trigger } from "./trigger.js";
 /** How long a stream stays open for questions that are on their way, once the hook has asked for no more, in milliseconds. */
 const LINGER = 1000;
 
+/** The end of a stream whose session the engine has opened anew: it knows better which of the two is alive. */
+const MOVED: Failure = { code: Code.ABORTED, message: "the engine has opened the session on another stream" };
+
 /** A stream, as whoever opened it can use it. */
 export interface Wire {
   send(message: Uint8Array): void;
@@ -37,7 +40,7 @@ export class Conversation {
     this.#functions = functions;
     this.#memories = memories;
     this.#wire = wire;
-    this.#hook = new Hook({ ...settings, memory: (session) => memories.take(session) });
+    this.#hook = new Hook({ ...settings, memory: (session) => memories.take(session, () => this.#finish(MOVED)) });
   }
 
   /** The id of the session, once it is open. */
@@ -70,7 +73,7 @@ export class Conversation {
   /** Asks for syncs, and resolves to how many parents there will be. */
   trigger(trigger: Trigger): Promise<number> {
     if (this.#over || !this.#held) {
-      return Promise.reject(new Error("trigger: the stream is not open"));
+      return Promise.reject(new Error("trigger: no stream is open"));
     }
     const { message, done } = this.#triggers.begin(trigger);
     this.#hook.trigger(message);
@@ -146,6 +149,7 @@ export class Conversation {
     const running = new AbortController();
     this.#running.set(id, running);
     const late = this.#limit(work);
+    running.signal.addEventListener("abort", () => clearTimeout(late), { once: true }); // the function may never return
     try {
       const response = await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal));
       this.#hook.answer(id, response);

@@ -25,12 +25,13 @@ export type { GatewayOptions } from "./gateway.js";
 export { composite, decorator } from "./hooks.js";
 export type {
   Call, CompositeFunctions, Condition, CustomizeAnswer, CustomizeFunction, CustomizeRequest, DecorateAnswer, DecorateFunction, DecorateRequest,
-  DecoratorFunctions, Event, Frozen, Group, Groups, Hook, KubernetesObject, LabelSelector, RelatedRule, Remarks, Result, SyncAnswer,
-  SyncFunction, SyncRequest,
+  DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Remarks, Result, SyncAnswer, SyncFunction, SyncRequest,
 } from "./hooks.js";
 export { parse, stringify } from "./json.js";
+export { RelatedGroup } from "./observed.js";
+export type { Frozen, Group, Groups, KubernetesObject } from "./observed.js";
 export { serve } from "./program.js";
-export { childrenOf, RelatedGroup } from "./request.js";
+export { childrenOf } from "./request.js";
 export { Server } from "./server.js";
 export type { ServerOptions } from "./server.js";
 export { TriggerError } from "./trigger.js";

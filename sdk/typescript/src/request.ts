@@ -6,28 +6,11 @@
  */
 import { NotServed, InvalidQuestion, RelatedUnknown } from "./errors.js";
 import { Encoding, type Object$, type ObjectGroup, type RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/object_pb.js";
-import type { Frozen, Group, Groups, KubernetesObject, SyncRequest } from "./hooks.js";
+import type { SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
+import { RelatedGroup, type Frozen, type Group, type Groups, type KubernetesObject } from "./observed.js";
 
 type Observed = Frozen<KubernetesObject>;
-
-/** The related objects of one resource. */
-export class RelatedGroup {
-  readonly #objects: Group;
-
-  /** With an error nothing is known about the group. */
-  constructor(objects: Group, readonly error?: RelatedUnknown) {
-    this.#objects = objects;
-  }
-
-  /** The objects by name, as in Groups. Where they are not known, looking at them throws: they are never taken for an empty group. */
-  get objects(): Group {
-    if (this.error) {
-      throw this.error;
-    }
-    return this.#objects;
-  }
-}
 
 /** The children of one kind with a type of the author's: childrenOf<Deployment>(request, "Deployment.apps/v1"). */
 export function childrenOf<T = KubernetesObject>(request: Pick<SyncRequest<unknown>, "children">, kind: string): Readonly<Record<string, Frozen<T>>> {

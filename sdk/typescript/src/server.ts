@@ -68,7 +68,7 @@ export class Server {
     return `${listen.slice(0, colon)}:${port}`;
   }
 
-  /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. */
+  /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. It fails if all of them say no. */
   trigger(trigger: Trigger): Promise<number> {
     return this.#streams.trigger(trigger);
   }

@@ -43,14 +43,21 @@ export class Streams {
     this.#open.forEach((conversation) => conversation.drain());
   }
 
-  /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. */
+  /**
+   * Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. Each stream serves one controller:
+   * that some say no, while others do not, is no failure.
+   */
   async trigger(trigger: Trigger): Promise<number> {
     const open = [...this.#open].filter(({ session }) => session !== undefined);
     if (open.length === 0) {
-      throw new Error("trigger: no engine has a stream open");
+      throw new Error("trigger: no stream is open");
     }
-    const parents = await Promise.all(open.map((conversation) => conversation.trigger(trigger)));
-    return parents.reduce((sum, count) => sum + count, 0);
+    const answers = await Promise.allSettled(open.map((conversation) => conversation.trigger(trigger)));
+    const taken = answers.filter((answer) => answer.status === "fulfilled");
+    if (taken.length === 0) {
+      throw (answers[0] as PromiseRejectedResult).reason;
+    }
+    return taken.reduce((sum, { value }) => sum + value, 0);
   }
 
   #connect(call: ServerDuplexStream<Buffer, Uint8Array>): void {

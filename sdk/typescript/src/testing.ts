@@ -15,8 +15,9 @@ import { Severity, type Condition, type Event, type Result } from "./gen/hookloo
 import type { Dependency } from "./child.js";
 import type { RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
 import { ObjectGroupSchema, ObjectSchema, RelatedGroupSchema, type DesiredObject, type Object$ } from "./gen/hookloop/hook/v1/object_pb.js";
-import type { AnyFunction, CustomizeAnswer, CustomizeFunction, DecorateAnswer, DecorateFunction, KubernetesObject, SyncAnswer, SyncFunction } from "./hooks.js";
+import type { AnyFunction, CustomizeAnswer, CustomizeFunction, DecorateAnswer, DecorateFunction, SyncAnswer, SyncFunction } from "./hooks.js";
 import { parse, stringify } from "./json.js";
+import type { KubernetesObject } from "./observed.js";
 import { key } from "./request.js";
 import { decode, encode, methodOf, SHAPES, type Op, type Question, type Shape } from "./contract.js";
 

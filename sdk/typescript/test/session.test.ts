@@ -249,7 +249,7 @@ test("the next stream of a session goes on with what is held", () => {
   const engine = new Engine("same");
   const taken: Memory[] = [];
   const memory = (session: string): Memory => {
-    taken.push(memories.take(session));
+    taken.push(memories.take(session, () => assert.fail("nobody else takes it")));
     return taken.at(-1)!;
   };
   const first = new World(engine, { memory });
@@ -264,6 +264,15 @@ test("the next stream of a session goes on with what is held", () => {
   const call = engine.call("p", entries(["a", "b"]), { id: 1n });
   assert.equal(call.value!.upserts!.length, 1);
   assert.deepEqual(Object.keys(questionOf(second.work(call)).children["Pod.v1"]!), ["a", "b"]);
+});
+
+test("a session that another stream takes is left by the one before", () => {
+  const memories = new Memories();
+  const first: Memory = memories.take("same", () => memories.leave("same", first));
+  assert.notEqual(memories.take("other", () => assert.fail("nobody else takes it")), first);
+  assert.equal(memories.take("same", () => undefined), first);
+  const [own, another] = ["", ""].map((none) => memories.take(none, () => assert.fail("a memory of its own is not taken")));
+  assert.notEqual(own, another);
 });
 
 test("what was used longest ago is forgotten first, and said to be", () => {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Metadata, Server as GrpcServer, ServerCredentials, status as Code, type Client, type ClientDuplexStream, type ServerDuplexStream } from "@grpc/grpc-js";
-import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type SyncRequest } from "../src/index.js";
+import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type Server, type SyncRequest } from "../src/index.js";
 import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import { BYTES } from "../src/streams.js";
@@ -68,8 +68,20 @@ class Line {
     }
   }
 
+  async statusOfEnd(): Promise<{ code: Code; details: string }> {
+    await until(() => this.status !== undefined);
+    return this.status!;
+  }
+
   #woken(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
+/** Waits until something is so; what is not so in time fails. */
+async function until(so: () => boolean): Promise<void> {
+  for (const end = Date.now() + 30_000; !so(); await new Promise(setImmediate)) {
+    assert.ok(Date.now() < end, `it is not so in time: ${so}`);
   }
 }
 
@@ -226,17 +238,14 @@ test("a stream that cannot be understood ends with a status that says so", async
   await serving([echo], async (client) => {
     const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
     line.send({ case: "hello", value: { versions: [9] } });
-    await line.ended();
-    while (!line.status) {
-      await new Promise(setImmediate);
-    }
-    assert.deepEqual([line.status.code, line.status.details], [Code.INVALID_ARGUMENT, "the engine speaks versions 9 of the protocol, this hook speaks 1"]);
+    const { code, details } = await line.statusOfEnd();
+    assert.deepEqual([code, details], [Code.INVALID_ARGUMENT, "the engine speaks versions 9 of the protocol, this hook speaks 1"]);
   });
 });
 
 test("a server asks for syncs", async () => {
   await serving([echo], async (client, server) => {
-    await assert.rejects(server.trigger({}), /no engine has a stream open/);
+    await assert.rejects(server.trigger({}), /no stream is open/);
     const line = await connect(client);
     const parents = server.trigger({ controller: "c", parents: [{ namespace: "shop", name: "hi" }], reason: "news" });
     const { id, controllerName, parents: names, reason } = await line.next("trigger");
@@ -250,6 +259,89 @@ test("a server asks for syncs", async () => {
     await line.next("trigger");
     line.call.end();
     await assert.rejects(lost, /stream ended/);
+  });
+});
+
+test("a trigger that one stream refuses, and another takes", async () => {
+  await serving([echo], async (client, server) => {
+    const lines = [await connect(client, new Engine("one")), await connect(client, new Engine("two"))];
+    const triggered = async (...answers: object[]): Promise<number> => {
+      const parents = server.trigger({ controller: "c" });
+      await Promise.all(lines.map(async (line, index) =>
+        line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, ...answers[index] } })));
+      return parents;
+    };
+    const unknown = { error: { code: Code.NOT_FOUND, message: "no controller c here" } };
+    assert.equal(await triggered(unknown, { parents: 2 }), 2);
+    assert.equal(await triggered({ parents: 0 }, unknown), 0);
+    await assert.rejects(triggered(unknown, unknown), { name: "TriggerError", code: Code.NOT_FOUND, message: "no controller c here" });
+    lines.forEach(({ call }) => call.end());
+  });
+});
+
+test("a trigger from within a function, and none before the welcome", async () => {
+  let serverOf: (server: Server) => void = () => undefined;
+  const itself = new Promise<Server>((resolve) => (serverOf = resolve));
+  const asking = composite({ sync: async () => ({ status: { parents: await (await itself).trigger({ reason: "from within" }) } }) });
+  await serving([asking], async (client, server) => {
+    const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    await assert.rejects(server.trigger({}), /no stream is open/);
+    line.send(line.engine.hello());
+    await line.next("welcome");
+    serverOf(server);
+    line.send(line.engine.call("p", entries()));
+    line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, parents: 2 } });
+    assert.equal(statusOf(line.engine, await line.next("answer")), '{"parents":2}');
+    line.call.end();
+    await line.ended();
+  });
+});
+
+test("a session that is opened anew takes what the stream before it holds, and ends that one", async () => {
+  const { hook, entered, aborted, release } = held();
+  await serving([hook], async (client) => {
+    const engine = new Engine("same");
+    const first = await connect(client, engine);
+    first.send(engine.call("p", entries("a")));
+    await entered;
+    const second = new Line(engine, client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    second.send(engine.hello());
+    assert.deepEqual((await second.next("welcome")).holdings.map(({ subject }) => subject), ["p"]);
+    await aborted;
+    assert.equal((await first.statusOfEnd()).code, Code.ABORTED);
+    release();
+    second.send(engine.call("p", entries("a", "b")));
+    assert.equal(statusOf(engine, await second.next("answer")), '{"done":true}');
+    second.call.end();
+    await second.ended();
+  });
+});
+
+test("calls of streams that break off are given up, and the next stream goes on", async () => {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  let signals: AbortSignal[] = [];
+  const slow = composite({ sync: async (_, { signal }) => {
+    signals.push(signal);
+    await released;
+    return { status: { done: true } };
+  } });
+  await serving([slow], async (client) => {
+    const engine = new Engine("same");
+    for (let round = 0; round < 5; round++) {
+      signals = [];
+      const line = await connect(client, engine);
+      ["p", "q", "r"].forEach((subject) => line.send(engine.call(subject, entries("a"), { timeout: { seconds: 3600n } })));
+      await until(() => signals.length === 3);
+      (line.call as ClientDuplexStream<Uint8Array, Buffer>).cancel();
+      await until(() => signals.every(({ aborted }) => aborted));
+    }
+    release();
+    const last = await connect(client, engine);
+    last.send(engine.call("p", entries("a", "b")));
+    assert.equal(statusOf(engine, await last.next("answer")), '{"done":true}');
+    last.call.end();
+    await last.ended();
   });
 });
 
@@ -378,6 +470,55 @@ test("a refusal is tried again, and a file that is not there too", async (t) => 
   await line.ended();
   (line.call as ServerDuplexStream<Buffer, Uint8Array>).end();
   await stopped;
+});
+
+test("only refusals in a row are slow", async (t) => {
+  const told = t.mock.method(console, "error", () => undefined);
+  const attachment = attach([echo], options({ delays: { first: 1, most: 5, refused: 3_600_000 } }));
+  for (const code of [Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT]) { // each ends an open session
+    const { line } = await gateway.accept();
+    line.send(gateway.engine.hello());
+    await line.next("welcome");
+    line.call.emit("error", { code, details: "no longer" });
+  }
+  gateway.refusals = [{ code: Code.UNAVAILABLE, details: "later" }, { code: Code.UNAUTHENTICATED, details: "first" }, { code: Code.UNAUTHENTICATED, details: "second" }];
+  await until(() => told.mock.callCount() === 6);
+  const waits = told.mock.calls.map(({ arguments: [text] }) => Number(/trying again in ([\d.]+) s$/.exec(text as string)![1]));
+  assert.deepEqual(waits.map((wait) => wait > 1000), [false, false, false, false, false, true]);
+  await attachment.stop();
+});
+
+test("a function that never returns holds up neither the next stream nor the stop", async () => {
+  let calls = 0;
+  const stuck = composite({ sync: () => {
+    calls++;
+    return new Promise<never>(() => undefined);
+  } });
+  const attachment = attach([stuck], options());
+  for (const subject of ["p", "q"]) {
+    const { line } = await gateway.accept();
+    line.send(gateway.engine.hello());
+    await line.next("welcome");
+    gateway.engine.forget(subject);
+    const before = calls;
+    line.send(gateway.engine.call(subject, entries()));
+    await until(() => calls === before + 1);
+    if (subject === "p") {
+      line.call.emit("error", { code: Code.UNAVAILABLE, details: "going down" });
+    }
+  }
+  await attachment.stop(0);
+  await serving([stuck], async (client) => { // which stops the server without a grace period
+    const line = await connect(client);
+    line.send(line.engine.call("p", entries()));
+    await until(() => calls === 3);
+  });
+});
+
+test("a hook that stops before a stream is open", async () => {
+  const attachment = attach([echo], options());
+  await assert.rejects(attachment.trigger({}), /no stream is open/);
+  await attachment.stop(0);
 });
 
 test("an intercept names a controller and some of its parents", async () => {

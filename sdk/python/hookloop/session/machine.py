@@ -130,6 +130,11 @@ class Machine:
         if self._memory is not None:
             self._send(drain=stream_pb2.Drain())
 
+    @property
+    def open(self) -> bool:
+        """Whether the engine has said hello, and the stream has not ended."""
+        return self._memory is not None
+
     def under_way(self, call_id: int) -> bool:
         """Whether a call waits for its answer."""
         return call_id in self._calls

@@ -117,26 +117,38 @@ export class Memory {
 /** How many sessions' memories are kept while they have no stream. */
 const IDLE = 4;
 
-/** Memories of sessions that have no stream at present, for the next stream of the same session. */
+/** Memories by session. One that has a stream is that stream's alone; the others wait for the next stream of the same session. */
 export class Memories {
   readonly #limit: number | undefined;
   /** By session id; the one left last stands last. */
   readonly #idle = new Map<string, Memory>();
+  /** By session id: has the stream leave the memory. */
+  readonly #used = new Map<string, () => void>();
 
   constructor(limit?: number) {
     this.#limit = limit;
   }
 
-  /** The memory that an earlier stream of the session left, or an empty one. It belongs to the caller until it is left. */
-  take(session: string): Memory {
+  /**
+   * The memory that an earlier stream of the session left, or an empty one. It belongs to the caller until it is left; surrender, which has
+   * to leave it at once, is called when another stream takes the same. Without an id a session has a memory of its own.
+   */
+  take(session: string, surrender: () => void): Memory {
+    if (session === "") {
+      return new Memory(this.#limit);
+    }
+    this.#used.get(session)?.();
     const memory = this.#idle.get(session) ?? new Memory(this.#limit);
     this.#idle.delete(session);
+    this.#used.set(session, surrender);
     return memory;
   }
 
   /** Keeps a memory for the next stream of the session. */
   leave(session: string, memory: Memory): void {
-    this.#idle.delete(session);
+    if (!this.#used.delete(session)) {
+      return;
+    }
     this.#idle.set(session, memory);
     for (const oldest of this.#idle.keys()) {
       if (this.#idle.size <= IDLE) {
