@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/transports/gateway"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"github.com/hookloop/hookloop/transports/stream"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	grpchealth "google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -19,7 +21,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// What the gateway may ask of the API server in a second, and at once: a limit of its own, so that strangers use up nobody else's.
+// What the gateway may ask of the API server in a second, and at once: once about strangers, and once about whom it knows, so that
+// strangers use up nobody else's.
 const (
 	gatewayQPS   = 50
 	gatewayBurst = 100
@@ -37,13 +40,7 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	if off(p.Gateway.Address) {
 		return door{}, nil
 	}
-	config := rest.CopyConfig(p.rest)
-	config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return door{}, fmt.Errorf("client of the gateway: %w", err)
-	}
-	guard, err := access.New(access.Settings{Client: client, Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+	guard, err := p.guard()
 	if err != nil {
 		return door{}, err
 	}
@@ -72,20 +69,36 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	return d, nil
 }
 
-// serve lets hooks dial in until stop is called.
-func (d door) serve(ctx context.Context) (stop func()) {
-	if d.server == nil {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := d.server.Serve(d.socket); err != nil {
-			klog.FromContext(ctx).Error(err, "the gateway has failed")
+// guard asks the API server by two clients, each with a limit of its own.
+func (p *process) guard() (*access.Guard, error) {
+	var clients [2]*kubernetes.Clientset
+	for i := range clients {
+		config := rest.CopyConfig(p.rest)
+		config.QPS, config.Burst, config.RateLimiter = gatewayQPS, gatewayBurst, nil
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("client of the gateway: %w", err)
 		}
-	}()
-	return func() {
-		d.server.Stop()
-		<-done
+		clients[i] = client
 	}
+	return access.New(access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+}
+
+// during lets hooks dial in while work runs. A gateway that fails ends the work.
+func (d door) during(ctx context.Context, work func(context.Context) error) error {
+	if d.server == nil {
+		return work(ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := d.server.Serve(d.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it may be stopped before it begins
+			return fmt.Errorf("--gateway-address: serve on %s: %w", d.socket.Addr(), err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer d.server.Stop()
+		return work(ctx)
+	})
+	return group.Wait()
 }

@@ -55,8 +55,7 @@ func (w *wired) Run(ctx context.Context) error {
 	wait.Go(func() { w.discovery.Run(following) })
 	defer wait.Wait()
 	defer stop()
-	defer w.door.serve(ctx)()
-	return w.Supervisor.Run(ctx)
+	return w.door.during(ctx, w.Supervisor.Run)
 }
 
 // transports are all ways to reach a hook, by the field of its spec.

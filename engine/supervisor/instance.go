@@ -53,11 +53,11 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
-	asks.run.Store(run)
 	i := &instance{
 		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
 	}
-	h.gone = i.related.Forget
+	h.gone, asks.forget = i.related.Forget, i.related.Forget
+	asks.run.Store(run)
 	run.Initialize(func(context.Context, controller.Runtime) error {
 		close(i.filled)
 		s.nudge(key)

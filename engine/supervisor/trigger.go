@@ -25,6 +25,8 @@ type trigger struct {
 	log        klog.Logger
 	limit      *rate.Limiter
 	run        atomic.Pointer[controller.Controller]
+	// forget drops what answers about a parent have brought; it is set before run.
+	forget func(object.Key)
 }
 
 func newTrigger(c *config, log klog.Logger) *trigger {
@@ -44,9 +46,24 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 	if wish.Background {
 		priority = queue.Resync
 	}
-	parents := run.Trigger(matching(wish), priority, wish.Reason)
+	match := matching(wish)
+	if wish.Renewed {
+		match = t.renewing(match)
+	}
+	parents := run.Trigger(match, priority, wish.Reason)
 	t.log.Info("parents are synced by a trigger", "controller", t.controller, "parents", parents, "reason", wish.Reason)
 	return parents, nil
+}
+
+// renewing forgets what was learnt of each parent that matches, before it is synced.
+func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object) bool {
+	return func(o *object.Object) bool {
+		if match != nil && !match(o) {
+			return false
+		}
+		t.forget(object.Key{Parent: o.Ref()})
+		return true
+	}
 }
 
 // matching says which parents are meant; nil for all.

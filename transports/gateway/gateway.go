@@ -9,9 +9,7 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +30,8 @@ const group = "metacontroller.k8s.io"
 const (
 	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
 	maxSessions = 64
-	// maxKept bounds the sessions that are kept for hooks that may come back.
-	maxKept = 256
+	// maxName is the longest name that an object may have.
+	maxName = 253
 	// greeting is how long the first message of a hook may take.
 	greeting = 10 * time.Second
 )
@@ -63,6 +61,9 @@ type Gateway struct {
 	mu          sync.Mutex // guards what follows
 	workers     map[string]*worker
 	controllers map[controller]*running
+	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew
+	news        map[controller]*news
+	attached    map[ticket]*attached
 	kept        []*parked // the one put back last at the end
 }
 
@@ -79,20 +80,16 @@ type worker struct {
 
 // running is a controller whose hooks are open.
 type running struct {
-	trigger    hook.TriggerFunc
-	hooks      int
-	intercepts []*intercept // the newest first
-}
-
-// parked is a session without a stream.
-type parked struct {
-	owner   string // the caller's name and what was attached to: nobody else finds it
-	session *stream.Session
+	trigger hook.TriggerFunc
+	hooks   int
 }
 
 // New makes a Gateway without workers.
 func New(s Settings) *Gateway {
-	return &Gateway{settings: s, workers: map[string]*worker{}, controllers: map[controller]*running{}}
+	return &Gateway{
+		settings: s, workers: map[string]*worker{}, controllers: map[controller]*running{}, intercepts: map[controller][]*intercept{},
+		news: map[controller]*news{}, attached: map[ticket]*attached{},
+	}
 }
 
 // worker finds a worker or makes it. The caller holds the lock.
@@ -183,6 +180,10 @@ func rightFor(wish *streamv1.Attach) (access.Right, error) {
 			"attach: intercept has controller_kind %q and controller_name %q, expected CompositeController or DecoratorController, and a name",
 			i.GetControllerKind(), i.GetControllerName())
 	}
+	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
+		return access.Right{}, status.Errorf(codes.InvalidArgument, "attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
+			len(i.GetNamespace()), len(i.GetName()), maxName)
+	}
 	return access.Right{Verb: "intercept", Group: group, Resource: resource, Name: i.GetControllerName()}, nil
 }
 
@@ -192,27 +193,36 @@ func serving(worker string) access.Right {
 
 // serveWorker has a stream answer for a worker.
 func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
-	owner := "worker " + wish.GetWorker() + " " + user
-	g.mu.Lock()
-	w := g.worker(wish.GetWorker())
-	if w.size >= maxSessions {
-		g.mu.Unlock()
-		return status.Errorf(codes.ResourceExhausted, "worker %q has %d sessions already", w.name, maxSessions)
+	whose := owner{what: wish.GetWorker(), user: user}
+	g.takeOver(ctx, ticket{whose, wish.GetSessionId()})
+	w, err := g.enter(wish.GetWorker())
+	if err != nil {
+		return err
 	}
-	w.size++
-	g.mu.Unlock()
-	s := g.resume(owner, wish.GetSessionId())
+	s, leave := g.resume(ticket{whose, wish.GetSessionId()})
+	defer leave()
 	s.Serve(func() { g.changed(w) }, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
 	w.pool.Add(s)
-	err := s.Run(ctx, conn)
+	err = s.Run(ctx, conn)
 	w.pool.Remove(s)
 	w.pool.Fail(status.Errorf(codes.Unavailable, "the last hook that served worker %q has gone: %s", w.name, status.Convert(err).Message()))
-	g.park(owner, s)
 	g.mu.Lock()
 	w.size--
 	g.drop(w)
 	g.mu.Unlock()
 	return ended(err)
+}
+
+// enter finds a worker with room for a session, and counts that.
+func (g *Gateway) enter(name string) (*worker, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.worker(name)
+	if w.size >= maxSessions {
+		return nil, status.Errorf(codes.ResourceExhausted, "worker %q has %d sessions already", w.name, maxSessions)
+	}
+	w.size++
+	return w, nil
 }
 
 // ended is the status that a hook reads. The one that asked for the end by a drain gets none.
@@ -223,29 +233,6 @@ func ended(err error) error {
 	return err
 }
 
-// resume finds the session that a hook comes back to, or makes one.
-func (g *Gateway) resume(owner, id string) *stream.Session {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	at := slices.IndexFunc(g.kept, func(p *parked) bool { return p.owner == owner && p.session.ID() == id })
-	if id != "" && at >= 0 {
-		session := g.kept[at].session
-		g.kept = slices.Delete(g.kept, at, at+1)
-		return session
-	}
-	return stream.New(stream.Settings{ID: rand.Text(), Build: g.settings.Build, Clock: g.settings.Clock, Metrics: g.settings.Metrics})
-}
-
-// park keeps a session for a hook that may come back.
-func (g *Gateway) park(owner string, s *stream.Session) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.kept = append(g.kept, &parked{owner, s})
-	if n := len(g.kept); n > maxKept {
-		g.kept = slices.Delete(g.kept, 0, n-maxKept)
-	}
-}
-
 // changed hears that a session of a worker opened or closed.
 func (g *Gateway) changed(w *worker) {
 	if w.pool.Len() > 0 {
@@ -254,9 +241,7 @@ func (g *Gateway) changed(w *worker) {
 	if !w.pool.Changed() {
 		return
 	}
-	for _, r := range g.users(w.name, "") {
-		if _, err := r(hook.Trigger{Reason: "worker " + w.name + " has a new build", Background: true}); err != nil {
-			klog.Background().Error(err, "parents are not synced by their hook's new build", "worker", w.name)
-		}
+	for _, c := range g.users(w.name, "") {
+		g.tell(c, hook.Trigger{Reason: "worker " + w.name + " has a new build"})
 	}
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -20,7 +19,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 	w.users[c]++
 	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
 	return &hook.Opened{
-		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, Timeout: timeout},
+		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
 		Address: "worker:" + name,
 		Timeout: timeout,
 		Close: func() error {
@@ -64,7 +63,7 @@ func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	r.hooks++
 	return &hook.Opened{
 		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-			if i := g.intercepted(r, q); i != nil {
+			if i := g.intercepted(c, q); i != nil {
 				return i.ask(ctx, q, s.Op, opened)
 			}
 			return opened.Ask(ctx, q)
@@ -110,19 +109,21 @@ func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err 
 	if err != nil {
 		return 0, err
 	}
-	users := g.users(worker, t.GetControllerName())
-	if len(users) == 0 {
-		return 0, status.Errorf(codes.FailedPrecondition, "no running controller refers to worker %q%s", worker, named(t.GetControllerName()))
-	}
-	for _, ask := range users {
-		n, err := ask(wish)
-		if errors.Is(err, hook.ErrTooManyTriggers) {
-			return parents, status.Error(codes.ResourceExhausted, err.Error())
+	running := false
+	for _, c := range g.users(worker, t.GetControllerName()) {
+		ask := g.triggerOf(c)
+		if ask == nil {
+			continue
 		}
+		running = true
+		n, err := stream.Ask(ask, wish)
 		if err != nil {
 			return parents, err
 		}
 		parents += n
+	}
+	if !running {
+		return 0, status.Errorf(codes.FailedPrecondition, "no running controller refers to worker %q%s", worker, named(t.GetControllerName()))
 	}
 	return parents, nil
 }
@@ -135,18 +136,29 @@ func named(controller string) string {
 }
 
 // users are the controllers that refer to a worker, by name where one is given.
-func (g *Gateway) users(name, controllerName string) []hook.TriggerFunc {
+func (g *Gateway) users(name, controllerName string) []controller {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.workers[name]
 	if w == nil {
 		return nil
 	}
-	var out []hook.TriggerFunc
+	var out []controller
 	for c := range w.users {
-		if r := g.controllers[c]; r != nil && r.trigger != nil && (controllerName == "" || c.name == controllerName) {
-			out = append(out, r.trigger)
+		if controllerName == "" || c.name == controllerName {
+			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// triggerOf is how a controller is asked for syncs now; nil where it does not run, or takes no triggers. A controller that was started anew
+// has another.
+func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.controllers[c]; r != nil {
+		return r.trigger
+	}
+	return nil
 }

@@ -13,103 +13,168 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/klog/v2"
 )
+
+// claim is what an intercept wants: parents of a controller, by namespace, name and labels, each of which may be empty.
+type claim struct {
+	controller                controller
+	namespace, name, selector string
+}
 
 // intercept is a session that answers for some parents of a controller.
 type intercept struct {
-	namespace, name string
-	selector        labels.Selector
-	pool            *stream.Pool
-	session         *stream.Session
-	user            string
+	claim
+	labels  labels.Selector
+	pool    *stream.Pool
+	session *stream.Session
+	user    string
+
+	mu       sync.Mutex                     // guards what follows
+	answered map[hook.ParentName]labels.Set // the parents that it was asked about, MaxParents at most, and their labels
 }
 
 func (i *intercept) matches(q *hook.Question) bool {
 	p := q.Parent
-	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) && i.selector.Matches(labels.Set(p.Labels()))
+	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) && i.labels.Matches(labels.Set(p.Labels()))
 }
 
 // intercepted finds who answers a question instead of the controller's hook.
-func (g *Gateway) intercepted(r *running, q *hook.Question) *intercept {
+func (g *Gateway) intercepted(c controller, q *hook.Question) *intercept {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, i := range r.intercepts {
-		if i.session.Open() && i.matches(q) {
-			return i
+	var found *intercept
+	for _, i := range g.intercepts[c] {
+		mine := found == nil && i.session.Open() && i.matches(q)
+		i.note(q, mine)
+		if mine {
+			found = i
 		}
 	}
-	return nil
+	return found
+}
+
+// note remembers which parents an intercept answers for.
+func (i *intercept) note(q *hook.Question, mine bool) {
+	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.answered, name)
+	if mine && len(i.answered) < stream.MaxParents {
+		i.answered[name] = q.Parent.Labels()
+	}
 }
 
 // ask asks the session; where it is lost, the controller's own hook is asked at once.
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
-	return stream.Hook{Pool: i.pool, Name: string(op) + " intercept of " + i.user, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
+	as := "intercept of " + i.user
+	return stream.Hook{Pool: i.pool, Name: string(op) + " " + as, As: as, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
+}
+
+// within is the part of a trigger's parents that the intercept answers for.
+func (i *intercept) within(wish hook.Trigger) hook.Trigger {
+	named := make(map[hook.ParentName]bool, len(wish.Parents))
+	for _, p := range wish.Parents {
+		named[p] = true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	wish.Parents = nil
+	for p, has := range i.answered {
+		if (len(named) == 0 || named[p]) && (wish.Selector == nil || wish.Selector.Matches(has)) {
+			wish.Parents = append(wish.Parents, p)
+		}
+	}
+	wish.Selector = nil
+	return wish
+}
+
+// triggering has an intercept ask for syncs of the parents that it answers for, and of no others.
+func (g *Gateway) triggering(i *intercept) func(*streamv1.Trigger) (int, error) {
+	return stream.TriggerOf(i.controller.name, func(wish hook.Trigger) (int, error) {
+		ask := g.triggerOf(i.controller)
+		if ask == nil {
+			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers", i.controller.kind, i.controller.name)
+		}
+		if wish = i.within(wish); len(wish.Parents) == 0 {
+			return 0, nil
+		}
+		return ask(wish)
+	})
+}
+
+// newIntercept makes an intercept without a session.
+func (g *Gateway) newIntercept(want *streamv1.Intercept, user string) (*intercept, error) {
+	selector, err := stream.ReadSelector("attach: intercept.label_selector", want.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	return &intercept{
+		claim: claim{
+			controller{want.GetControllerKind(), want.GetControllerName()}, want.GetNamespace(), want.GetName(), want.GetLabelSelector(),
+		},
+		labels: selector, pool: stream.NewPool(g.settings.Clock), user: user, answered: map[hook.ParentName]labels.Set{},
+	}, nil
 }
 
 // serveIntercept has a stream answer for parents of a controller.
 func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
-	want := wish.GetIntercept()
-	selector, err := labels.Parse(want.GetLabelSelector())
-	if err != nil {
-		return status.Errorf(codes.InvalidArgument, "attach: intercept.label_selector: %v", err)
-	}
-	i := &intercept{namespace: want.GetNamespace(), name: want.GetName(), selector: selector, pool: stream.NewPool(g.settings.Clock), user: user}
-	r, err := g.claim(controller{want.GetControllerKind(), want.GetControllerName()})
+	i, err := g.newIntercept(wish.GetIntercept(), user)
 	if err != nil {
 		return err
 	}
-	owner := "intercept " + want.String() + " " + user
-	i.session = g.resume(owner, wish.GetSessionId())
+	mine := ticket{owner{what: i.claim, user: user}, wish.GetSessionId()}
+	g.takeOver(ctx, mine)
+	session, leave := g.resume(mine)
+	defer leave()
+	i.session = session
 	var begins sync.Once
-	i.session.Serve(func() {
+	session.Serve(func() {
 		i.pool.Changed()
-		if i.session.Open() {
-			begins.Do(func() { g.tell(r, want, "an intercept begins") })
+		if session.Open() {
+			begins.Do(func() { g.tell(i.controller, i.parents("an intercept begins")) })
 		}
-	}, stream.TriggerOf(want.GetControllerName(), r.trigger))
-	i.pool.Add(i.session)
-	g.mu.Lock()
-	r.intercepts = slices.Insert(r.intercepts, 0, i)
-	g.mu.Unlock()
-	err = i.session.Run(ctx, conn)
-	g.mu.Lock()
-	r.intercepts = slices.DeleteFunc(r.intercepts, func(other *intercept) bool { return other == i })
-	g.mu.Unlock()
-	g.park(owner, i.session)
-	g.tell(r, want, "an intercept has ended")
+	}, g.triggering(i))
+	i.pool.Add(session)
+	if err := g.begin(i); err != nil {
+		return err
+	}
+	err = session.Run(ctx, conn)
+	g.end(i)
+	g.tell(i.controller, i.parents("an intercept has ended"))
 	return ended(err)
 }
 
-// claim finds a running controller with room for an intercept.
-func (g *Gateway) claim(c controller) (*running, error) {
+// begin has questions go to an intercept of a running controller that has room for one.
+func (g *Gateway) begin(i *intercept) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := g.controllers[c]
+	c := i.controller
 	switch {
-	case r == nil:
-		return nil, status.Errorf(codes.FailedPrecondition, "attach: there is no running %s %q", c.kind, c.name)
-	case len(r.intercepts) >= maxSessions:
-		return nil, status.Errorf(codes.ResourceExhausted, "%s %q has %d intercepts already", c.kind, c.name, maxSessions)
+	case g.controllers[c] == nil:
+		return status.Errorf(codes.FailedPrecondition, "attach: there is no running %s %q", c.kind, c.name)
+	case len(g.intercepts[c]) >= maxSessions:
+		return status.Errorf(codes.ResourceExhausted, "%s %q has %d intercepts already", c.kind, c.name, maxSessions)
 	}
-	return r, nil
+	g.intercepts[c] = slices.Insert(g.intercepts[c], 0, i)
+	return nil
 }
 
-// tell has the parents of an intercept synced, because someone else answers for them now.
-func (g *Gateway) tell(r *running, want *streamv1.Intercept, reason string) {
-	if r.trigger == nil {
-		return
+// end has no more questions go to an intercept.
+func (g *Gateway) end(i *intercept) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := slices.DeleteFunc(g.intercepts[i.controller], func(other *intercept) bool { return other == i })
+	if g.intercepts[i.controller] = left; len(left) == 0 {
+		delete(g.intercepts, i.controller)
 	}
-	selector, err := labels.Parse(want.GetLabelSelector())
-	wish := hook.Trigger{Selector: selector, Reason: reason, Background: true}
-	if want.GetName() != "" && want.GetNamespace() != "" && want.GetLabelSelector() == "" {
-		wish.Parents = []hook.ParentName{{Namespace: want.GetNamespace(), Name: want.GetName()}}
+}
+
+// parents are those that an intercept claims.
+func (i *intercept) parents(reason string) hook.Trigger {
+	wish := hook.Trigger{Selector: i.labels, Reason: reason}
+	if i.name != "" && i.namespace != "" && i.selector == "" {
+		wish.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
 	}
-	if err == nil {
-		_, err = r.trigger(wish)
-	}
-	if err != nil {
-		klog.Background().Error(err, "parents of an intercept are not synced", "controller", want.GetControllerName())
-	}
+	return wish
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
@@ -76,7 +77,7 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 			news, err = s.engine.Receive(m)
 		}
 		if news.Welcome != nil {
-			s.build = news.Welcome.GetBuildId()
+			err = s.welcome(news.Welcome.GetBuildId())
 		}
 	})
 	if news.Welcome != nil || news.Drain {
@@ -97,6 +98,16 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	if err != nil {
 		return &Broken{err}
 	}
+	return nil
+}
+
+// welcome notes a hook's build. Where the name is too long the stream is over before a question can be asked. The caller holds the lock.
+func (s *Session) welcome(build string) error {
+	if n := len(build); n > maxBuildBytes {
+		s.engine.Disconnect()
+		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)
+	}
+	s.build.Store(&build)
 	return nil
 }
 

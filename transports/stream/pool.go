@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -269,7 +270,7 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}
-	answer.By = h.As + " " + build
+	answer.By = strings.TrimSpace(h.As + " " + build)
 	return answer, nil
 }
 

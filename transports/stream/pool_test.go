@@ -266,6 +266,7 @@ func TestReadTrigger(t *testing.T) {
 			&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}}, LabelSelector: "a=b"}, "label_selector: is set beside parents",
 		},
 		"no name":          {&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}, {}}}, "parents[1].name: is empty"},
+		"a long selector":  {&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)}, "label_selector: has 4097 bytes, expected at most 4096"},
 		"a bad selector":   {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
 		"another's parent": {&streamv1.Trigger{ControllerName: "other"}, `controller_name is "other", expected "mine"`},
 	}

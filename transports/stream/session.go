@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -44,6 +45,8 @@ const (
 	goodbye = time.Second
 	// maxUnread bounds the answers to triggers that wait for a hook to read them.
 	maxUnread = 1000
+	// maxBuildBytes bounds the name of a hook's build, which outlives the stream.
+	maxBuildBytes = 256
 )
 
 // ErrDrained is the cause of a stream's end that a side asked for, when all calls have their answers.
@@ -54,7 +57,7 @@ type Broken struct{ err error }
 
 func (e *Broken) Error() string { return e.err.Error() }
 
-// Unwrap gives the *session.ProtocolError.
+// Unwrap gives what the hook did, in most cases a *session.ProtocolError.
 func (e *Broken) Unwrap() error { return e.err }
 
 // GRPCStatus is what the hook reads.
@@ -66,13 +69,15 @@ var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 // Session is the engine's side of a session, over one stream after the other.
 type Session struct {
 	settings Settings
+	// What many ask for on their way to a session is read without the lock, under which messages of any size are understood.
+	open  atomic.Bool
+	build atomic.Pointer[string] // nil before the first Welcome
 
 	mu      sync.Mutex // guards what follows
 	engine  *session.Engine[*object.Object]
 	pending map[uint64]chan session.Outcome
 	run     *run  // the stream of now; nil without one
 	ended   error // why the stream before it ended
-	build   string
 	counted session.Counts
 }
 
@@ -98,12 +103,16 @@ func New(s Settings) *Session {
 // ID is the session's name.
 func (s *Session) ID() string { return s.settings.ID }
 
-// Build is the hook's build, as it said last.
+// Build is the hook's build, as it said last. It waits for nothing.
 func (s *Session) Build() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.build
+	if build := s.build.Load(); build != nil {
+		return *build
+	}
+	return ""
 }
+
+// Welcomed says whether a hook has ever said Welcome, so that the session is worth keeping for it.
+func (s *Session) Welcomed() bool { return s.build.Load() != nil }
 
 // Serve has a session without a stream tell others of its next ones.
 func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
@@ -112,12 +121,8 @@ func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, er
 	s.settings.Changed, s.settings.Trigger = changed, trigger
 }
 
-// Open says whether questions may be asked.
-func (s *Session) Open() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.engine.Open()
-}
+// Open says whether questions may be asked. It waits for nothing.
+func (s *Session) Open() bool { return s.open.Load() }
 
 // Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the peer did wrong (INVALID_ARGUMENT). The
 // caller then ends the stream itself. Only one stream may run at a time.
@@ -153,10 +158,22 @@ func (s *Session) greeted(r *run) {
 	}
 }
 
+// Drain asks nothing more on the stream of now, and ends it when all calls have their answers. Questions that wait for their turn are lost
+// before they are asked. It says whether there is an open stream.
+func (s *Session) Drain() (open bool) {
+	s.do(func() {
+		open = s.engine.Greeted()
+		s.engine.Drain()
+	})
+	s.changed()
+	return open
+}
+
 // do changes the state, tells those who wait what became of their questions, and has messages sent.
 func (s *Session) do(change func()) {
 	s.mu.Lock()
 	change()
+	s.open.Store(s.engine.Open())
 	for _, o := range s.engine.Outcomes() {
 		if waiting := s.pending[o.Ticket]; waiting != nil {
 			waiting <- o

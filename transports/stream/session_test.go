@@ -88,6 +88,20 @@ func TestStreamsThatEnd(t *testing.T) {
 				p.hear()
 			}, codes.InvalidArgument, "chose version 9",
 		},
+		"a long build": {
+			func(p *peer) {
+				p.hear()
+				go p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+					Version: 1, BuildId: strings.Repeat("b", 257), Window: &streamv1.Window{Calls: 1, Bytes: 1},
+				}}})
+				if f := p.hear().GetFarewell(); f.GetCode() != int32(codes.InvalidArgument) {
+					p.Errorf("the hook is told %v", f)
+				}
+				if p.Build() != "" || p.Welcomed() {
+					p.Errorf("the session keeps %q", p.Build())
+				}
+			}, codes.InvalidArgument, "build_id has 257 bytes, expected at most 256",
+		},
 		"the end without a word": {func(p *peer) { p.greet("one").fail(io.EOF) }, codes.Unavailable, "the hook has ended the stream"},
 		"a failure":              {func(p *peer) { p.greet("one").fail(status.Error(codes.Internal, "ouch")) }, codes.Internal, "ouch"},
 		"a drain": {
@@ -197,6 +211,19 @@ func TestBrokenIsTheCause(t *testing.T) {
 		var broken *session.ProtocolError
 		if err := <-p.ended; !errors.As(err, &broken) || status.Code(err) != codes.InvalidArgument {
 			t.Errorf("the run ended with %v (%T)", err, err)
+		}
+	})
+}
+
+// TestLookingForASession waits for none that has a large message to understand.
+func TestLookingForASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("busy")
+		connect(t, s).greet("one")
+		s.mu.Lock() // as while a message is understood
+		defer s.mu.Unlock()
+		if found, _, _ := h.Pool.pick("web"); found != s || !s.Open() || s.Build() != "one" || h.Pool.Changed() {
+			t.Errorf("found %v of the build %q", found, s.Build())
 		}
 	})
 }

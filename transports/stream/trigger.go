@@ -16,6 +16,8 @@ const (
 	MaxReasonBytes = 256
 	// MaxParents bounds the names in a trigger.
 	MaxParents = 10_000
+	// MaxSelectorBytes bounds a label selector.
+	MaxSelectorBytes = 4 << 10
 )
 
 // TriggerOf takes the triggers of a hook that serves one controller; nil where the controller takes none.
@@ -31,12 +33,17 @@ func TriggerOf(controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) 
 		if err != nil {
 			return 0, err
 		}
-		parents, err := ask(wish)
-		if errors.Is(err, hook.ErrTooManyTriggers) {
-			err = status.Error(codes.ResourceExhausted, err.Error())
-		}
-		return parents, err
+		return Ask(ask, wish)
 	}
+}
+
+// Ask asks a controller for syncs, and has triggers that are too many refused with the code that hooks know.
+func Ask(ask hook.TriggerFunc, wish hook.Trigger) (parents int, err error) {
+	parents, err = ask(wish)
+	if errors.Is(err, hook.ErrTooManyTriggers) {
+		err = status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return parents, err
 }
 
 // ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
@@ -56,10 +63,19 @@ func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
 		}
 		wish.Parents = append(wish.Parents, hook.ParentName{Namespace: p.GetNamespace(), Name: p.GetName()})
 	}
-	selector, err := labels.Parse(t.GetLabelSelector())
-	if err != nil {
-		return wish, status.Errorf(codes.InvalidArgument, "label_selector: %v", err)
-	}
+	selector, err := ReadSelector("label_selector", t.GetLabelSelector())
 	wish.Selector = selector
-	return wish, nil
+	return wish, err
+}
+
+// ReadSelector parses a hook's label selector. The error is an INVALID_ARGUMENT that names the field.
+func ReadSelector(field, text string) (labels.Selector, error) {
+	if len(text) > MaxSelectorBytes {
+		return nil, status.Errorf(codes.InvalidArgument, "%s: has %d bytes, expected at most %d", field, len(text), MaxSelectorBytes)
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%s: %v", field, err)
+	}
+	return selector, nil
 }

@@ -39,9 +39,12 @@ type Client interface {
 
 // Settings make a Guard.
 type Settings struct {
-	// Client asks the API server. It needs the right to create tokenreviews and subjectaccessreviews. A rate limit of its own keeps
-	// strangers from using up the engine's.
+	// Client asks the API server about tokens that were not accepted lately. It needs the right to create tokenreviews. A rate limit of its
+	// own keeps strangers from using up anyone else's.
 	Client Client
+	// Known asks about callers who were recognized, and again about those who have a stream open. It needs the right to create tokenreviews
+	// and subjectaccessreviews, and a rate limit that it does not share with Client. Without one, Client does.
+	Known Client
 	// Audience is what tokens must have been made for.
 	Audience string
 	Clock    clock.WithTicker
@@ -51,17 +54,22 @@ type Settings struct {
 
 // Guard recognizes callers and knows what they may do.
 type Guard struct {
-	client   Client
+	strange  Client // asks about strangers
+	known    Client // asks about everyone else
 	audience string
 	clock    clock.WithTicker
 	recheck  time.Duration
 	reviewed *reviewed
+	failures *limits // of strangers, by address
 }
 
 // New makes a Guard. An error names the setting.
 func New(s Settings) (*Guard, error) {
 	if s.Recheck == 0 {
 		s.Recheck = MaxRecheck
+	}
+	if s.Known == nil {
+		s.Known = s.Client
 	}
 	switch {
 	case s.Client == nil:
@@ -73,7 +81,10 @@ func New(s Settings) (*Guard, error) {
 	case s.Recheck < 0 || s.Recheck > MaxRecheck:
 		return nil, fmt.Errorf("access: Recheck is %s; expected more than 0 and at most %s", s.Recheck, MaxRecheck)
 	}
-	return &Guard{client: s.Client, audience: s.Audience, clock: s.Clock, recheck: s.Recheck, reviewed: newReviewed()}, nil
+	return &Guard{
+		strange: s.Client, known: s.Known, audience: s.Audience, clock: s.Clock, recheck: s.Recheck, reviewed: newReviewed(),
+		failures: newLimits(byAddress, s.Clock, failureRate, failureBurst),
+	}, nil
 }
 
 // unanswered is the status for a caller about whom the API server could not be asked. What went wrong is for the log: it may have addresses.

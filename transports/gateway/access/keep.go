@@ -75,7 +75,7 @@ func (g *Guard) lookAgain(ctx context.Context, caller *Caller, rights []Right) e
 	if err != nil {
 		return err
 	}
-	now, err := g.recognizeAnew(ctx, shown)
+	now, err := g.recognizeAnew(ctx, g.known, shown)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,9 @@ const (
 	// An address may make addressRate new calls a second, before anyone is asked whose they are.
 	addressRate  = 50
 	addressBurst = 200
+	// An address may show failureRate tokens a second that are not accepted, and failureBurst at once.
+	failureRate  = 5
+	failureBurst = 20
 	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent for longest is forgotten.
 	maxLimited = 4096
 )
@@ -40,11 +43,18 @@ func newLimits(key func(context.Context) string, c clock.PassiveClock, limit rat
 
 // Limit says, as an error, that a call is one too many.
 func (l *limits) Limit(ctx context.Context) error {
-	key := l.key(ctx)
-	if l.of(key).AllowN(l.clock.Now(), 1) {
+	if l.take(ctx) {
 		return nil
 	}
-	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), key)
+	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), l.key(ctx))
+}
+
+// take counts a call, and says whether it was not one too many.
+func (l *limits) take(ctx context.Context) bool { return l.of(l.key(ctx)).AllowN(l.clock.Now(), 1) }
+
+// exhausted says whether one more would be too many.
+func (l *limits) exhausted(ctx context.Context) bool {
+	return l.of(l.key(ctx)).TokensAt(l.clock.Now()) < 1
 }
 
 func (l *limits) of(key string) *rate.Limiter {
@@ -69,7 +79,7 @@ func byCaller(ctx context.Context) string {
 // byAddress counts for each IPv4 address and each /64 of IPv6, which is what one host may have.
 func byAddress(ctx context.Context) string {
 	from, ok := peer.FromContext(ctx)
-	if !ok {
+	if !ok || from.Addr == nil {
 		return "hosts without an address"
 	}
 	at, err := netip.ParseAddrPort(from.Addr.String())

@@ -39,7 +39,7 @@ func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	}
 	asked, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	answer, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(asked, question(caller, right), metav1.CreateOptions{})
+	answer, err := g.known.AuthorizationV1().SubjectAccessReviews().Create(asked, question(caller, right), metav1.CreateOptions{})
 	if err != nil {
 		return unanswered(ctx, "subjectaccessreviews", err)
 	}

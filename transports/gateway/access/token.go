@@ -3,10 +3,13 @@ package access
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -31,23 +34,41 @@ func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	return g.recognize(ctx, shown)
 }
 
-// recognize takes the API server's word of a short while ago.
+// recognize takes the API server's word of a short while ago. Whoever has none is a stranger.
 func (g *Guard) recognize(ctx context.Context, shown *credential) (*Caller, error) {
-	if shown.token != "" {
-		if caller, ok := g.reviewed.get(shown.token, g.clock.Now()); ok {
-			return caller, nil
-		}
+	if shown.token == "" {
+		return g.certified(shown.chains)
 	}
-	return g.recognizeAnew(ctx, shown)
+	caller, current := g.reviewed.get(shown.token, g.clock.Now())
+	switch {
+	case current:
+		return caller, nil
+	case caller != nil:
+		return g.recognizeAnew(ctx, g.known, shown)
+	}
+	return g.meet(ctx, shown)
+}
+
+// meet recognizes a stranger, unless too many of the same address were nobody.
+func (g *Guard) meet(ctx context.Context, shown *credential) (*Caller, error) {
+	if g.failures.exhausted(ctx) {
+		return nil, refusal(codes.ResourceExhausted, "TooManyFailures",
+			fmt.Sprintf("expected at most %d tokens a second of %s that are not accepted", failureRate, byAddress(ctx)))
+	}
+	caller, err := g.recognizeAnew(ctx, g.strange, shown)
+	if status.Code(err) == codes.Unauthenticated {
+		g.failures.take(ctx)
+	}
+	return caller, err
 }
 
 // recognizeAnew asks whatever was known before.
-func (g *Guard) recognizeAnew(ctx context.Context, shown *credential) (*Caller, error) {
+func (g *Guard) recognizeAnew(ctx context.Context, client Client, shown *credential) (*Caller, error) {
 	if shown.token == "" {
 		return g.certified(shown.chains)
 	}
 	asked := g.clock.Now()
-	said, err := g.review(ctx, shown.token)
+	said, err := g.review(ctx, client, shown.token)
 	if err != nil {
 		return nil, unanswered(ctx, "tokenreviews", err)
 	}
@@ -68,11 +89,11 @@ func (g *Guard) recognizeAnew(ctx context.Context, shown *credential) (*Caller, 
 }
 
 // review asks the API server. Its client must not log what it sends, whatever the verbosity: that is the token.
-func (g *Guard) review(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error) {
+func (g *Guard) review(ctx context.Context, client Client, token string) (authenticationv1.TokenReviewStatus, error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout)
 	defer cancel()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{g.audience}}}
-	answer, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+	answer, err := client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return authenticationv1.TokenReviewStatus{}, err
 	}
@@ -89,6 +110,7 @@ type accepted struct {
 
 func newReviewed() *reviewed { return &reviewed{callers: lru.New(maxReviewed)} }
 
+// get is whose token it is, as the API server said last, and whether that still counts; nil where it was not accepted.
 func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
 	if !ok {

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestInterceptOutlivesItsController answers for one that is started anew, as by any change of its spec, and triggers that one.
+func TestInterceptOutlivesItsController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, before, after := newHouse(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", before), "", saying("own"))
+		laptop := h.visit("laptop", intercepting("blue"))
+		<-before
+		trigger := h.triggering(h.intercepts[controller{"CompositeController", "web"}][0])
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trigger(&streamv1.Trigger{}); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("without a controller a trigger gets %v", err)
+		}
+		opened = h.open(settingsOf("web", after), "", saying("own"))
+		for parent, want := range map[string]string{"blue": `"laptop"`, "red": `"own"`} {
+			if got := h.asked(opened, parent); got != want {
+				t.Errorf("%s is answered by %s, want %s", parent, got, want)
+			}
+		}
+		if _, err := trigger(&streamv1.Trigger{Reason: "by hand"}); err != nil || len(before) > 0 || (<-after).Reason != "by hand" {
+			t.Errorf("a trigger gets %v, and %d went to the controller that is no more", err, len(before))
+		}
+		laptop.leave()
+		laptop.end()
+		if got := (<-after).Reason; got != "an intercept has ended" || len(h.intercepts) > 0 {
+			t.Errorf("the controller hears %q in the end, and there are %d intercepts", got, len(h.intercepts))
+		}
+	})
+}
+
+// TestTriggerOfAnIntercept is for the parents that it answers for, whatever it asks for.
+func TestTriggerOfAnIntercept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", triggers), "", saying("own"))
+		h.visit("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
+			ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", LabelSelector: "team in (blue, green)",
+		}})
+		<-triggers
+		trigger := h.triggering(h.intercepts[controller{"CompositeController", "web"}][0])
+		if n, err := trigger(&streamv1.Trigger{}); n != 0 || err != nil || len(triggers) > 0 {
+			t.Errorf("before it has answered: got %d, %v and %d triggers, want none", n, err, len(triggers))
+		}
+		for _, parent := range []string{"blue", "green", "red"} {
+			h.asked(opened, parent)
+		}
+		names := func(names ...string) (out []*streamv1.ParentName) {
+			for _, n := range names {
+				out = append(out, &streamv1.ParentName{Namespace: "shop", Name: n})
+			}
+			return out
+		}
+		for want, asks := range map[string]*streamv1.Trigger{
+			"blue green": {},
+			"blue":       {Parents: names("blue", "red")},
+			"green":      {LabelSelector: "team!=blue"},
+			"":           {LabelSelector: "team=red"},
+		} {
+			n, err := trigger(asks)
+			var got []string
+			if len(triggers) > 0 {
+				for _, p := range (<-triggers).Parents {
+					got = append(got, p.Name)
+				}
+			}
+			if slices.Sort(got); strings.Join(got, " ") != want || err != nil || (n > 0) != (want != "") {
+				t.Errorf("%v: syncs of %v (%d, %v), want %s", asks, got, n, err, want)
+			}
+		}
+	})
+}
