@@ -13,7 +13,12 @@ type family struct {
 	members group
 	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
+	// unsorted says that so much has changed that sorted and changed are given up, until somebody asks for the list.
+	unsorted bool
 }
+
+// maxChanged is how many changes more than there are members are remembered for a list that nobody asks for.
+const maxChanged = 64
 
 func (f *family) set(key id, o *object.Object) {
 	if o == nil {
@@ -21,7 +26,12 @@ func (f *family) set(key id, o *object.Object) {
 	} else {
 		f.members[key] = o
 	}
-	f.changed[key] = struct{}{}
+	if f.unsorted {
+		return
+	}
+	if f.changed[key] = struct{}{}; len(f.changed) > len(f.members)+maxChanged {
+		f.sorted, f.changed, f.unsorted = nil, map[id]struct{}{}, true
+	}
 }
 
 // list is the members in the order of namespace and name. The caller holds the store's lock, and that for writing where fresh is false.
@@ -29,13 +39,14 @@ func (f *family) list() []*object.Object {
 	if f.fresh() {
 		return f.sorted
 	}
-	if len(f.changed) > len(f.members)/8 {
+	if f.unsorted || len(f.changed) > len(f.members)/8 {
 		f.sorted = values(make([]*object.Object, 0, len(f.members)), f.members)
 		slices.SortFunc(f.sorted, func(a, b *object.Object) int { return compareIDs(idOf(a), idOf(b)) })
 	} else {
 		f.patch()
 	}
 	clear(f.changed)
+	f.unsorted = false
 	return f.sorted
 }
 
@@ -48,7 +59,7 @@ func (f *family) sortedOrNil() []*object.Object {
 }
 
 // fresh says whether list only reads.
-func (f *family) fresh() bool { return len(f.changed) == 0 }
+func (f *family) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
 
 // patch takes a few changes into a copy of the list.
 func (f *family) patch() {

@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -73,6 +74,35 @@ func agree(t *testing.T, s *store) {
 	}
 	if n, size := s.size(); size != bytes || n != len(s.list("")) {
 		t.Fatalf("size = %d objects of %d bytes, a scan finds %d", n, size, bytes)
+	}
+}
+
+// TestListsThatNobodyReads has objects come and go that nobody asks for, and more of them each time that somebody does: what is remembered
+// of the changes is bounded, and the list is right whenever it is read.
+func TestListsThatNobodyReads(t *testing.T) {
+	s := newStore(things)
+	for version := range 1000 {
+		if err := s.Add(thing(t, "ns", fmt.Sprint("n", version), "u", version)); err != nil {
+			t.Fatal(err)
+		}
+		if version >= 3 {
+			if err := s.Delete(thing(t, "ns", fmt.Sprint("n", version-3), "u", version)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(s.owned["u"].changed); got > 3+maxChanged {
+			t.Fatalf("%d changes are remembered of 3 objects", got)
+		}
+		if version%200 > 197 { // twice in a row: the second list is made of the first
+			want := []string{fmt.Sprint("n", version-2), fmt.Sprint("n", version-1), fmt.Sprint("n", version)}
+			var got []string
+			for _, o := range s.ownedBy("u") {
+				got = append(got, o.Name())
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%v are owned, want %v", got, want)
+			}
+		}
 	}
 }
 

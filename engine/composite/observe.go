@@ -21,6 +21,7 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 	}
 	leaving := s.rules.Leaving(parent)
 	if leaving && !s.rules.Held(parent) {
+		s.looks.forget(key)
 		return nil, nil
 	}
 	selector, err := claim.Selector(parent, s.generate)

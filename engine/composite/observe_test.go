@@ -198,3 +198,23 @@ func TestParentSelectorThatIsNone(t *testing.T) {
 		t.Error("New takes a selector that is none")
 	}
 }
+
+// TestParentsThatLeaveAreForgotten keeps nothing of the last look at a parent that is deleted, or selected no more.
+func TestParentsThatLeaveAreForgotten(t *testing.T) {
+	front := `,"labels":{"tier":"front"}`
+	for name, left := range map[string]string{"being deleted": web(deleting+front, selector), "not selected": web("", selector)} {
+		t.Run(name, func(t *testing.T) {
+			s := declare(t, webs, selecting)
+			observe(t, s, holds(t, web(front, selector), page("shop", "a", ours+app)))
+			if len(s.looks.last) != 1 {
+				t.Fatalf("%d looks are kept, want one", len(s.looks.last))
+			}
+			if v := observe(t, s, holds(t, left, page("shop", "a", ours+app))); v != nil {
+				t.Fatalf("observed %+v, want nothing", v)
+			}
+			if len(s.looks.last) != 0 {
+				t.Error("the last look at a parent that has left is kept")
+			}
+		})
+	}
+}

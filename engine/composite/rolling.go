@@ -149,11 +149,18 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 		return err
 	}
 	step := o.Records.History.Next(w)
+	var merged []plan.Child // the list itself may be the parent's Recall's
 	for i, c := range desired.Children {
 		m := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
 		if at := step.At[m]; at > 0 {
-			desired.Children[i] = older[at][m]
+			if merged == nil {
+				merged = slices.Clone(desired.Children)
+			}
+			merged[i] = older[at][m]
 		}
+	}
+	if merged != nil {
+		desired.Children = merged
 	}
 	desired.Conditions = append(desired.Conditions, plan.Condition{
 		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,

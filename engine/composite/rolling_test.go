@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/plan"
 )
 
 func rollingPages(c *v1alpha1.CompositeControllerSpec) {
@@ -118,6 +119,11 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	}
 }
 
+// depends says of one child what it depends on.
+func depends(index int, name string) []hook.ChildState {
+	return []hook.ChildState{{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}}}
+}
+
 // TestRollingAnswersThatSayMore gives each child the dependencies that the answer about its revision says; conditions and Events are those
 // of the latest, and all of it is validated.
 func TestRollingAnswersThatSayMore(t *testing.T) {
@@ -132,9 +138,6 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	}
 	if q := s.Questions(o); len(q) != 2 || q[0].Older || !q[1].Older {
 		t.Fatalf("questions %+v, want the latest revision's and an older one's", q)
-	}
-	depends := func(index int, name string) []hook.ChildState {
-		return []hook.ChildState{{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}}}
 	}
 	said := func(of string) hook.Said {
 		return hook.Said{Conditions: []hook.Condition{{Type: of, Status: "True", Reason: "Fine"}}, Events: []hook.Event{{Reason: of}}}
@@ -165,5 +168,35 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	older.States = depends(0, "stranger")
 	if d, err := s.Desired(o, []*hook.Answer{latest, older}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
+	}
+}
+
+// TestRollingLeavesTheRecall has both answers desire the same, but the older one say more of it: the children that are put in the place of the
+// latest are not put into what is recalled of it.
+func TestRollingLeavesTheRecall(t *testing.T) {
+	s := declare(t, webs, rollingPages)
+	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
+		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"))
+	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Scope.Recall = &plan.Recall{}
+	items := []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}
+	older := &hook.Answer{Children: items}
+	older.States = depends(0, "b")
+	d, err := s.Desired(o, []*hook.Answer{{Children: items}, older})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Children[0].DependsOn) == 0 {
+		t.Fatal("a is not desired as the older answer says")
+	}
+	recalled, err := plan.Children(o.Scope, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if on := recalled[0].DependsOn; len(on) > 0 {
+		t.Errorf("the latest answer's a depends on %v, of which that answer says nothing", on)
 	}
 }

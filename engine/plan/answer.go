@@ -132,9 +132,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if err != nil {
 		return Child{Ref: ref}, err
 	}
-	c := newChild(ref, o, declared, scope)
-	c.item = raw
-	return c, nil
+	return newChild(ref, raw, o, declared, scope), nil
 }
 
 // declared finds the declaration of a kind.

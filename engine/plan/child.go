@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/hookloop/hookloop/engine/merge"
@@ -24,9 +25,14 @@ type Child struct {
 	depends *string
 }
 
-// newChild keeps the object's bytes only: the scope's stamps are the same for all children of a parent, so that the hash needs no more.
-func newChild(ref object.Ref, o *object.Object, declared Declared, scope *Scope) Child {
-	return Child{Ref: ref, Hash: o.Hash(), Declared: declared, raw: o.Raw(), scope: scope}
+// newChild keeps bytes only: those of the item where the object has the same, so that they are held once. The scope's stamps are the same
+// for all children of a parent, so that the hash needs no more.
+func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared Declared, scope *Scope) Child {
+	raw := o.Raw()
+	if bytes.Equal(raw, item) {
+		raw = item
+	}
+	return Child{Ref: ref, Hash: o.Hash(), Declared: declared, raw: raw, scope: scope, item: item}
 }
 
 // Map is the desired state as it is written to the last-applied annotation: namespace and stamps put in, no owner reference, nothing

@@ -136,7 +136,7 @@ func newWaves(field string, desired []Child) (waves, error) {
 			edges[c.Ref] = append(edges[c.Ref], d.Ref)
 		}
 	}
-	walk := walk{edges: edges, seen: map[object.Ref]bool{}}
+	walk := walk{edges: edges, stage: map[object.Ref]stage{}}
 	for i, c := range desired {
 		if circle := walk.circle(c.Ref); circle != nil {
 			return waves{}, &AnswerError{Field: field, Index: i, Item: c.Ref.String(), Problem: "the dependencies go in a circle: " + arrows(circle)}
@@ -148,26 +148,36 @@ func newWaves(field string, desired []Child) (waves, error) {
 // walk follows dependencies, each object once.
 type walk struct {
 	edges map[object.Ref][]object.Ref
-	seen  map[object.Ref]bool
+	stage map[object.Ref]stage
 	path  []object.Ref
 }
 
+// stage is how far a walk is with an object: not there yet, on its way through what it depends on, or done with it.
+type stage int
+
+const (
+	unseen stage = iota
+	underway
+	done
+)
+
 // circle is a circle that can be reached from an object, its first object at its end again; nil where there is none.
 func (w *walk) circle(at object.Ref) []object.Ref {
-	if i := slices.Index(w.path, at); i >= 0 {
-		return append(slices.Clone(w.path[i:]), at)
-	}
-	if w.seen[at] {
+	switch w.stage[at] {
+	case done:
 		return nil
+	case underway:
+		return append(slices.Clone(w.path[slices.Index(w.path, at):]), at)
 	}
-	w.seen[at] = true
+	w.stage[at] = underway
 	w.path = append(w.path, at)
-	defer func() { w.path = w.path[:len(w.path)-1] }()
 	for _, next := range w.edges[at] {
 		if circle := w.circle(next); circle != nil {
 			return circle
 		}
 	}
+	w.path = w.path[:len(w.path)-1]
+	w.stage[at] = done
 	return nil
 }
 
@@ -209,78 +219,6 @@ func (d Dependency) lacks(present *object.Object, ready *bool) string {
 	}
 	holds := "True"
 	return rollout.Checks{Observed: true, Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}}}.Lacks(present)
-}
-
-// teardown is the order in which observed children go that are not desired: each after those that depend on it.
-type teardown struct {
-	// dependents are, for each object, the ones that go with it and depend on it.
-	dependents map[object.Ref][]object.Ref
-	edges      map[object.Ref][]object.Ref
-}
-
-// newTeardown reads the dependencies from what goes, objects that are being deleted included.
-func newTeardown(going []*object.Object) teardown {
-	t := teardown{}
-	var goes map[object.Ref]bool
-	for _, o := range going {
-		for _, on := range dependencies(o) {
-			if t.edges == nil {
-				t = teardown{dependents: map[object.Ref][]object.Ref{}, edges: map[object.Ref][]object.Ref{}}
-				goes = refsOf(going)
-			}
-			if goes[on] {
-				t.edges[o.Ref()] = append(t.edges[o.Ref()], on)
-				t.dependents[on] = append(t.dependents[on], o.Ref())
-			}
-		}
-	}
-	return t
-}
-
-func refsOf(objects []*object.Object) map[object.Ref]bool {
-	refs := make(map[object.Ref]bool, len(objects))
-	for _, o := range objects {
-		refs[o.Ref()] = true
-	}
-	return refs
-}
-
-// dependencies are what an observed child's annotation names. One that cannot be read was not written by us, and counts as none.
-func dependencies(o *object.Object) []object.Ref {
-	text, ok := o.Annotations()[DependsOnAnnotation]
-	if !ok {
-		return nil
-	}
-	var list []recorded
-	if json.Unmarshal([]byte(text), &list) != nil {
-		return nil
-	}
-	refs := make([]object.Ref, len(list))
-	for i, r := range list {
-		refs[i] = object.Ref{GVK: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), Namespace: r.Namespace, Name: r.Name}
-	}
-	return refs
-}
-
-// before is an object that has to go before another may, and whether there is one. In a circle, which no answer has made, none waits.
-func (t teardown) before(ref object.Ref) (object.Ref, bool) {
-	for _, dependent := range t.dependents[ref] {
-		if !t.reaches(ref, dependent, map[object.Ref]bool{}) {
-			return dependent, true
-		}
-	}
-	return object.Ref{}, false
-}
-
-func (t teardown) reaches(from, to object.Ref, seen map[object.Ref]bool) bool {
-	if from == to {
-		return true
-	}
-	if seen[from] {
-		return false
-	}
-	seen[from] = true
-	return slices.ContainsFunc(t.edges[from], func(next object.Ref) bool { return t.reaches(next, to, seen) })
 }
 
 // conditions say on the parent what waits for what: nothing where no dependency is about.

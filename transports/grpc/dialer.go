@@ -113,7 +113,7 @@ func (d *dialer) changed() {
 		d.pool.Fail(nil)
 	}
 	if d.pool.Changed() && d.trigger != nil {
-		if _, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true}); err != nil {
+		if _, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true}); err != nil {
 			klog.Background().Error(err, "parents are not synced by the hook's new build", "hook", d.address)
 		}
 	}
@@ -139,31 +139,34 @@ func (d *dialer) run(ctx context.Context) {
 			if err == nil && !slices.Contains(addresses, a) {
 				delete(links, a)
 				d.pool.Remove(l.session)
-				d.leave(ctx, &wait, l)
+				d.leave(&wait, l)
 			}
 		}
-		if !d.pause(ctx, lookAround) {
+		if !d.pause(ctx.Done(), lookAround) {
 			return
 		}
 	}
 }
 
-// leave lets a link end its calls.
-func (d *dialer) leave(ctx context.Context, wait *sync.WaitGroup, l *link) {
+// leave asks nothing more of a link, and lets it end its calls.
+func (d *dialer) leave(wait *sync.WaitGroup, l *link) {
 	wait.Go(func() {
-		d.pause(ctx, farewell)
-		l.stop()
+		defer l.stop()
+		l.leaving.Store(true)
+		if l.session.Drain() {
+			d.pause(l.done, farewell)
+		}
 	})
 }
 
-// pause waits, and says whether ctx goes on.
-func (d *dialer) pause(ctx context.Context, length time.Duration) bool {
+// pause waits, and says whether it was not done before.
+func (d *dialer) pause(done <-chan struct{}, length time.Duration) bool {
 	timer := d.clock.NewTimer(length)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return true
-	case <-ctx.Done():
+	case <-done:
 		return false
 	}
 }
@@ -231,6 +234,8 @@ type link struct {
 	*dialer
 	session *stream.Session
 	stop    context.CancelFunc
+	done    <-chan struct{} // closed when the link has ended, or is to end
+	leaving atomic.Bool     // no other stream follows
 }
 
 func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
@@ -238,8 +243,12 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 	settings.ID = rand.Text()
 	l := &link{dialer: d, session: stream.New(settings)}
 	ctx, l.stop = context.WithCancel(ctx)
+	l.done = ctx.Done()
 	d.pool.Add(l.session)
-	wait.Go(func() { l.run(ctx, address) })
+	wait.Go(func() {
+		defer l.stop()
+		l.run(ctx, address)
+	})
 	return l
 }
 
@@ -260,7 +269,7 @@ func (l *link) run(ctx context.Context, address string) {
 		if opened {
 			attempt = 0
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || l.leaving.Load() {
 			return
 		}
 		l.pool.Fail(err)
@@ -268,7 +277,7 @@ func (l *link) run(ctx context.Context, address string) {
 		if status.Code(err) == codes.Unimplemented {
 			wait = unserved
 		}
-		l.pause(ctx, wait)
+		l.pause(ctx.Done(), wait)
 	}
 }
 

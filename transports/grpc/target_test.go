@@ -81,21 +81,12 @@ func TestRefusedWelcome(t *testing.T) {
 				return []*streamv1.HookMessage{m}
 			}
 			address := serveStream(t, server)
-			s := settings(string(field(address, "", streamMode)))
-			config, err := parse(s.Field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keyring, err := config.keyring(s, address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			connection, err := config.connect(address, "", keyring)
+			d := dialerTo(t, address)
+			connection, err := d.config.connect(address, "", d.keyring)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = connection.Close() })
-			d := &dialer{config: config, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}), clock: clock.RealClock{}}
 			l := &link{dialer: d, session: stream.New(stream.Settings{ID: "a", Clock: clock.RealClock{}, Changed: cancel})}
 			if opened, err := l.connect(ctx, connection); opened != c.opened {
 				t.Errorf("got %v (%v), want %v", opened, err, c.opened)

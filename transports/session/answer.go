@@ -1,7 +1,11 @@
 package session
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -104,7 +108,7 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 		e.refused(a, said.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
-		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", said.Nack.GetMessage()))
+		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", words(said.Nack.GetMessage())))
 	}
 	e.pump()
 	return nil
@@ -113,15 +117,37 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 // refused passes the hook's failure on, if it is one.
 func (e *Engine[O]) refused(a *asked[O], s *streamv1.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
-		e.finish(a, Outcome{Fault: fmt.Errorf("the answer is an error with code 0 (OK), expected another code; its message is %q", s.GetMessage()), Got: size})
+		e.finish(a, Outcome{Fault: fmt.Errorf("the answer is an error with code 0 (OK), expected another code; its message is %q", words(s.GetMessage())), Got: size})
 		return
 	}
 	e.finish(a, Outcome{Refused: s, Got: size})
 }
 
+// maxWords is how many bytes of a hook's own words an error repeats.
+const maxWords = 256
+
+// words are the beginning of a hook's own words, as far as they can be printed.
+func words(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if !strconv.IsPrint(r) || r == utf8.RuneError {
+			r = ' '
+		}
+		if out.Len()+utf8.RuneLen(r) > maxWords {
+			return out.String() + "…"
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
 // desired puts the response together.
 func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
-	list, err := patch(a.before, d)
+	list, err := patch(a.before, d, e.settings.MessageBytes)
+	if errors.Is(err, errLarge) { // asking again does not make it smaller
+		e.finish(a, Outcome{Fault: err, Got: size})
+		return
+	}
 	if err != nil {
 		e.counts.Mismatches++
 		e.repeat(a, err)

@@ -32,7 +32,7 @@ const entryBytes = 128
 type beliefs[O Observed] struct {
 	encode   func(O) *hookv1.Object
 	limit    int
-	bytes    int
+	bytes    int // of entries, of the objects, each once, and of the last answers
 	subjects map[string]*belief[O]
 	recent   list.List // of *belief[O], the one used last in front
 	objects  map[O]*known[O]
@@ -56,10 +56,12 @@ type entry[O Observed] struct {
 	known  *known[O]
 }
 
-// known is an object that the hook holds; raw is there only until it is sent.
+// known is an object that the hook holds; raw is there only until it is sent. The object stays in memory as long as it is known, whether or
+// not anyone else has it: its size, about that of its message, counts.
 type known[O Observed] struct {
 	first O
 	hash  hash
+	size  int
 	uses  int
 	raw   []byte
 }
@@ -188,7 +190,7 @@ func (b *beliefs[O]) lookup(c *change[O], o O) *known[O] {
 	h := hashOf(raw)
 	k := cmp.Or(b.hashes[h], c.fresh[h])
 	if k == nil {
-		k = &known[O]{first: o, hash: h, raw: raw}
+		k = &known[O]{first: o, hash: h, size: len(raw), raw: raw}
 		c.fresh[h] = k
 	}
 	return k
@@ -261,9 +263,11 @@ func (b *beliefs[O]) use(slots, other map[uint32][]entry[O], by int) {
 func (b *beliefs[O]) count(k *known[O], by int) {
 	if k.uses == 0 {
 		b.objects[k.first], b.hashes[k.hash] = k, k
+		b.bytes += k.size
 		k.raw = nil
 	}
 	if k.uses += by; k.uses == 0 {
+		b.bytes -= k.size
 		delete(b.objects, k.first)
 		delete(b.hashes, k.hash)
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
@@ -25,7 +26,10 @@ type itemList struct {
 	size   int
 }
 
-// bytes is how much memory the bodies take.
+// itemBytes is about what an item takes besides its body: runs are short on the wire, whatever their length.
+const itemBytes = 100
+
+// bytes is how much memory the list takes.
 func (l *itemList) bytes() int {
 	if l == nil {
 		return 0
@@ -44,7 +48,7 @@ func (l *itemList) add(i item, linked bool) {
 	}
 	l.items = append(l.items, i)
 	l.digest = l.digest.plus(i.link)
-	l.size += i.size
+	l.size += i.size + itemBytes
 }
 
 // keep appends a run of items of another list.
@@ -133,17 +137,17 @@ func (w *pieceWriter) middle(old []item, offset int, items []item) {
 	}
 }
 
-// patch puts a list together from pieces. The error says why they are none of the list before.
-func patch(before *itemList, d *streamv1.Desired) (*itemList, error) {
+// patch puts a list together from pieces, which takes at most limit bytes. The error says why they are none of the list before.
+func patch(before *itemList, d *streamv1.Desired, limit uint64) (*itemList, error) {
 	switch {
 	case len(d.GetBase()) == 0:
 		before = &itemList{}
 	case before == nil || !before.digest.is(d.GetBase()):
 		return nil, fmt.Errorf("the answer refers to a list that the engine does not hold")
 	}
-	next := &itemList{items: make([]item, 0, min(countItems(d), maxItems))}
+	next := &itemList{items: make([]item, 0, min(countItems(d), len(before.items)+len(d.GetPieces())))}
 	for n, piece := range d.GetPieces() {
-		if err := next.take(before, piece); err != nil {
+		if err := next.take(before, piece, limit); err != nil {
 			return nil, fmt.Errorf("pieces[%d]: %w", n, err)
 		}
 	}
@@ -153,9 +157,6 @@ func patch(before *itemList, d *streamv1.Desired) (*itemList, error) {
 	return next, nil
 }
 
-// maxItems bounds a list: runs are short on the wire, whatever their length.
-const maxItems = 1 << 20
-
 func countItems(d *streamv1.Desired) int {
 	n := 0
 	for _, piece := range d.GetPieces() {
@@ -164,29 +165,47 @@ func countItems(d *streamv1.Desired) int {
 	return n
 }
 
-// take appends a piece.
-func (l *itemList) take(before *itemList, piece *streamv1.Piece) error {
+// take appends a piece, if the list takes at most limit bytes then.
+func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) error {
 	switch content := piece.GetContent().(type) {
 	case *streamv1.Piece_Keep:
 		first, count := int(content.Keep.GetFirst()), int(content.Keep.GetCount())
-		switch {
-		case count < 1 || first+count > len(before.items):
+		if count < 1 || first+count > len(before.items) {
 			return fmt.Errorf("keeps items %d to %d, expected some of the %d that are held", first, first+count-1, len(before.items))
-		case len(l.items)+count > maxItems:
-			return fmt.Errorf("the list has more than %d items", maxItems)
+		}
+		if err := l.room(before.items[first:first+count], limit); err != nil {
+			return err
 		}
 		l.keep(before, first, count)
 		return nil
 	case *streamv1.Piece_Insert:
-		message := &hookv1.DesiredObject{}
-		if err := proto.Unmarshal(content.Insert, message); err != nil {
+		i := item{size: len(content.Insert), message: &hookv1.DesiredObject{}}
+		if err := l.room([]item{i}, limit); err != nil {
+			return err
+		}
+		if err := proto.Unmarshal(content.Insert, i.message); err != nil {
 			return fmt.Errorf("is no hookloop.hook.v1.DesiredObject: %w", err)
 		}
-		l.add(item{hash: hashOf(content.Insert), size: len(content.Insert), message: message}, false)
+		i.hash = hashOf(content.Insert)
+		l.add(i, false)
 		return nil
 	default:
 		return fmt.Errorf("has neither keep nor insert, expected one of them")
 	}
+}
+
+// errLarge is the error of a list that is longer than a message of its own could be.
+var errLarge = errors.New("the list of desired objects is too large")
+
+// room says whether the list may have more items.
+func (l *itemList) room(more []item, limit uint64) error {
+	size := l.size
+	for _, i := range more {
+		if size += i.size + itemBytes; uint64(size) > limit { //nolint:gosec // not negative
+			return fmt.Errorf("%w: it takes more than %d bytes, each object counted with its size and %d bytes more", errLarge, limit, itemBytes)
+		}
+	}
+	return nil
 }
 
 // messages are the list's objects.

@@ -40,6 +40,7 @@ func TestAnyHistoryEqualsWholeRequests(t *testing.T) {
 					w.step()
 				}
 				settle(t, w)
+				forgetAll(t, w.engine)
 				sum.add(w.tally)
 				counts.add(w.engine.Counts())
 			}

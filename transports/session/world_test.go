@@ -129,10 +129,10 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 	}
 	engineBytes, hookBytes := 0, 0
 	if seed%4 == 1 {
-		engineBytes = 6000
+		engineBytes = 9000
 	}
 	if seed%4 == 2 {
-		hookBytes = 2500
+		hookBytes = 5000
 	}
 	w.hookBytes = hookBytes
 	w.engine = NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, StateBytes: engineBytes})

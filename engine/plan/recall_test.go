@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestOneCopyOfAnItem keeps the bytes of an answer once, where the object that is read from them has the same; where it has not, its own.
+func TestOneCopyOfAnItem(t *testing.T) {
+	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
+	scope := Scope{ParentNamespace: "shop", Declared: []Declared{{Resource: pods}}, Recall: &Recall{}}
+	for item, once := range map[string]bool{
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":1}}`:                    true,
+		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"n": 1}}`:           false,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[]},"spec":{"n":1}}`: false,
+	} {
+		children, err := Children(scope, []json.RawMessage{json.RawMessage(item)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := children[0]
+		if got := &c.raw[0] == &c.item[0]; got != once {
+			t.Errorf("%s: the bytes are shared: %v, want %v", item, got, once)
+		}
+		if string(c.item) != item {
+			t.Errorf("the item is %s, want %s", c.item, item)
+		}
+	}
+}
