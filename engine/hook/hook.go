@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -113,6 +114,7 @@ func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(
 type Settings struct {
 	// Controller is the declaring object's kind and name, as messages name it: CompositeController "web".
 	ControllerKind, ControllerName string
+	ControllerUID                  types.UID
 	Op                             Op
 	// Version is the hook's version, "v1" or "v2".
 	Version string
@@ -157,6 +159,8 @@ type Opened struct {
 	Address string
 	// Timeout is how long one question may take; 0 where the transport sets none.
 	Timeout time.Duration
+	// Forget drops what is held about a parent that is gone. It may be nil.
+	Forget func(parent types.UID)
 	// Close frees connections; calls under way may fail. It may be nil.
 	Close func() error
 }

@@ -67,6 +67,8 @@ const Gone = "gone"
 // Outcome is what became of one sync.
 type Outcome struct {
 	Key object.Key
+	// UID is the parent's, as far as it is known.
+	UID types.UID
 	// Result is "converged", "changed", "waiting", "echo", Gone or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
@@ -102,7 +104,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
 	p.Recorder.Synced(p.Name, Outcome{
-		Key: item.Key, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
+		Key: item.Key, UID: run.remembered.uid, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
 		Duration: p.Clock.Since(started), Waited: item.Waited,
 	})
 	return verdict.next, verdict.retry

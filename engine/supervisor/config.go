@@ -116,7 +116,7 @@ func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook, asks h
 			continue
 		}
 		opened, err := opener(hook.Settings{
-			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), Op: op,
+			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), ControllerUID: c.object.UID(), Op: op,
 			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock, Trigger: asks,
 		})
 		if err != nil {

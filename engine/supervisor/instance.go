@@ -56,7 +56,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	i := &instance{
 		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
 	}
-	h.gone, asks.forget = i.related.Forget, i.related.Forget
+	h.gone, asks.forget = i.gone, i.related.Forget
 	asks.run.Store(run)
 	run.Initialize(func(context.Context, controller.Runtime) error {
 		close(i.filled)
@@ -69,6 +69,16 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
 	}))
 	return s.launch(ctx, key, i, run)
+}
+
+// gone drops what is known of a parent that is gone.
+func (i *instance) gone(o pipeline.Outcome) {
+	i.related.Forget(o.Key)
+	for _, h := range i.hooks {
+		if h.Forget != nil && o.UID != "" {
+			h.Forget(o.UID)
+		}
+	}
 }
 
 // customize has the hooks of a controller asked with the related objects that its customize hook names or, without one, their own answers.
@@ -168,7 +178,7 @@ type health struct {
 	recorder pipeline.Recorder
 	changed  func()
 	// gone hears of parents that are gone.
-	gone func(object.Key)
+	gone func(pipeline.Outcome)
 
 	mu sync.Mutex // guards what follows
 	// misses counts syncs in a row in which the hook was not reached.
@@ -186,7 +196,7 @@ const missesToReport = 3
 func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.recorder.Synced(name, o)
 	if o.Result == pipeline.Gone {
-		h.gone(o.Key)
+		h.gone(o)
 	}
 	if !o.Asked {
 		return

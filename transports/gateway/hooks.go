@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/transports/stream"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Open makes a hook that is answered by whoever serves a worker.
@@ -22,6 +23,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
 		Address: "worker:" + name,
 		Timeout: timeout,
+		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
 		Close: func() error {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -70,6 +72,7 @@ func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 		}),
 		Address: opened.Address,
 		Timeout: opened.Timeout,
+		Forget:  opened.Forget,
 		Close: func() error {
 			g.mu.Lock()
 			if r.hooks--; r.hooks == 0 && g.controllers[c] == r {

@@ -34,6 +34,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // MaxMessageBytes bounds a question and an answer.
@@ -120,6 +121,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		},
 		Address: address,
 		Timeout: timeout,
+		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
 		Close:   func() error { t.release(d); return connection.Close() },
 	}, nil
 }

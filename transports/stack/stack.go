@@ -35,7 +35,7 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 			if err != nil {
 				return nil, err
 			}
-			return &hook.Opened{Hook: s.wrap(opened, name, settings), Address: opened.Address, Timeout: opened.Timeout, Close: opened.Close}, nil
+			return &hook.Opened{Hook: s.wrap(opened, name, settings), Address: opened.Address, Timeout: opened.Timeout, Forget: opened.Forget, Close: opened.Close}, nil
 		}
 	}
 	return wrapped

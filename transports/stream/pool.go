@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -50,6 +51,18 @@ func (p *Pool) Remove(s *Session) {
 	p.update(func() {
 		p.sessions = slices.DeleteFunc(p.sessions, func(other *Session) bool { return other == s })
 	})
+}
+
+// Forget drops, in all sessions, what is held about a parent of a controller that is gone.
+func (p *Pool) Forget(controller, parent types.UID) {
+	p.mu.Lock()
+	sessions := slices.Clone(p.sessions)
+	p.mu.Unlock()
+	sets, customize := subjects(controller, parent)
+	for _, s := range sessions {
+		s.forget(sets)
+		s.forget(customize)
+	}
 }
 
 // Fail notes why there is no session, for the errors of questions; nil where there is one again.

@@ -50,7 +50,7 @@ const (
 )
 
 // ErrDrained is the cause of a stream's end that a side asked for, when all calls have their answers.
-var ErrDrained = status.Error(codes.Unavailable, "the hook is about to stop")
+var ErrDrained = status.Error(codes.Unavailable, "the stream has ended in order: a side wants no more questions")
 
 // Broken is the cause of a stream's end where the hook did what the protocol does not allow. Its status is INVALID_ARGUMENT.
 type Broken struct{ err error }
@@ -167,6 +167,11 @@ func (s *Session) Drain() (open bool) {
 	})
 	s.changed()
 	return open
+}
+
+// forget drops a subject on both sides.
+func (s *Session) forget(subject string) {
+	s.do(func() { s.engine.Forget(subject) })
 }
 
 // do changes the state, tells those who wait what became of their questions, and has messages sent.

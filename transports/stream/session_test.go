@@ -107,7 +107,7 @@ func TestStreamsThatEnd(t *testing.T) {
 		"a drain": {
 			func(p *peer) {
 				p.greet("one").say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
-			}, codes.Unavailable, "the hook is about to stop",
+			}, codes.Unavailable, "a side wants no more questions",
 		},
 	}
 	for name, c := range cases {

@@ -14,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/session"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // question writes a question of the port. Objects stay the cache's own: what has not changed is not looked at again.
@@ -41,9 +42,14 @@ func question(q *hook.Question, timeout time.Duration) session.Question[*object.
 // subject is what a question's set is remembered under: questions about the same parent differ little from each other. Those of customize
 // have no children, and are remembered apart.
 func subject(q *hook.Question) string {
-	name := string(q.Controller.UID()) + "/" + string(q.Parent.UID())
+	sets, customize := subjects(q.Controller.UID(), q.Parent.UID())
 	if q.Op == hook.Customize {
-		name += "/customize"
+		return customize
 	}
-	return name
+	return sets
+}
+
+func subjects(controller, parent types.UID) (sets, customize string) {
+	sets = string(controller) + "/" + string(parent)
+	return sets, sets + "/customize"
 }
