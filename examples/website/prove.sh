@@ -29,7 +29,8 @@ run() {
 # start runs a hook, and the controller with the hook's address: start <hook> <controller>
 start() {
   local address deadline=$((SECONDS + 30))
-  run "$1" >"$work/log" 2>&1 &
+  : >"$work/log" # here, and not by the hook: the address of the one before must be gone
+  run "$1" >>"$work/log" 2>&1 &
   hook=$!
   while address=$(sed -n 's|^listening on ||p' "$work/log"); [ -z "$address" ]; do
     if [ "$SECONDS" -ge "$deadline" ] || ! kill -0 "$hook" 2>/dev/null; then
