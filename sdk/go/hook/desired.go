@@ -40,6 +40,11 @@ func encodeDesired(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return checkDesired(v, data)
+}
+
+// checkDesired is encodeDesired for a value that is marshalled already.
+func checkDesired(v any, data []byte) ([]byte, error) {
 	data, id, err := clean(data)
 	switch {
 	case err != nil:

@@ -13,7 +13,7 @@ type recall struct{ before, after []encoded }
 
 // encoded is a desired object as it was written.
 type encoded struct {
-	// source is what the object marshalled to; nil where it was JSON already, so that the message's body is the same.
+	// source is what the object marshalled to; nil where the answer says more about it, which the JSON does not show.
 	source  []byte
 	message *hookv1.DesiredObject
 }
@@ -48,24 +48,22 @@ func (r *recall) encode(place int, child any) (*hookv1.DesiredObject, error) {
 
 // next writes an object, or finds it the same as before.
 func (e encoded) next(child any) (encoded, error) {
-	switch c := child.(type) {
-	case with:
+	if _, more := child.(with); more {
 		m, err := encodeChild(child)
 		return encoded{message: m}, err
-	case json.RawMessage:
-		if e.message != nil && e.source == nil && bytes.Equal(e.message.GetBody(), c) {
-			return e, nil
-		}
-		m, err := encodeChild(child)
-		return encoded{message: m}, err
+	}
+	if raw, ok := child.(json.RawMessage); ok && e.wrote(raw) {
+		return e, nil
 	}
 	data, err := json.Marshal(child)
 	if err != nil {
 		return encoded{}, err
 	}
-	if e.source != nil && bytes.Equal(e.source, data) {
+	if e.wrote(data) {
 		return e, nil
 	}
-	m, err := encodeChild(child)
-	return encoded{data, m}, err
+	body, err := checkDesired(child, data)
+	return encoded{data, &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}}, err
 }
+
+func (e encoded) wrote(data []byte) bool { return e.source != nil && bytes.Equal(e.source, data) }

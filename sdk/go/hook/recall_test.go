@@ -1,0 +1,43 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+)
+
+// TestWhatIsSaidOfAChildEndsWithIt has a child that an answer says more about, and the next answer does not: the same JSON is not the same
+// answer.
+func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
+	child := json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"}}`)
+	answers := []any{hook.With(child, hook.Ready(true)), child, child, hook.With(child, hook.Ready(false))}
+	asked := 0
+	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		asked++
+		return &hook.SyncResponse{Children: []any{answers[asked-1]}}, nil
+	}})
+	engine := newEngine("a")
+	e := hello(t, connection, engine)
+	for i, want := range []string{"true", "nothing", "nothing", "false"} {
+		engine.Ask(questionAbout("one"))
+		e.say()
+		m, err := e.stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+		got := "nothing"
+		response := engine.Outcomes()[0].Response.(*hookv1.CompositeHookServiceSyncResponse)
+		if ready := response.GetChildren()[0].Ready; ready != nil {
+			got = map[bool]string{true: "true", false: "false"}[*ready]
+		}
+		if got != want {
+			t.Errorf("answer %d: ready is %s, want %s", i+1, got, want)
+		}
+	}
+}
