@@ -133,8 +133,12 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 
 // streams serves the hooks over streams, until ctx is cancelled.
 func (o *Options) streams(ctx context.Context, log *slog.Logger, provider trace.TracerProvider, hooks []Hook) *streams {
+	build := o.Build
+	if build == "" {
+		build = programHash()
+	}
 	s := &streams{
-		methods: methodsOf(hooks), build: cmp.Or(o.Build, programHash()), log: log, stopping: ctx.Done(), triggers: &triggers{},
+		methods: methodsOf(hooks), build: build, log: log, stopping: ctx.Done(), triggers: &triggers{},
 		tracer: provider.Tracer("github.com/hookloop/hookloop/sdk/go/hook"),
 	}
 	if o.Triggers != nil {
