@@ -26,7 +26,7 @@ type Call struct {
 func New(q *hook.Question) Call { return write(q, whole{}) }
 
 // NewShell writes a question without its objects: groups are there, and empty. They travel in another way.
-func NewShell(q *hook.Question) Call { return write(q, shell{}) }
+func NewShell(q *hook.Question) proto.Message { return write(q, shell{}).Request }
 
 // Method is the full name of the method that a question is put to: "/hookloop.hook.v1.CompositeHookService/Sync".
 func Method(q *hook.Question) string {

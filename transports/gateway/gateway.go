@@ -235,9 +235,6 @@ func ended(err error) error {
 
 // changed hears that a session of a worker opened or closed.
 func (g *Gateway) changed(w *worker) {
-	if w.pool.Len() > 0 {
-		w.pool.Fail(nil)
-	}
 	if !w.pool.Changed() {
 		return
 	}

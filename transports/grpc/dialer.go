@@ -109,9 +109,6 @@ func (t *Transport) release(d *dialer) {
 
 // changed hears that a session opened or closed.
 func (d *dialer) changed() {
-	if d.pool.Len() > 0 {
-		d.pool.Fail(nil)
-	}
 	if d.pool.Changed() && d.trigger != nil {
 		if _, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true}); err != nil {
 			klog.Background().Error(err, "parents are not synced by the hook's new build", "hook", d.address)

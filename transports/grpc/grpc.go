@@ -1,9 +1,9 @@
 // Package grpc reaches hooks by gRPC: over a stream that carries only changes (package hookloop.stream.v1), or by one unary call for each
 // question (package hookloop.hook.v1). Where the spec leaves it open, it is the stream if the hook serves it.
 //
-// What a stream remembers of parents is in package stream. Questions come from the pipeline, configuration from the controller's spec. A hook is safe for concurrent
-// use; its calls share connections that are balanced over all addresses of the target. It passes package transporttest's suite against a
-// real server.
+// What a stream remembers of parents is in package stream. Questions come from the pipeline, configuration from the controller's spec. A
+// hook is safe for concurrent use; its calls share connections that are balanced over all addresses of the target. It passes package
+// transporttest's suite against a real server, both ways.
 package grpc
 
 import (

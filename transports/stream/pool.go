@@ -65,7 +65,7 @@ func (p *Pool) Forget(controller, parent types.UID) {
 	}
 }
 
-// Fail notes why there is no session, for the errors of questions; nil where there is one again.
+// Fail notes why there is no session, for the errors of questions.
 func (p *Pool) Fail(err error) { p.update(func() { p.fault = err }) }
 
 // Unserved says that there is no session because the peer does not know the service.
@@ -75,12 +75,15 @@ func (p *Pool) Unserved() bool {
 	return status.Code(p.fault) == codes.Unimplemented && len(p.open()) == 0
 }
 
-// Changed must be called when a session opens or closes. It says whether another build answers than before: a newer one, or an older one
+// Changed must be called when a session opens or closes; with an open one, what has failed before no longer counts. It says whether another build answers than before: a newer one, or an older one
 // because the newer has gone.
 func (p *Pool) Changed() (rebuilt bool) {
 	p.update(func() {
-		newest := -1
-		for _, s := range p.open() {
+		newest, open := -1, p.open()
+		if len(open) > 0 {
+			p.fault = nil
+		}
+		for _, s := range open {
 			build := s.Build()
 			if build == "" {
 				continue

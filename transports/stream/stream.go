@@ -20,7 +20,7 @@ import (
 // question writes a question of the port. Objects stay the cache's own: what has not changed is not looked at again.
 func question(q *hook.Question, timeout time.Duration) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
-		Subject: subject(q), Method: contract.Method(q), Shell: contract.NewShell(q).Request, Timeout: timeout,
+		Subject: subject(q), Method: contract.Method(q), Shell: contract.NewShell(q), Timeout: timeout,
 		Slots: make([]session.Slot[*object.Object], 0, 2+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {
