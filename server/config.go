@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/transports/gateway/access"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -39,6 +40,10 @@ type Config struct {
 	EventsBurst int
 	// GracePeriod is how long syncs under way may take after a request to stop.
 	GracePeriod time.Duration
+
+	// MemoryBudget is how much memory the process may use, as a quantity ("512Mi"); "0" is no limit, and empty is GOMEMLIMIT, else the
+	// container's limit, else a quarter of the machine's memory.
+	MemoryBudget string
 
 	// The addresses to listen on; "0" or empty switches one off.
 	MetricsAddress, HealthAddress, PprofAddress string
@@ -184,12 +189,29 @@ func (c *Config) validateText() error {
 	if _, err := parseLevel(c.Log.Level); err != nil {
 		return &FlagError{"zap-log-level", c.Log.Level, err.Error()}
 	}
+	if err := c.validateMemory(); err != nil {
+		return err
+	}
 	if c.Tracing.Endpoint == "" {
 		return nil
 	}
 	u, err := url.Parse(c.Tracing.Endpoint)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return &FlagError{"tracing-endpoint", c.Tracing.Endpoint, "the URL of an OTLP collector such as http://localhost:4318"}
+	}
+	return nil
+}
+
+// minMemoryBudget is the least that a process can work with.
+const minMemoryBudget = 128 << 20
+
+func (c *Config) validateMemory() error {
+	if c.MemoryBudget == "" {
+		return nil
+	}
+	q, err := resource.ParseQuantity(c.MemoryBudget)
+	if err != nil || q.Value() != 0 && q.Value() < minMemoryBudget {
+		return &FlagError{"memory-budget", c.MemoryBudget, "a quantity of at least 128Mi such as 512Mi, or 0 for no limit"}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -37,6 +38,7 @@ type process struct {
 	log     logr.Logger
 	metrics *prometheus.Registry
 	tracing tracing
+	budget  *budget.Budget // nil without a limit
 	health  health
 	// build wires the engine once the process leads.
 	build func(context.Context) (engine, error)
@@ -74,6 +76,10 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.rest, err = restConfig(c); err != nil {
 		return nil, err
 	}
+	if p.budget, err = p.memory(); err != nil {
+		return nil, err
+	}
+	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))
 	p.build = p.wire
 	return p, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/report"
 	"github.com/hookloop/hookloop/engine/supervisor"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/grpc"
 	"github.com/hookloop/hookloop/transports/stack"
 	"github.com/hookloop/hookloop/transports/stream"
@@ -44,6 +45,7 @@ type wired struct {
 	discovery *discovery.Discovery
 	events    *report.Events
 	door      door
+	budget    *budget.Budget
 }
 
 // Run works until ctx ends; what the supervisor stands on outlives it.
@@ -53,6 +55,7 @@ func (w *wired) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { w.discovery.Run(following) })
+	wait.Go(func() { reportCaches(following, w.budget, w.cache.Stats, clock.RealClock{}) })
 	defer wait.Wait()
 	defer stop()
 	return w.door.during(ctx, w.Supervisor.Run)
@@ -104,7 +107,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
 	})
 	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
-	return &wired{supervisor.New(settings), objects, served, events, d}, nil
+	return &wired{supervisor.New(settings), objects, served, events, d, p.budget}, nil
 }
 
 // supervise gathers what the supervisor needs and what starts nothing.

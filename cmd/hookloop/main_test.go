@@ -66,6 +66,8 @@ func TestExitCodes(t *testing.T) {
 		{"log level", []string{"serve", "--zap-log-level=loud"}, 2, `hookloop: --zap-log-level: got "loud", expected debug, info, error, panic or a verbosity above 0`},
 		{"apply strategy", []string{"serve", "--apply-strategy=merge"}, 2, `hookloop: --apply-strategy: got "merge", expected dynamic-apply, server-side-apply`},
 		{"tracing endpoint without scheme", []string{"serve", "--tracing-endpoint=localhost:4318"}, 2, `hookloop: --tracing-endpoint: got "localhost:4318", expected the URL of an OTLP collector such as http://localhost:4318`},
+		{"memory budget that is none", []string{"serve", "--memory-budget=lots"}, 2, `hookloop: --memory-budget: got "lots", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
+		{"memory budget too small", []string{"serve", "--memory-budget=64Mi"}, 2, `hookloop: --memory-budget: got "64Mi", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
 		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2, `hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
 		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1, `hookloop: --kubeconfig: stat /none: no such file or directory`},
 	} {
@@ -145,6 +147,7 @@ func TestFlags(t *testing.T) {
 		"zap-devel": "false", "zap-encoder": "", "zap-log-level": "", "zap-stacktrace-level": "", "zap-time-encoding": "",
 		// Those that Metacontroller does not have.
 		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1",
+		"memory-budget":   "",
 		"gateway-address": "", "gateway-tls-cert": "", "gateway-tls-key": "", "gateway-client-ca": "", "gateway-audience": "hookloop",
 	}
 	got := map[string]string{}

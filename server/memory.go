@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// heapShare is the part of the memory limit at which Go's garbage collector works harder; the rest is for what is not in its heap.
+	heapShare = 0.9
+	// machineShare is the memory limit of a process without a container, as one n-th of the machine's memory.
+	machineShare = 4
+	// reportInterval is the time between two readings of the caches' size.
+	reportInterval = 5 * time.Second
+)
+
+// memory finds the memory limit of the process, in this order: the flag, GOMEMLIMIT, the container's limit, a quarter of the machine's
+// memory. A limit of the flag or of the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
+func (p *process) memory() (*budget.Budget, error) {
+	limit, source, err := p.memoryLimit()
+	if err != nil {
+		return nil, err
+	}
+	if (source == fromFlag || source == fromContainer) && limit > 0 && softLimit() == 0 {
+		debug.SetMemoryLimit(int64(float64(limit) * heapShare))
+	}
+	p.log.Info("memory budget", "bytes", limit, "source", source, "softLimit", softLimit())
+	return budget.New(limit), nil
+}
+
+// Where a memory limit comes from.
+const (
+	fromFlag        = "--memory-budget"
+	fromEnvironment = "GOMEMLIMIT"
+	fromContainer   = "container"
+	fromMachine     = "machine"
+)
+
+func (p *process) memoryLimit() (limit int64, source string, err error) {
+	if p.MemoryBudget != "" {
+		quantity, err := resource.ParseQuantity(p.MemoryBudget)
+		return quantity.Value(), fromFlag, err
+	}
+	if soft := softLimit(); soft > 0 {
+		return soft, fromEnvironment, nil
+	}
+	machine, err := memlimit.FromSystem()
+	if err != nil {
+		return 0, fromMachine, err
+	}
+	if container, err := memlimit.FromCgroup(); err == nil && container < machine { // an error is for one that is not in a container, or not limited
+		return bounded(container), fromContainer, nil
+	}
+	return bounded(machine / machineShare), fromMachine, nil
+}
+
+func bounded(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+
+// softLimit is Go's soft memory limit; 0 is none.
+func softLimit() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
+	}
+	return 0
+}
+
+// reportCaches notes the caches' size in the budget until ctx ends.
+func reportCaches(ctx context.Context, b *budget.Budget, stats func() []cache.ResourceStats, c clock.WithTicker) {
+	ticker := c.NewTicker(reportInterval)
+	defer ticker.Stop()
+	for {
+		var bytes int64
+		for _, s := range stats() {
+			bytes += int64(s.Bytes)
+		}
+		b.Report(bytes)
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// memoryMetrics ask the budget at each scrape.
+type memoryMetrics struct {
+	usage                          func() []budget.Usage
+	bytes, limit, refused, evicted *prometheus.Desc
+}
+
+func newMemoryMetrics(usage func() []budget.Usage) *memoryMetrics {
+	labels := []string{"part"}
+	return &memoryMetrics{
+		usage:   usage,
+		bytes:   prometheus.NewDesc("hookloop_memory_budget_bytes", "Estimated memory in use in bytes, by part of the memory budget.", labels, nil),
+		limit:   prometheus.NewDesc("hookloop_memory_budget_limit_bytes", "Memory that a part of the budget may use now, in bytes.", labels, nil),
+		refused: prometheus.NewDesc("hookloop_memory_budget_refused_total", "Messages and answers refused because their part of the budget was used up.", labels, nil),
+		evicted: prometheus.NewDesc("hookloop_memory_budget_evicted_bytes_total", "Bytes dropped to keep a part within its budget.", labels, nil),
+	}
+}
+
+// Describe lists the metrics.
+func (m *memoryMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.bytes, m.limit, m.refused, m.evicted} {
+		out <- d
+	}
+}
+
+// Collect reads the budget.
+func (m *memoryMetrics) Collect(out chan<- prometheus.Metric) {
+	for _, u := range m.usage() {
+		part := string(u.Part)
+		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(u.Bytes), part)
+		out <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(u.Limit), part)
+		out <- prometheus.MustNewConstMetric(m.refused, prometheus.CounterValue, float64(u.Refused), part)
+		out <- prometheus.MustNewConstMetric(m.evicted, prometheus.CounterValue, float64(u.Evicted), part)
+	}
+}
