@@ -34,8 +34,9 @@ type Question[O Observed] struct {
 	// Shell is the request without its objects.
 	Shell        proto.Message
 	Slots        []Slot[O]
-	Timeout      time.Duration
 	TraceContext map[string]string
+	// Remaining returns how long the answer may still take. It is called when the call begins, which may be later than Ask; nil: no limit.
+	Remaining func() time.Duration
 }
 
 // Outcome is what became of a question; exactly one of Response, Refused, Fault and Lost is set.
@@ -282,8 +283,8 @@ func (e *Engine[O]) begin(a *asked[O]) {
 		Id: e.last + 1, Method: q.Method, TraceContext: q.TraceContext, Subject: q.Subject,
 		Removed: c.removed, Upserts: c.upserts, Digest: c.digest.wire(), Request: shell,
 	}
-	if q.Timeout > 0 {
-		call.Timeout = durationpb.New(q.Timeout)
+	if q.Remaining != nil {
+		call.Timeout = durationpb.New(max(time.Millisecond, q.Remaining()))
 	}
 	if a.snapshot = base == nil; base != nil {
 		call.Base = base.digest.wire()

@@ -17,6 +17,8 @@ import (
 type HookSettings struct {
 	// Build names the hook's build; a change makes the engine ask about every parent again.
 	Build string
+	// Methods are the full names of those that the hook answers.
+	Methods []string
 	// Calls and CallBytes bound what may be under way; 0 stands for DefaultCalls and DefaultCallBytes.
 	Calls     uint32
 	CallBytes uint64
@@ -82,7 +84,7 @@ func NewHook(s HookSettings) *Hook {
 	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
-// Receive takes a message of the engine. An error is a *ProtocolError; the stream is of no more use then.
+// Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the stream is of no more use then.
 func (h *Hook) Receive(m *streamv1.EngineMessage) (Received, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := h.in.add(f)
@@ -128,15 +130,16 @@ func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
 	case h.memory != nil:
 		return Received{}, broken("got a second Hello")
 	case !slices.Contains(hello.GetVersions(), Version):
-		return Received{}, broken("the engine speaks versions %v of the protocol, this hook speaks %d", hello.GetVersions(), Version)
+		return Received{}, &VersionError{Engine: hello.GetVersions()}
 	}
 	h.memory = h.settings.Memory(hello.GetSessionId())
 	h.accepts = hello.GetMaxMessageBytes()
-	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
-		Version: Version, BuildId: h.settings.Build, MaxMessageBytes: h.settings.MessageBytes,
-		Window:   &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
-		Holdings: h.memory.holdings(),
-	}}})
+	welcome := &streamv1.Welcome{
+		Version: Version, BuildId: h.settings.Build, MaxMessageBytes: h.settings.MessageBytes, Capabilities: h.settings.Methods,
+		Window: &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
+	}
+	welcome.Holdings = h.memory.holdings(welcome, h.accepts)
+	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
 	return Received{Session: hello.GetSessionId()}, nil
 }
 
@@ -161,9 +164,6 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		return Received{}, nil
 	}
 	w := &Work{ID: c.GetId(), Method: c.GetMethod(), TraceContext: c.GetTraceContext(), Timeout: c.GetTimeout().AsDuration(), method: m, holds: c.GetHolds()}
-	if w.Request, err = m.rebuild(c.GetRequest(), set); err != nil {
-		return Received{}, broken("call %d: %v", c.GetId(), err)
-	}
 	if c.GetSubject() != "" {
 		w.about = h.memory.commit(c.GetSubject(), set)
 		w.about.calls++
@@ -171,6 +171,10 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		h.evict()
 	}
 	h.work[w.ID] = w
+	if w.Request, err = m.rebuild(c.GetRequest(), set); err != nil { // the set is held all the same
+		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
+		return Received{}, nil
+	}
 	return Received{Work: w}, nil
 }
 
@@ -197,8 +201,8 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return
 	}
-	a := &streamv1.Answer{CallId: w.ID, Outcome: &streamv1.Answer_Desired{Desired: desired}}
-	if size := uint64(proto.Size(a)); h.accepts > 0 && size > h.accepts { //nolint:gosec // not negative
+	m := answerMessage(&streamv1.Answer{CallId: w.ID, Outcome: &streamv1.Answer_Desired{Desired: desired}})
+	if size := uint64(proto.Size(m)); h.accepts > 0 && size > h.accepts { //nolint:gosec // not negative
 		text := fmt.Sprintf("the answer has %d bytes, which is larger than max (%d)", size, h.accepts)
 		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_RESOURCE_EXHAUSTED), Message: text})
 		return
@@ -208,7 +212,7 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 		w.about.recall = w.Recall
 	}
 	h.end(w)
-	h.answer(a)
+	h.send(m)
 	h.evict()
 }
 
@@ -287,8 +291,10 @@ func (h *Hook) refuse(id uint64, s *streamv1.Status) {
 	h.answer(&streamv1.Answer{CallId: id, Outcome: &streamv1.Answer_Error{Error: s}})
 }
 
-func (h *Hook) answer(a *streamv1.Answer) {
-	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}})
+func (h *Hook) answer(a *streamv1.Answer) { h.send(answerMessage(a)) }
+
+func answerMessage(a *streamv1.Answer) *streamv1.HookMessage {
+	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
 }
 
 // evict forgets what is too much, and says so.

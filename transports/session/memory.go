@@ -4,6 +4,8 @@ import (
 	"container/list"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 )
 
 // Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is made with the Memory that the one
@@ -39,14 +41,31 @@ func NewMemory(limit int) *Memory {
 // Bytes is how much is held.
 func (m *Memory) Bytes() int { return m.bytes }
 
-// holdings are what the engine may build on.
-func (m *Memory) holdings() []*streamv1.Holding {
+// holdings returns what the engine may build on, as far as it fits into a Welcome of at most limit bytes beside what that has already: the
+// subjects used last first. The others are forgotten, on both sides: the engine asks about them anew. A limit of 0 is none.
+func (m *Memory) holdings(welcome *streamv1.Welcome, limit uint64) []*streamv1.Holding {
 	out := make([]*streamv1.Holding, 0, len(m.subjects))
-	for name, r := range m.subjects {
-		out = append(out, &streamv1.Holding{Subject: name, Digest: r.set.digest.wire()})
+	size := proto.Size(welcome)
+	for at := m.recent.Front(); at != nil; {
+		r := at.Value.(*remembered)
+		at = at.Next()
+		holding := &streamv1.Holding{Subject: r.name, Digest: r.set.digest.wire()}
+		next := size + protowire.SizeTag(holdingsField) + protowire.SizeBytes(proto.Size(holding))
+		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit { //nolint:gosec // not negative
+			m.forget(r.name)
+			continue
+		}
+		size = next
+		out = append(out, holding)
 	}
 	return out
 }
+
+// The numbers of the fields HookMessage.welcome and Welcome.holdings.
+const (
+	welcomeField  = 1
+	holdingsField = 6
+)
 
 // setOf is what is held about a subject; nil where nothing is.
 func (m *Memory) setOf(subject string) *set {

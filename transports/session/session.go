@@ -40,3 +40,10 @@ type ProtocolError struct{ text string }
 func (e *ProtocolError) Error() string { return e.text }
 
 func broken(format string, args ...any) error { return &ProtocolError{fmt.Sprintf(format, args...)} }
+
+// VersionError reports that the engine speaks no version of the protocol that the hook speaks. It may ask by unary calls.
+type VersionError struct{ Engine []uint32 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the engine speaks versions %v of the protocol, this hook speaks %d", e.Engine, Version)
+}

@@ -204,8 +204,9 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	asked := question(q, 0)
+	asked := question(q)
 	asked.TraceContext = carrier(ctx)
+	asked.Remaining = func() time.Duration { return time.Until(deadline) }
 	var losses int
 	var lost error
 	for losses < maxLosses {
@@ -216,7 +217,6 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		if err != nil {
 			return nil, h.failure(ctx, q, cmp.Or(lost, err))
 		}
-		asked.Timeout = max(time.Millisecond, time.Until(deadline))
 		outcome, err := s.ask(ctx, asked)
 		switch {
 		case err != nil:

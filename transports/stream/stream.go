@@ -8,8 +8,6 @@
 package stream
 
 import (
-	"time"
-
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/transports/contract"
@@ -18,9 +16,9 @@ import (
 )
 
 // question writes a question of the port. Objects stay the cache's own: what has not changed is not looked at again.
-func question(q *hook.Question, timeout time.Duration) session.Question[*object.Object] {
+func question(q *hook.Question) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
-		Subject: subject(q), Method: contract.Method(q), Shell: contract.NewShell(q), Timeout: timeout,
+		Subject: subject(q), Method: contract.Method(q), Shell: contract.NewShell(q),
 		Slots: make([]session.Slot[*object.Object], 0, 2+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// methods answer questions, by the full names of the contract's methods.
+// methods answer questions, by the full names of the contract's methods. Those without a function are left out.
 type methods map[string]func(context.Context, proto.Message) (proto.Message, error)
 
 // answering makes a method of the contract one of many.
@@ -29,21 +29,31 @@ func answering[Request, Response proto.Message](f func(context.Context, Request)
 }
 
 func (c Composite) methods() methods {
-	s := composite{hook: c}
-	return methods{
-		hookv1.CompositeHookService_Sync_FullMethodName:      answering(s.Sync),
-		hookv1.CompositeHookService_Finalize_FullMethodName:  answering(s.Finalize),
-		hookv1.CompositeHookService_Customize_FullMethodName: answering(s.Customize),
+	m, s := methods{}, composite{hook: c}
+	if c.Sync != nil {
+		m[hookv1.CompositeHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
+	if c.Finalize != nil {
+		m[hookv1.CompositeHookService_Finalize_FullMethodName] = answering(s.Finalize)
+	}
+	if c.Customize != nil {
+		m[hookv1.CompositeHookService_Customize_FullMethodName] = answering(s.Customize)
+	}
+	return m
 }
 
 func (d Decorator) methods() methods {
-	s := decorator{hook: d}
-	return methods{
-		hookv1.DecoratorHookService_Sync_FullMethodName:      answering(s.Sync),
-		hookv1.DecoratorHookService_Finalize_FullMethodName:  answering(s.Finalize),
-		hookv1.DecoratorHookService_Customize_FullMethodName: answering(s.Customize),
+	m, s := methods{}, decorator{hook: d}
+	if d.Sync != nil {
+		m[hookv1.DecoratorHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
+	if d.Finalize != nil {
+		m[hookv1.DecoratorHookService_Finalize_FullMethodName] = answering(s.Finalize)
+	}
+	if d.Customize != nil {
+		m[hookv1.DecoratorHookService_Customize_FullMethodName] = answering(s.Customize)
+	}
+	return m
 }
 
 // methodsOf gathers the methods of all hooks.
@@ -54,6 +64,9 @@ func methodsOf(hooks []Hook) methods {
 	}
 	return all
 }
+
+// names returns the methods' full names, sorted.
+func (m methods) names() []string { return slices.Sorted(maps.Keys(m)) }
 
 // call answers one question. A panic is an error of that call only.
 func (m methods) call(ctx context.Context, method string, request proto.Message, recovered func(context.Context, any) error) (response proto.Message, err error) {

@@ -49,7 +49,7 @@ func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, 
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelFunc{}}
-	x.hook = session.NewHook(session.HookSettings{Build: s.build, Memory: func(id string) *session.Memory {
+	x.hook = session.NewHook(session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
 		x.id, x.memory = id, s.memories.take(id, x)
 		return x.memory
 	}})
@@ -157,7 +157,13 @@ func (x *exchange) receive(ctx context.Context) {
 				got, err = x.hook.Receive(m)
 			}
 		})
-		if err != nil {
+		var version *session.VersionError
+		switch {
+		case errors.As(err, &version): // the engine may still ask by unary calls
+			x.log.Warn("no stream with this engine", "error", err)
+			x.end(status.Error(codes.Unimplemented, err.Error()))
+			return
+		case err != nil:
 			x.log.Error("the engine breaks the protocol", "error", err)
 			x.end(status.Error(codes.InvalidArgument, err.Error()))
 			return

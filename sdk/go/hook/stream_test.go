@@ -3,6 +3,8 @@ package hook_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
@@ -103,6 +105,41 @@ func TestSessionMovesToTheNewStream(t *testing.T) {
 		t.Errorf("the first stream ends with %v, want ABORTED", err)
 	}
 	<-ended
+}
+
+// TestAnEngineOfAnotherVersionGetsUnimplemented has the engine fall back to unary calls.
+func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
+	connection, _ := start(t, hook.Options{}, hook.Composite{})
+	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	greeting := &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{2, 3}}}}
+	if err := stream.Send(greeting); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := stream.Recv(); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "versions [2 3]") {
+		t.Errorf("got %v, %v; want UNIMPLEMENTED, and the versions", m, err)
+	}
+}
+
+// TestTheWelcomeNamesTheFunctions names the methods that have a function, and no others.
+func TestTheWelcomeNamesTheFunctions(t *testing.T) {
+	connection, _ := start(t, hook.Options{},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, nil }},
+		hook.Decorator{Finalize: func(context.Context, *hook.SyncRequest) (*hook.DecorateResponse, error) { return nil, nil }})
+	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}}}}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.Recv()
+	want := []string{hookv1.CompositeHookService_Sync_FullMethodName, hookv1.DecoratorHookService_Finalize_FullMethodName}
+	if got := m.GetWelcome().GetCapabilities(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
 }
 
 // TestStreamsThatBreakOff end while calls come in.

@@ -169,7 +169,9 @@ class Attachment:
     def _begin(self) -> Conversation:
         known = self._session_id if self._memories.left(self._session_id) else ""
         attach = stream_pb2.Attach(worker=self._worker, session_id=known, intercept=self._intercept and self._intercept.message())
-        machine = Machine(lambda session_id: self._opened(session_id, conversation), self._limits, self._build_id, attach)
+        machine = Machine(
+            lambda session_id: self._opened(session_id, conversation), self._limits, self._build_id, attach, service.served(self._routes)
+        )
         conversation = Conversation(machine, self._routes, self._functions)
         with self._lock:
             self._conversation = conversation

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from hookloop import status
+from hookloop import service, status
 from hookloop.conversation import Conversation
 from hookloop.memories import Memories
 from hookloop.service import Route
@@ -15,7 +15,11 @@ from hookloop.session import Limits, Machine, ProtocolError
 from hookloop.stream.v1 import stream_pb2
 
 SERVICE = "hookloop.stream.v1.HookStreamService"
-_ENDS = {status.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT, status.ABORTED: grpc.StatusCode.ABORTED}
+_ENDS = {
+    status.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
+    status.ABORTED: grpc.StatusCode.ABORTED,
+    status.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
+}
 STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
 
 
@@ -59,7 +63,10 @@ class Connect:
             self._free.release()
 
     def _converse(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        machine = Machine(lambda session_id: self._memories.claim(session_id, conversation.surrender), self._limits, self._build_id)
+        machine = Machine(
+            lambda session_id: self._memories.claim(session_id, conversation.surrender), self._limits, self._build_id,
+            methods=service.served(self._routes),
+        )
         conversation = Conversation(machine, self._routes, self._pool)
         with self._lock:
             self._open.add(conversation)

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from hookloop import status
 from hookloop.errors import InvalidQuestion, NotHere, TriggerRefused
 from hookloop.service import Route, within
-from hookloop.session import Cancelled, Machine, ProtocolError, Work
+from hookloop.session import Cancelled, Machine, ProtocolError, VersionMismatch, Work
 from hookloop.session.observed import ObservedSet
 from hookloop.stream.v1 import stream_pb2
 
@@ -51,7 +51,8 @@ class Conversation:
             try:
                 said = self._machine.receive(message)
             except ProtocolError as error:
-                self._close(status.Failure(status.INVALID_ARGUMENT, str(error)))
+                code = status.UNIMPLEMENTED if isinstance(error, VersionMismatch) else status.INVALID_ARGUMENT
+                self._close(status.Failure(code, str(error)))
                 raise
             if isinstance(said, Work):
                 self._begin(said)

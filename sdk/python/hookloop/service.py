@@ -82,6 +82,11 @@ def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
     return {route.path: route for route in found}
 
 
+def served(routes: Mapping[str, Route]) -> list[str]:
+    """The full names of the methods that have a function, sorted."""
+    return sorted(path for path, route in routes.items() if route.function is not None)
+
+
 def within(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:
     """The objects that a request holds itself, by slot; every slot that the request has a place for."""
     fields = {0: "controller", 1: shape.parent}

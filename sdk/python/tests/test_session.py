@@ -76,6 +76,33 @@ class Opening(unittest.TestCase):
         self.assertEqual((welcome.window.calls, welcome.window.bytes), (3, 1 << 20))
         self.assertEqual(hook.take(), [])
 
+    def test_holdings_fit_into_one_message(self):
+        limit, engine, memory = 4096, Engine(), Memory()
+        hook = opened(engine, memory)
+        names = [f"{'a' * 100}-{n:03}" for n in range(100)]
+        for name in names:
+            hook.answer(hook.receive(engine.call(pods(1, parent=name), subject=name)).call_id, b"", [])
+        hook.close()
+        hook = machine(memory)
+        hook.receive(engine.hello(max_message_bytes=limit))
+        (sent,) = hook.take()
+        self.assertLessEqual(sent.ByteSize(), limit)
+        self.assertGreater(sent.ByteSize(), limit - 130)
+        held = [holding.subject for holding in sent.welcome.holdings]
+        self.assertEqual(held, names[: -len(held) - 1 : -1], "the subjects used last are named, in this order")
+        self.assertEqual(len(memory._subjects), len(held), "the engine forgets the others")
+        engine.believe(sent.welcome)
+        for name in (names[0], names[-1]):
+            call = engine.call(pods(1, 2, parent=name), subject=name)
+            self.assertEqual(call.call.base == b"", name == names[0])
+            self.assertIsInstance(hook.receive(call), Work)
+
+    def test_the_welcome_names_the_methods(self):
+        hook = Machine(lambda _: Memory(), Limits(calls=1), methods=["/a.B/C"])
+        hook.receive(Engine().hello())
+        (sent,) = hook.take()
+        self.assertEqual(sent.welcome.capabilities, ["/a.B/C"])
+
     def test_attach_goes_before(self):
         hook = Machine(lambda _: Memory(), Limits(calls=1), attach=stream_pb2.Attach(worker="w"))
         self.assertEqual([sent.attach.worker for sent in hook.take()], ["w"])
@@ -287,7 +314,9 @@ class Remembering(unittest.TestCase):
             hook.answer(hook.receive(engine.call(pods(1, 2), subject=subject)).call_id, b"", [b"x" * 100])
         self.assertGreater(memory.bytes, 300)
         hook.receive(Message(forget=stream_pb2.Forget(subjects=["a", "b", "c", "unknown"])))
-        self.assertEqual((memory.bytes, memory.holdings()), (0, []))
+        welcome = stream_pb2.Welcome()
+        memory.fill(welcome, 1 << 20)
+        self.assertEqual((memory.bytes, len(welcome.holdings)), (0, 0))
 
     def test_too_much_is_evicted_and_said(self):
         engine = Engine()

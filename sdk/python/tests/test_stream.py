@@ -91,6 +91,25 @@ class Held:
         return {"status": {"done": True}}
 
 
+class Opening(unittest.TestCase):
+    def test_an_engine_of_another_version_gets_unimplemented(self):
+        with serving(hookloop.Composite(sync=echo)) as (channel, _):
+            stream = Stream(channel, Engine())
+            stream.send(stream.engine.hello(versions=[2, 3]))
+            with self.assertRaises(grpc.RpcError) as raised:
+                stream.read()
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+            self.assertIn("versions [2, 3]", raised.exception.details())
+            stream.end()
+
+    def test_the_welcome_names_the_methods_that_have_a_function(self):
+        with serving(hookloop.Composite(sync=echo), hookloop.Decorator(finalize=echo)) as (channel, _):
+            stream = Stream(channel, Engine())
+            self.assertEqual(stream.open().capabilities, [
+                "/hookloop.hook.v1.CompositeHookService/Sync", "/hookloop.hook.v1.DecoratorHookService/Finalize"])
+            stream.end()
+
+
 class Questions(unittest.TestCase):
     def test_the_same_answer_as_by_a_single_call(self):
         requests = [sync_request(), decorator_request(), customize_request(), sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)]

@@ -1,8 +1,8 @@
 /** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
 import { status as Code } from "@grpc/grpc-js";
-import { ask, SHAPES } from "./contract.js";
+import { ask, methodsOf, SHAPES } from "./contract.js";
 import type { AnyFunction, Hook as Functions } from "./hooks.js";
-import { ProtocolError } from "./session/error.js";
+import { ProtocolError, VersionMismatch } from "./session/error.js";
 import { Hook, type HookSettings, type Received, type Work } from "./session/hook.js";
 import type { Memories, Memory } from "./session/memory.js";
 import { report, statusOf, wireStatus, type Failure } from "./status.js";
@@ -40,7 +40,7 @@ export class Conversation {
     this.#functions = functions;
     this.#memories = memories;
     this.#wire = wire;
-    this.#hook = new Hook({ ...settings, memory: (session) => memories.take(session, () => this.#finish(MOVED)) });
+    this.#hook = new Hook({ ...settings, methods: functions.flatMap(served).sort(), memory: (session) => memories.take(session, () => this.#finish(MOVED)) });
   }
 
   /** The id of the session, once it is open. */
@@ -62,9 +62,8 @@ export class Conversation {
     try {
       this.#take(this.#hook.receive(data));
     } catch (error) {
-      const told = error instanceof ProtocolError;
-      console.error("stream:", told ? error.message : error);
-      this.#finish({ code: told ? Code.INVALID_ARGUMENT : Code.INTERNAL, message: (error as Error).message });
+      console.error("stream:", error instanceof ProtocolError ? error.message : error);
+      this.#finish({ code: codeOf(error), message: (error as Error).message });
       return;
     }
     this.#flush();
@@ -200,4 +199,17 @@ export class Conversation {
     this.closed();
     this.#wire.end(failure);
   }
+}
+
+/** The methods of a hook that have a function. */
+function served({ shape, functions }: Functions): string[] {
+  return methodsOf(SHAPES[shape]).filter(({ op }) => functions[op]).map(({ path }) => path);
+}
+
+/** The status of a stream that ends with an error. One of another version is unserved, so that the engine may ask by unary calls. */
+function codeOf(error: unknown): Code {
+  if (error instanceof VersionMismatch) {
+    return Code.UNIMPLEMENTED;
+  }
+  return error instanceof ProtocolError ? Code.INVALID_ARGUMENT : Code.INTERNAL;
 }

@@ -1,9 +1,9 @@
 /** The hook's half of a stream against a small engine's half: what is asked is whole, what is answered is put together again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { decode, encode } from "../src/contract.js";
-import { CompositeHookServiceSyncResponseSchema } from "../src/gen/hookloop/hook/v1/composite_pb.js";
+import { CompositeHookServiceSyncRequestSchema, CompositeHookServiceSyncResponseSchema } from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import type { SyncRequest } from "../src/hooks.js";
 import { ProtocolError } from "../src/session/error.js";
@@ -202,14 +202,65 @@ test("what the protocol does not allow ends the stream", () => {
       world.open();
       world.send(world.engine.call("p", [], { upserts: [{}] }));
     }],
-    ["an object without a place", /places for 2 of its 3 objects/, (world) => {
-      world.open();
-      world.send(world.engine.call("p", [...entries([]), { slot: 9, object: object("v1", "Pod", "shop", "a") }]));
-    }],
   ];
   for (const [name, text, spoil] of cases) {
     assert.throws(() => spoil(new World()), (error: Error) => error instanceof ProtocolError && text.test(error.message), name);
   }
+});
+
+test("a request that cannot be rebuilt ends its call only", () => {
+  const shell = toBinary(CompositeHookServiceSyncRequestSchema, create(CompositeHookServiceSyncRequestSchema, { parent: { name: "p" } }));
+  const cases: [string, RegExp, Parameters<Engine["call"]>[2]][] = [
+    ["objects in the request", /holds objects, expected them in the slots/, { request: shell }],
+    ["a request of another type", /the request is no hookloop.hook.v1.CompositeHookServiceSyncRequest/, { request: Uint8Array.of(255) }],
+    ["no place for the objects", /has places for 2 of its 3 objects/, { request: new Uint8Array() }],
+  ];
+  for (const [name, text, more] of cases) {
+    const world = new World();
+    world.open();
+    assert.equal(world.send(world.engine.call("p", entries(["a"]), more)).kind, "nothing", name);
+    const { outcome } = world.answer();
+    const { code, message } = outcome.value as { code: number; message: string };
+    assert.deepEqual([outcome.case, code], ["error", 13], name);
+    assert.match(message, text, name);
+    const next = world.engine.call("p", entries(["a", "b"]));
+    assert.equal(next.value!.upserts!.length, 1);
+    assert.deepEqual(Object.keys(questionOf(world.work(next)).children["Pod.v1"]!), ["a", "b"], name);
+  }
+});
+
+test("holdings fit into one message, those used last first", () => {
+  const limit = 4096;
+  const memory = new Memory();
+  const first = new World(new Engine(), { memory: () => memory });
+  first.open();
+  const names = Array.from({ length: 100 }, (_, n) => `${"a".repeat(100)}-${n}`);
+  names.forEach((name) => answer(first, first.work(first.engine.call(name, entries([]))), []));
+  first.hook.lost();
+
+  const second = new World(new Engine(), { memory: () => memory });
+  second.send(second.engine.hello(BigInt(limit)));
+  const [data, ...more] = second.hook.outbox();
+  assert.equal(more.length, 0);
+  assert.ok(data!.length <= limit && data!.length > limit - 130, `the message has ${data!.length} bytes`);
+  const { holdings } = second.engine.read(data!)!.value as { holdings: { subject: string }[] };
+  const held = holdings.map(({ subject }) => subject);
+  assert.deepEqual(held, names.slice(-held.length).reverse());
+  assert.equal(memory.holdings(Infinity).length, held.length, "the engine forgets the others");
+});
+
+test("the whole message is measured", () => {
+  const sizeOf = (accepts: number): { size: number; case: string } => {
+    const world = new World();
+    world.send(world.engine.hello(BigInt(accepts)));
+    world.read();
+    answer(world, world.work(world.engine.call("p", entries([]))), Array.from({ length: 20 }, (_, n) => `name-${n}`));
+    const [data] = world.hook.outbox();
+    return { size: data!.length, case: (world.engine.read(data!)!.value as Answer).outcome.case! };
+  };
+  const { size } = sizeOf(0);
+  assert.equal(sizeOf(size).case, "desired");
+  assert.equal(sizeOf(size - 1).case, "error");
 });
 
 test("what is not known is ignored, an old call dropped, a method that is not known refused", () => {

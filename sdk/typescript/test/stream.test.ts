@@ -104,6 +104,28 @@ function entries(...pods: string[]): Entry[] {
 
 const echo = composite({ sync: ({ parent, children }: SyncRequest) => ({ status: { n: parent["spec"], pods: Object.keys(children["Pod.v1"]!) } }) });
 
+test("an engine of another version gets UNIMPLEMENTED, and falls back to unary calls", async () => {
+  await serving([echo], async (client) => {
+    const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+    const line = new Line(new Engine(), call);
+    line.send({ case: "hello", value: { versions: [2, 3] } });
+    const { code, details } = await line.statusOfEnd();
+    assert.equal(code, Code.UNIMPLEMENTED);
+    assert.match(details, /versions 2, 3/);
+  });
+});
+
+test("the Welcome names the methods that have a function", async () => {
+  await serving([echo, decorator({ finalize: () => ({}) })], async (client) => {
+    const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+    const line = new Line(new Engine(), call);
+    line.send(line.engine.hello());
+    assert.deepEqual((await line.next("welcome")).capabilities, [
+      "/hookloop.hook.v1.CompositeHookService/Sync", "/hookloop.hook.v1.DecoratorHookService/Finalize"]);
+    call.end();
+  });
+});
+
 function statusOf(engine: Engine, answer: Answer): string {
   return Buffer.from(engine.response("p", answer).status!).toString();
 }
@@ -237,9 +259,9 @@ test("a server that stops asks for no more, and answers what is under way", asyn
 test("a stream that cannot be understood ends with a status that says so", async () => {
   await serving([echo], async (client) => {
     const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
-    line.send({ case: "hello", value: { versions: [9] } });
+    line.send({ case: "drain", value: {} });
     const { code, details } = await line.statusOfEnd();
-    assert.deepEqual([code, details], [Code.INVALID_ARGUMENT, "the engine speaks versions 9 of the protocol, this hook speaks 1"]);
+    assert.deepEqual([code, details], [Code.INVALID_ARGUMENT, "the stream begins without a Hello"]);
   });
 });
 

@@ -479,7 +479,7 @@ type Hello struct {
 	BuildId string `protobuf:"bytes,3,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
 	// What the engine can do beyond the version. What one side does not know it ignores, and what is not named it cannot.
 	Capabilities []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// The largest HookMessage that the engine accepts, put together from its fragments, in bytes.
+	// The largest HookMessage that the engine accepts, put together from its fragments, in bytes. 0 sets no limit.
 	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -553,17 +553,20 @@ func (x *Hello) GetMaxMessageBytes() uint64 {
 // Welcome is the hook's first message.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version that both sides will use: one of Hello.versions.
+	// The version that both sides will use: one of Hello.versions. A hook that speaks none of them sends no Welcome and ends the stream with
+	// UNIMPLEMENTED; the engine may then ask by unary calls.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// The hook's build. A change says that answers may differ from before.
 	BuildId string `protobuf:"bytes,2,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
-	// What the hook can do beyond the version, as Hello.capabilities.
+	// What the hook can do beyond the version, as Hello.capabilities: the methods for which it has a function, each as in Call.method. Other
+	// methods are answered with UNIMPLEMENTED. A hook that names none says nothing about them.
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// How much may be under way to begin with.
 	Window *Window `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	// The largest EngineMessage that the hook accepts, put together from its fragments, in bytes.
 	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	// What the hook still holds of an earlier stream with the same Hello.session_id.
+	// What the hook still holds of an earlier stream with the same Hello.session_id, the subjects used last first. A hook that holds more than
+	// fits into Hello.max_message_bytes names what fits and forgets the rest; the engine asks about that anew.
 	Holdings      []*Holding `protobuf:"bytes,6,rep,name=holdings,proto3" json:"holdings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

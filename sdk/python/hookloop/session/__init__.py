@@ -14,6 +14,6 @@ histories.
 
 from hookloop.session.machine import Cancelled, Limits, Machine, Work
 from hookloop.session.memory import Memory
-from hookloop.session.wire import ProtocolError
+from hookloop.session.wire import ProtocolError, VersionMismatch
 
-__all__ = ["Cancelled", "Limits", "Machine", "Memory", "ProtocolError", "Work"]
+__all__ = ["Cancelled", "Limits", "Machine", "Memory", "ProtocolError", "VersionMismatch", "Work"]

@@ -10,7 +10,7 @@ from hookloop.session import wire
 from hookloop.session.desired import DesiredList, difference
 from hookloop.session.memory import Memory, Missing, Remembered
 from hookloop.session.observed import ObservedSet
-from hookloop.session.wire import ProtocolError
+from hookloop.session.wire import ProtocolError, VersionMismatch
 from hookloop.stream.v1 import stream_pb2
 
 VERSION = 1
@@ -58,14 +58,16 @@ class _Call:
 class Machine:
     """The hook's side of one stream.
 
-    remember gives the memory for a session id, which may have been that of an earlier stream. attach is the first message of a hook that
-    dials in. Once closed, a machine ignores what comes, and no longer uses its memory.
+    remember gives the memory for a session id, which may have been that of an earlier stream. methods are the full names of those that the
+    hook answers. attach is the first message of a hook that dials in. Once closed, a machine ignores what comes, and no longer uses its memory.
     """
 
-    def __init__(self, remember: Callable[[str], Memory], limits: Limits, build_id: str = "", attach: Any = None):
+    def __init__(
+        self, remember: Callable[[str], Memory], limits: Limits, build_id: str = "", attach: Any = None, methods: Sequence[str] = ()
+    ):
         self._remember = remember
         self._limits = limits
-        self._build_id = build_id
+        self._build_id, self._methods = build_id, methods
         self._assembler = wire.Assembler(limits.message_bytes)
         self._memory: Optional[Memory] = None  # from Hello to close
         self._most = MESSAGE_BYTES  # bytes of a message that the engine accepts
@@ -157,16 +159,18 @@ class Machine:
 
     def _hello(self, hello: Any) -> None:
         if VERSION not in hello.versions:
-            raise ProtocolError(f"the engine speaks versions {list(hello.versions)}, expected {VERSION} among them")
+            raise VersionMismatch(f"the engine speaks versions {list(hello.versions)} of the protocol, expected {VERSION} among them")
         self._most = hello.max_message_bytes or MESSAGE_BYTES
         self._memory = self._remember(hello.session_id)
-        self._send(welcome=stream_pb2.Welcome(
+        welcome = stream_pb2.Welcome(
             version=VERSION,
             build_id=self._build_id,
+            capabilities=self._methods,
             window=stream_pb2.Window(calls=self._limits.calls, bytes=self._limits.bytes),
             max_message_bytes=self._limits.message_bytes,
-            holdings=self._memory.holdings(),
-        ))
+        )
+        self._memory.fill(welcome, self._most)
+        self._send(welcome=welcome)
 
     def _call(self, call: Any) -> Optional[Work]:
         if call.id <= self._last:

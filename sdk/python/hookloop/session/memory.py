@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from hookloop.hook.v1 import object_pb2
 from hookloop.session.desired import DesiredList
 from hookloop.session.observed import Edit, Held, ObservedSet
-from hookloop.session.wire import HASH_BYTES, ProtocolError, hash_of
+from hookloop.session.wire import HASH_BYTES, ProtocolError, field_bytes, hash_of
 from hookloop.stream.v1 import stream_pb2
 
 STATE_BYTES = 128 << 20  # the most that is held, unless said otherwise
@@ -43,9 +43,18 @@ class Memory:
         self._subjects: OrderedDict[str, Remembered] = OrderedDict()  # the one used last at the end
         self._objects: dict[bytes, Held] = {}
 
-    def holdings(self) -> list[Any]:
-        """What the engine may build on."""
-        return [stream_pb2.Holding(subject=name, digest=r.set.digest) for name, r in self._subjects.items()]
+    def fill(self, welcome: Any, limit: int) -> None:
+        """Adds to a Welcome what the engine may build on, the subjects used last first, as far as its message stays within limit bytes. The
+        others are forgotten, on both sides: the engine asks about them anew."""
+        size = welcome.ByteSize()
+        for name in list(reversed(self._subjects)):
+            holding = stream_pb2.Holding(subject=name, digest=self._subjects[name].set.digest)
+            grown = size + field_bytes(holding.ByteSize())
+            if field_bytes(grown) > limit:
+                self.forget(name)
+                continue
+            size = grown
+            welcome.holdings.append(holding)
 
     def apply(self, call: Any) -> tuple[ObservedSet, Optional[Remembered]]:
         """The set that a call describes, held for its subject if it names one; or Missing."""

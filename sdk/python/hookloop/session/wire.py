@@ -16,6 +16,15 @@ class ProtocolError(Exception):
     """The engine sent what the protocol does not allow. The stream is of no more use."""
 
 
+class VersionMismatch(ProtocolError):
+    """The engine speaks no version of the protocol that the hook speaks. It may ask by single calls."""
+
+
+def field_bytes(size: int) -> int:
+    """How many bytes a message of some size takes as a field of another, with a tag of one byte and its length."""
+    return 1 + max(1, (size.bit_length() + 6) // 7) + size
+
+
 def hash_of(data: bytes) -> bytes:
     """Names content: the beginning of its SHA-256."""
     return hashlib.sha256(data).digest()[:HASH_BYTES]

@@ -1,14 +1,23 @@
 /** Messages that are too large for one piece. */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { HookMessageSchema, type Fragment, type HookMessage } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { HookMessageSchema, type Fragment } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { ProtocolError } from "./error.js";
 
 /** Bounds the data of a fragment; a message that is not larger travels in one piece. */
 export const FRAGMENT_BYTES = 1 << 20;
 
-/** A message as it travels: whole, or in fragments. */
-export function pieces(message: HookMessage): Uint8Array[] {
-  const data = toBinary(HookMessageSchema, message);
+/** How many bytes a message of some size takes as a field of another, with a tag of one byte and its length. */
+export function fieldBytes(size: number): number {
+  return 1 + lengthBytes(size) + size;
+}
+
+/** How many bytes a length takes. */
+export function lengthBytes(size: number): number {
+  return size < 1 << 7 ? 1 : size < 1 << 14 ? 2 : size < 1 << 21 ? 3 : size < 1 << 28 ? 4 : 5;
+}
+
+/** A serialized HookMessage as it travels: whole, or in fragments. */
+export function pieces(data: Uint8Array): Uint8Array[] {
   if (data.length <= FRAGMENT_BYTES) {
     return [data];
   }

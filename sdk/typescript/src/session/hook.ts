@@ -12,14 +12,15 @@
  */
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Method, Question, Response } from "../contract.js";
+import { InvalidQuestion } from "../errors.js";
 import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
 import {
-  AnswerSchema, DesiredSchema, EngineMessageSchema, HookMessageSchema, type AttachSchema, type Call, type EngineMessage, type Hello, type HookMessage,
-  type Status, type StatusSchema, type Triggered, type TriggerSchema,
+  EngineMessageSchema, HookMessageSchema, WelcomeSchema, type AnswerSchema, type AttachSchema, type Call, type DesiredSchema, type EngineMessage,
+  type Hello, type Status, type StatusSchema, type Triggered, type TriggerSchema,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { is, wire } from "./digest.js";
-import { ProtocolError } from "./error.js";
-import { Assembler, pieces } from "./fragment.js";
+import { ProtocolError, VersionMismatch } from "./error.js";
+import { Assembler, lengthBytes, pieces } from "./fragment.js";
 import { difference, type ItemList } from "./list.js";
 import type { Memory, Remembered } from "./memory.js";
 import { METHODS, rebuild } from "./method.js";
@@ -28,12 +29,14 @@ import { Missing } from "./set.js";
 /** The version of the protocol. */
 export const VERSION = 1;
 /** Of google.rpc.Code; the machine has no other use for gRPC. */
-const [RESOURCE_EXHAUSTED, UNIMPLEMENTED] = [8, 12];
+const [RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL] = [8, 12, 13];
 
 /** How a hook's side behaves. */
 export interface HookSettings {
   /** Names the hook's build; a change makes the engine ask about every parent again. */
   build?: string;
+  /** The full names of the methods that the hook answers. */
+  methods?: readonly string[];
   /** Bound what may be under way: 64 calls and 64 MiB of them where they are left out. */
   calls?: number;
   callBytes?: number;
@@ -90,7 +93,7 @@ export class Hook {
   #draining = false;
 
   constructor(settings: HookSettings) {
-    this.#settings = { build: "", calls: 64, callBytes: 64 << 20, messageBytes: 64 << 20, ...settings };
+    this.#settings = { build: "", methods: [], calls: 64, callBytes: 64 << 20, messageBytes: 64 << 20, ...settings };
     this.#in = new Assembler(this.#settings.messageBytes);
   }
 
@@ -128,15 +131,18 @@ export class Hook {
     }
     const hello: Hello = message.value;
     if (!hello.versions.includes(VERSION)) {
-      throw new ProtocolError(`the engine speaks versions ${hello.versions.join(", ") || "none"} of the protocol, this hook speaks ${VERSION}`);
+      throw new VersionMismatch(`the engine speaks versions ${hello.versions.join(", ") || "none"} of the protocol, this hook speaks ${VERSION}`);
     }
-    const { build, calls, callBytes, messageBytes } = this.#settings;
+    const { build, methods, calls, callBytes, messageBytes } = this.#settings;
     const memory = this.#settings.memory(hello.sessionId);
     this.#memory = memory;
     this.#accepts = Number(hello.maxMessageBytes);
-    this.#send({ case: "welcome", value: {
-      version: VERSION, buildId: build, maxMessageBytes: BigInt(messageBytes), window: { calls, bytes: BigInt(callBytes) }, holdings: memory.holdings(),
-    } });
+    const welcome = create(WelcomeSchema, {
+      version: VERSION, buildId: build, capabilities: [...methods], maxMessageBytes: BigInt(messageBytes), window: { calls, bytes: BigInt(callBytes) },
+    });
+    const around = 1 + lengthBytes(this.#accepts) + toBinary(WelcomeSchema, welcome).length;
+    welcome.holdings = memory.holdings(this.#accepts > 0 ? this.#accepts - around : Infinity);
+    this.#send({ case: "welcome", value: welcome });
     return { kind: "open", session: hello.sessionId, memory };
   }
 
@@ -179,13 +185,24 @@ export class Hook {
       this.#answer(call.id, { case: "nack", value: { reason: set.reason, message: set.message } });
       return NOTHING;
     }
-    const work = { id: call.id, method, question: rebuild(method, call.request, set), timeout: milliseconds(call.timeout), trace: call.traceContext };
     const about = call.subject === "" ? undefined : memory.commit(call.subject, set);
+    let question;
+    try {
+      question = rebuild(method, call.request, set);
+    } catch (error) { // the set is held all the same
+      if (!(error instanceof InvalidQuestion)) {
+        throw error;
+      }
+      this.#answer(call.id, { case: "error", value: { code: INTERNAL, message: error.message } });
+      this.#evict(memory);
+      return NOTHING;
+    }
+    const work = { id: call.id, method, question, timeout: milliseconds(call.timeout), trace: call.traceContext };
+    this.#pending.set(work.id, { work, about, holds: call.holds });
     if (about) {
       about.calls++;
       this.#evict(memory);
     }
-    this.#pending.set(work.id, { work, about, holds: call.holds });
     return { kind: "work", work };
   }
 
@@ -196,16 +213,16 @@ export class Hook {
       return;
     }
     const { desired, list } = compare(pending, response);
-    const size = toBinary(AnswerSchema, create(AnswerSchema, { callId: id, outcome: { case: "desired", value: desired } })).length;
-    if (this.#accepts > 0 && size > this.#accepts) {
-      this.refuse(id, { code: RESOURCE_EXHAUSTED, message: `the answer has ${size} bytes, which is larger than max (${this.#accepts})` });
+    const message = serialized({ case: "answer", value: { callId: id, outcome: { case: "desired", value: desired } } });
+    if (this.#accepts > 0 && message.length > this.#accepts) {
+      this.refuse(id, { code: RESOURCE_EXHAUSTED, message: `the answer has ${message.length} bytes, which is larger than max (${this.#accepts})` });
       return;
     }
     if (pending.about) {
       this.#memory.answered(pending.about, list);
     }
     this.#end(pending);
-    this.#answer(id, { case: "desired", value: desired });
+    this.#out.push(...pieces(message));
     this.#evict(this.#memory);
   }
 
@@ -262,9 +279,15 @@ export class Hook {
     this.#send({ case: "answer", value: { callId, outcome } });
   }
 
-  #send(message: NonNullable<MessageInitShape<typeof HookMessageSchema>["message"]>): void {
-    this.#out.push(...pieces(create(HookMessageSchema, { message }) as HookMessage));
+  #send(message: MessageInit): void {
+    this.#out.push(...pieces(serialized(message)));
   }
+}
+
+type MessageInit = NonNullable<MessageInitShape<typeof HookMessageSchema>["message"]>;
+
+function serialized(message: MessageInit): Uint8Array {
+  return toBinary(HookMessageSchema, create(HookMessageSchema, { message }));
 }
 
 /** An answer's difference from the list that the engine holds, and its whole list. */

@@ -1,8 +1,9 @@
 /** What a hook holds of the questions of one session. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Call, HoldingSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { HoldingSchema, type Call, type Holding } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { wire, type Hash } from "./digest.js";
 import type { ItemList } from "./list.js";
+import { fieldBytes } from "./fragment.js";
 import { apply, type Held, type Missing, type ObservedSet } from "./set.js";
 
 /** How many bytes of objects and answers a memory holds unless its maker says otherwise. */
@@ -36,9 +37,24 @@ export class Memory {
     return this.#bytes;
   }
 
-  /** What the engine may build on. */
-  holdings(): MessageInitShape<typeof HoldingSchema>[] {
-    return [...this.#subjects.values()].map(({ subject, set }) => ({ subject, digest: wire(set.digest) }));
+  /**
+   * What the engine may build on, the subjects used last first, as far as it takes no more than some bytes of a message. The others are
+   * forgotten, on both sides: the engine asks about them anew.
+   */
+  holdings(room: number): Holding[] {
+    const made: Holding[] = [];
+    let size = 0;
+    for (const { subject, set } of [...this.#subjects.values()].reverse()) {
+      const holding = create(HoldingSchema, { subject, digest: wire(set.digest) });
+      const bytes = fieldBytes(toBinary(HoldingSchema, holding).length);
+      if (size + bytes > room) {
+        this.forget(subject);
+        continue;
+      }
+      size += bytes;
+      made.push(holding);
+    }
+    return made;
   }
 
   /** The set that a call describes; it is not remembered by that. */

@@ -229,7 +229,7 @@ export type Hello = Message<"hookloop.stream.v1.Hello"> & {
   capabilities: string[];
 
   /**
-   * The largest HookMessage that the engine accepts, put together from its fragments, in bytes.
+   * The largest HookMessage that the engine accepts, put together from its fragments, in bytes. 0 sets no limit.
    *
    * @generated from field: uint64 max_message_bytes = 5;
    */
@@ -250,7 +250,8 @@ export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
  */
 export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
   /**
-   * The version that both sides will use: one of Hello.versions.
+   * The version that both sides will use: one of Hello.versions. A hook that speaks none of them sends no Welcome and ends the stream with
+   * UNIMPLEMENTED; the engine may then ask by unary calls.
    *
    * @generated from field: uint32 version = 1;
    */
@@ -264,7 +265,8 @@ export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
   buildId: string;
 
   /**
-   * What the hook can do beyond the version, as Hello.capabilities.
+   * What the hook can do beyond the version, as Hello.capabilities: the methods for which it has a function, each as in Call.method. Other
+   * methods are answered with UNIMPLEMENTED. A hook that names none says nothing about them.
    *
    * @generated from field: repeated string capabilities = 3;
    */
@@ -285,7 +287,8 @@ export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
   maxMessageBytes: bigint;
 
   /**
-   * What the hook still holds of an earlier stream with the same Hello.session_id.
+   * What the hook still holds of an earlier stream with the same Hello.session_id, the subjects used last first. A hook that holds more than
+   * fits into Hello.max_message_bytes names what fits and forgets the rest; the engine asks about that anew.
    *
    * @generated from field: repeated hookloop.stream.v1.Holding holdings = 6;
    */
