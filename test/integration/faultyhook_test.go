@@ -72,6 +72,8 @@ type faultyHook struct {
 	address string
 	// dismissed is closed when the engine first says why it ends a stream.
 	dismissed chan struct{}
+	// everyone has the fault happen to all parents, not to bad alone. It is set before the fault.
+	everyone bool
 
 	mu        sync.Mutex // guards what follows
 	fault     fault
@@ -206,7 +208,7 @@ func (h *faultyHook) say(conn grpc.BidiStreamingServer[streamv1.EngineMessage, s
 	h.mu.Unlock()
 	for _, m := range messages {
 		instead, hangup := []*streamv1.HookMessage{m}, false
-		if change != nil && about == "bad" {
+		if change != nil && (about == "bad" || h.everyone) {
 			instead, hangup = change(m)
 		}
 		for _, m := range instead {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
@@ -31,6 +32,12 @@ type entrance struct {
 // openEntrance starts the engine. ServiceAccount laptop has a token of the gateway's audience, and no rights.
 func openEntrance(k *kit.Kit) *entrance {
 	k.Helper()
+	return openEntranceWithin(k, nil)
+}
+
+// openEntranceWithin is openEntrance under a memory limit.
+func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
+	k.Helper()
 	authority := transporttest.NewAuthority(k.TB)
 	dir := k.TempDir()
 	write := func(name string, data []byte) string {
@@ -46,7 +53,7 @@ func openEntrance(k *kit.Kit) *entrance {
 	}
 	certificate, key := authority.Issue("gateway")
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	engine, labels := ownEngine(k, "--gateway-address="+address,
+	engine, labels := engineWithin(k, limit, "--gateway-address="+address,
 		"--gateway-tls-cert="+write("tls.crt", certificate), "--gateway-tls-key="+write("tls.key", key))
 	k.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop}}")
 	return &entrance{k, engine, labels, hook.Gateway{

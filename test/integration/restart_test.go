@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/serve"
 )
@@ -11,8 +12,14 @@ import (
 // ownEngine runs an engine in a process of its own, for controllers with the labels that are returned.
 func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
+	return engineWithin(k, nil, flags...)
+}
+
+// engineWithin is ownEngine under a memory limit.
+func engineWithin(k *kit.Kit, limit *confine.Group, flags ...string) (*serve.Engine, map[string]any) {
+	k.Helper()
 	e, err := serve.Start(k.Context(), serve.Settings{
-		Kubeconfig: k.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
+		Within: limit, Kubeconfig: k.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
 	})
 	if e != nil {
 		k.Own(e.Process)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/proc"
 )
 
@@ -28,6 +29,8 @@ type Settings struct {
 	Flags, Env []string
 	// Log gets what the engine writes; it may be nil.
 	Log io.Writer
+	// Within is a memory limit to run under; it may be nil.
+	Within *confine.Group
 }
 
 // Engine is a running `hookloop serve`.
@@ -44,12 +47,13 @@ func Start(ctx context.Context, s Settings) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{Health: fmt.Sprintf("127.0.0.1:%d", ports[0]), Metrics: fmt.Sprintf("127.0.0.1:%d", ports[1])}
-	e.Process, err = proc.Start(proc.Spec{
-		Name: "hookloop", Path: Program("hookloop"), Env: s.Env, Log: s.Log,
-		Args: append([]string{
-			"serve", "--kubeconfig", s.Kubeconfig, "--health-probe-bind-address", e.Health, "--metrics-address", e.Metrics,
-		}, s.Flags...),
-	})
+	path, args := Program("hookloop"), append([]string{
+		"serve", "--kubeconfig", s.Kubeconfig, "--health-probe-bind-address", e.Health, "--metrics-address", e.Metrics,
+	}, s.Flags...)
+	if s.Within != nil {
+		path, args = s.Within.Command(path, args)
+	}
+	e.Process, err = proc.Start(proc.Spec{Name: "hookloop", Path: path, Args: args, Env: s.Env, Log: s.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,154 @@
+package integration
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/hookloop/hookloop/test/confine"
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// memoryLimit is the real limit under which bombs are set off.
+const memoryLimit = 256 << 20
+
+// bomb is input of at most some MiB that takes many times as much once it is built.
+type bomb struct {
+	name string
+	// set sets it off, and returns when the engine has refused it.
+	set func(b *blast)
+}
+
+// blast is where bombs are set off: an engine with a gateway under a real memory limit, and a bystander, whose parents must be served all
+// the time.
+type blast struct {
+	*testing.T
+	*entrance
+	bystander *kit.Kit
+	mirror    string
+	rounds    int
+}
+
+// bombs are those of hooks; package-level init functions of other files may add to it.
+var bombs = webhookBombs()
+
+// TestBombs sets off each bomb with five syncs at once, and has the bystander served after each. The engine must neither die nor restart.
+func TestBombs(t *testing.T) {
+	k := start(t)
+	limit, err := confine.New(memoryLimit)
+	if err != nil {
+		t.Logf("the limit is watched, not enforced: %v", err)
+	} else {
+		t.Cleanup(func() {
+			if err := limit.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	b := &blast{entrance: openEntranceWithin(k, limit), bystander: kit.New(t), mirror: mirror(t)}
+	run(t, b.bystander, kit.Composite{Sync: b.mirror, Labels: b.labels})
+	b.bystander.Apply(parent("web", page("page", "text: none")))
+	var table strings.Builder
+	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	for _, bomb := range bombs {
+		t.Run(bomb.name, func(t *testing.T) {
+			b.T = t
+			if err := confine.Reset(b.engine.PID()); err != nil {
+				t.Fatal(err)
+			}
+			bomb.set(b)
+			b.serves()
+			peak, err := confine.Peak(b.engine.PID())
+			if err != nil || peak > memoryLimit {
+				t.Errorf("the peak is %d MiB, %v, want at most %d", peak>>20, err, memoryLimit>>20)
+			}
+			fmt.Fprintf(rows, "%s\t%d MiB\n", bomb.name, peak>>20)
+		})
+	}
+	_ = rows.Flush() // a strings.Builder never fails
+	t.Logf("peak RSS of the engine under a limit of %d MiB:\n%s", memoryLimit>>20, &table)
+}
+
+// serves checks that the engine lives, and that the bystander's parent is served.
+func (b *blast) serves() {
+	b.T.Helper()
+	select {
+	case <-b.engine.Done():
+		b.T.Fatalf("the engine is dead: %v", b.engine.Err())
+	default:
+	}
+	b.rounds++
+	text := fmt.Sprintf("round-%d", b.rounds)
+	b.bystander.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: "+text)+"]}}")
+	await(b.bystander, "v1/ConfigMap", "page", "data.text", text)
+}
+
+// refused runs a controller with five parents, and waits until all of them say why their answer is refused.
+func (b *blast) refused(c kit.Composite, reasons ...string) {
+	b.T.Helper()
+	k := kit.New(b.T)
+	c.Labels = b.labels
+	k.CRD("Web", "Namespaced")
+	c.Parent, c.Children = "webs", []string{"v1/configmaps InPlace"}
+	for i := range 5 {
+		k.Apply(parent(fmt.Sprintf("web-%d", i)))
+	}
+	k.Declare(c)
+	for i := range 5 {
+		name := fmt.Sprintf("web-%d", i)
+		k.Eventually(name+" is refused", func() error {
+			select {
+			case <-b.engine.Done():
+				b.T.Fatalf("the engine is dead: %v", b.engine.Err())
+			default:
+			}
+			condition := kit.Condition(k.Get("Web", name), "Synced")
+			for _, reason := range reasons {
+				if condition["status"] == "False" && condition["reason"] == reason {
+					return nil
+				}
+			}
+			return fmt.Errorf("its condition is %v", condition)
+		})
+	}
+}
+
+// tooMuch are the reasons with which a bomb may be refused: for what it is, or because others are being read.
+var tooMuch = []string{"InvalidHookAnswer", "MemoryBudget"}
+
+// webhookBombs are large answers, which travel as some KiB of gzip.
+func webhookBombs() []bomb {
+	const size = 1 << 20
+	var out []bomb
+	for name, body := range map[string]string{
+		"one unknown name": `{"` + strings.Repeat("x", size) + `":1}`,
+	} {
+		out = append(out, bomb{"webhook: " + name, func(b *blast) {
+			b.refused(kit.Composite{Sync: gzippedHook(b.T, body), Version: "v2"}, tooMuch...)
+		}})
+	}
+	return out
+}
+
+// gzippedHook serves a body as a webhook until the test ends.
+func gzippedHook(t *testing.T, body string) string {
+	var zipped strings.Builder
+	z := gzip.NewWriter(&zipped)
+	if _, err := io.WriteString(z, body); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = io.WriteString(w, zipped.String()) // the engine may hang up
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
