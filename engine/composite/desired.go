@@ -49,7 +49,7 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if err != nil {
 		return nil, err
 	}
-	desired := &plan.Desired{Children: children, Status: status}
+	desired := &plan.Desired{Children: children, Status: status, MarkSynced: s.rules.Resource.HasStatus}
 	if desired.Conditions, err = said.Conditions(answer); err != nil {
 		return nil, err
 	}

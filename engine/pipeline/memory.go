@@ -132,11 +132,16 @@ func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
 }
 
 // statusHash stands for a desired status and the conditions that are put into it, which name the generation that they are about.
+// A fault's ports and times do not count.
 func statusHash(d *plan.Desired, generation int64) uint64 {
 	desired := map[string]any{"value": d.Status}
 	for _, c := range d.Conditions {
+		message := c.Message
+		if c.Type == plan.Synced {
+			message = volatile.ReplaceAllString(message, "")
+		}
 		desired["condition "+c.Type] = map[string]any{
-			"status": c.Status, "unknown": c.Unknown, "reason": c.Reason, "message": c.Message, "generation": generation,
+			"status": c.Status, "unknown": c.Unknown, "reason": c.Reason, "message": message, "generation": generation,
 		}
 	}
 	return plan.StableHash(desired)

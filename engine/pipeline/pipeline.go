@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
@@ -84,6 +85,8 @@ type Outcome struct {
 type Pipeline struct {
 	Settings
 	memory *memory
+	// refusesSynced has the parents' resources whose schema refuses the condition Synced.
+	refusesSynced sync.Map
 }
 
 var _ controller.Reconciler = (*Pipeline)(nil)

@@ -10,7 +10,6 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
-	"github.com/hookloop/hookloop/engine/report"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -191,8 +190,9 @@ func (r *run) wrote(o act.Outcome) {
 	}
 }
 
-// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync that only changes metadata leaves the
-// status to the sync that this brings, so that a parent is written at most once in each; one that removes the finalizer is the last.
+// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync that changes metadata leaves
+// the status to the sync that this brings, so that a parent is written at most once in each; if the server reverts the metadata,
+// there is no such sync. One that removes the finalizer is the last.
 func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
@@ -203,12 +203,13 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	r.tally.converged = result.Len() == 0 && result.Pending == 0 && result.Waiting == 0 && len(observed.Prepare) == 0
 	last := desired.RemoveFinalizer != ""
 	if !last {
-		if written, err := r.decorate(ctx, observed.Parent, desired); written || err != nil {
+		written, err := r.decorate(ctx, observed.Parent, desired)
+		if err != nil || written != nil && written.ResourceVersion() != observed.Parent.ResourceVersion() {
 			return err
 		}
 	}
-	if desired.Status != nil && (!last || !r.OwnsStatus) {
-		if err := r.writeStatus(ctx, observed.Parent, desired); err != nil {
+	if !last || !r.OwnsStatus {
+		if err := r.reportStatus(ctx, observed.Parent, desired); err != nil {
 			return err
 		}
 	}
@@ -219,27 +220,9 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	return err
 }
 
-// reportBesides writes the hook's status though a child could not be written, with the fault's condition in it: the status may be what tells
-// the user what is going on. All else that a report does waits for a sync without a fault.
-func (r *run) reportBesides(ctx context.Context, observed *plan.Observed, desired *plan.Desired, fault error) error {
-	f := classify(fault)
-	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later {
-		return nil
-	}
-	ctx, span := r.Tracer.Start(ctx, "report")
-	defer span.End()
-	desired.Conditions = append(desired.Conditions, synced(f.reason, fault))
-	if err := r.writeStatus(ctx, observed.Parent, desired); err != nil {
-		return err
-	}
-	r.remembered.said, r.remembered.saidOf = said(f.reason, fault), r.parent.Generation()
-	r.remembered.saidVersion = r.parent.ResourceVersion()
-	return nil
-}
-
-// decorate patches the parent's labels and annotations and removes the finalizer, unless that has been tried and nothing has changed
-// since. It says whether it has written.
-func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (bool, error) {
+// decorate patches the parent's labels and annotations and removes the finalizer, unless that has been tried and nothing has
+// changed since. It returns the server's answer, or nil if nothing was written.
+func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (*object.Object, error) {
 	a := plan.Action{
 		Verb: plan.Decorate, Resource: r.resource, Ref: parent.Ref(), UID: parent.UID(), ResourceVersion: parent.ResourceVersion(),
 		Labels: plan.Patch(parent.Labels(), desired.Labels), Annotations: plan.Patch(parent.Annotations(), desired.Annotations),
@@ -249,53 +232,13 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 		a.Finalizer, a.Why = desired.RemoveFinalizer, "the finalize hook has finished"
 	}
 	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.remembered.decorationTried(parent, desired)) {
-		return false, nil
+		return nil, nil
 	}
 	outcome := r.Writer.All(ctx, []plan.Action{a})[0]
 	r.wrote(outcome)
 	if outcome.Err != nil {
-		return false, outcome.Err
+		return nil, outcome.Err
 	}
 	r.remembered.triedDecoration(outcome.Object, desired)
-	return true, nil
-}
-
-// writeStatus makes the desired status the parent's, unless that has been tried and nothing has changed since. The time in a condition does
-// not count: where the server keeps no conditions, each sync would have a new one.
-func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
-	var generation int64
-	if r.resource.HasStatus { // else a status is part of what counts as a new generation
-		generation = parent.Generation()
-	}
-	status, hash := desired.Status, statusHash(desired, generation)
-	if r.remembered.statusTried(parent, hash) {
-		return nil
-	}
-	for _, c := range desired.Conditions {
-		if err := report.Include(status, r.Clock, parent, c); err != nil {
-			return r.invalid(&plan.AnswerError{Index: -1, Item: "status", Problem: err.Error()})
-		}
-	}
-	written, err := r.Status.Replace(ctx, r.resource, parent, status)
-	if err != nil {
-		return err
-	}
-	if written != nil {
-		r.tally.writes++
-		r.remembered.expectObject(r.resource, written)
-		parent, r.parent = written, written
-		r.dropped(ctx, written)
-	}
-	r.remembered.triedStatus(parent, hash)
-	return nil
-}
-
-// dropped tells on the controller that its parents keep no status (compatibility: Events).
-func (r *run) dropped(ctx context.Context, written *object.Object) {
-	if _, kept := written.Field("status"); kept || r.resource.HasStatus {
-		return
-	}
-	r.tally.statusDropped = true
-	r.Events.Warning(ctx, r.Controller, "SyncError", fmt.Sprintf(
-		"Sync error: parent resource %s does not have subresource 'Status' enabled, and no field status: what the hook answers is lost", r.resource))
+	return outcome.Object, nil
 }

@@ -18,8 +18,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Synced is the condition that a parent gets while it cannot be synced. A good sync replaces the parent's status by the hook's, and
-// the condition with it.
+// Synced is the condition on a parent that reports whether its last sync had a fault.
 const Synced = plan.Synced
 
 // ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
@@ -190,33 +189,6 @@ func (r *run) good() verdict {
 		result = "converged"
 	}
 	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
-}
-
-// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The condition is written when it is
-// news; the Event is repeated with every try, and counted by the API server. The status of an object that is only decorated belongs to
-// somebody else, and gets no condition.
-func (r *run) say(ctx context.Context, reason string, err error) {
-	klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
-	if r.parent == nil {
-		return
-	}
-	c := synced(reason, err)
-	r.Events.Warning(ctx, r.parent, "SyncError", c.Message)
-	if !r.OwnsStatus || r.remembered.said == said(reason, err) && r.remembered.saidOf == r.parent.Generation() {
-		return
-	}
-	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent, c)
-	switch {
-	case errors.Is(condErr, act.ErrStale): // said by the retry
-	case condErr != nil:
-		klog.FromContext(ctx).Error(condErr, "condition not written")
-	default:
-		r.remembered.said, r.remembered.saidOf = said(reason, err), r.parent.Generation()
-	}
-	if written != nil {
-		r.remembered.saidVersion = written.ResourceVersion()
-		r.remembered.expectObject(r.resource, written)
-	}
 }
 
 // synced is the condition that says a fault.

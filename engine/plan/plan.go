@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/rollout"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,6 +94,8 @@ type Desired struct {
 	// Status is the parent's whole new status; nil leaves the status alone. Conditions are put into it.
 	Status     map[string]any
 	Conditions []Condition
+	// MarkSynced adds the condition Synced=True to a status that is written anyway.
+	MarkSynced bool
 	// Labels and Annotations patch the parent; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// RemoveFinalizer names a finalizer of the parent that is to go after the children are written; empty for none.
@@ -110,13 +113,22 @@ type Remark struct {
 
 // The conditions that are the engine's own: no hook may say them.
 const (
-	// Synced is there, and False, while a parent cannot be synced.
+	// Synced reports whether the parent's last sync had a fault.
 	Synced = "Synced"
 	// Updated says how far a rolling update is.
 	Updated = "Updated"
 	// DependenciesMet says which child waits for which.
 	DependenciesMet = "DependenciesMet"
 )
+
+// EngineConditions are the types of the conditions that are the engine's own.
+var EngineConditions = []string{Synced, Updated, DependenciesMet}
+
+// UpdatedReasons are the reasons of the condition Updated.
+var UpdatedReasons = []string{string(rollout.Waiting), string(rollout.Progressing), string(rollout.Done)}
+
+// ReasonSynced is the reason of Synced=True.
+const ReasonSynced = "ReconcileSuccess"
 
 // Condition is one entry of status.conditions: the engine's own, or one that the hook says beside its status.
 type Condition struct {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,15 +17,15 @@ const timeFormat = "2006-01-02T15:04:05Z"
 // Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
 type Condition = plan.Condition
 
-// SetCondition puts a condition into an object's status and keeps all else. Nothing is written where type, status, reason and
-// message are there already; lastTransitionTime changes with the status only. It returns the server's answer, or nil where nothing was
-// written.
+// SetCondition puts a condition into an object's status and keeps all else. It writes nothing if type, status, reason, message
+// and generation are there already; lastTransitionTime changes with the status only. It returns the server's answer, or nil if
+// nothing was written.
 func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) (*object.Object, error) {
-	status, err := statusOf(o)
+	status, err := StatusOf(o)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := upsert(status, c, o.Generation(), now.Now().UTC().Format(timeFormat))
+	changed, err := upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Ref(), err)
 	}
@@ -34,9 +35,19 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 	return s.Replace(ctx, r, o, status)
 }
 
-// Include puts a condition into a status that is to replace o's. Where o has the condition with the same status, its lastTransitionTime stays.
-func Include(status map[string]any, now clock.PassiveClock, o *object.Object, c Condition) error {
-	present, err := statusOf(o)
+// Generation returns the generation that a condition in an object's status is about. It is 0, and the condition has none, if
+// the resource counts no generations, or has no status subresource: there a status is itself part of what makes a new generation.
+func Generation(r object.Resource, o *object.Object) int64 {
+	if !r.HasStatus {
+		return 0
+	}
+	return o.Generation()
+}
+
+// Include puts a condition into a status that is to replace o's, in the place of one of its type. If o has the condition with the
+// same status, its lastTransitionTime stays.
+func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) error {
+	present, err := StatusOf(o)
 	if err != nil {
 		return err
 	}
@@ -56,43 +67,79 @@ func Include(status map[string]any, now clock.PassiveClock, o *object.Object, c 
 		list = append(list, before[was])
 	}
 	status["conditions"] = list
-	_, err = upsert(status, c, o.Generation(), now.Now().UTC().Format(timeFormat))
+	_, err = upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
 	return err
 }
 
-// isCondition says whether an item of status.conditions is of a type.
+// HasAny reports whether an object's status has a condition of one of the types.
+func HasAny(o *object.Object, types []string) bool {
+	raw, there := o.Field("status", "conditions")
+	if !there {
+		return false
+	}
+	var list []any
+	if json.Unmarshal(raw, &list) != nil { // it is no list, and has none
+		return false
+	}
+	return slices.ContainsFunc(list, func(item any) bool {
+		return slices.ContainsFunc(types, func(name string) bool { return isCondition(item, name) })
+	})
+}
+
+// CanHold reports whether a status can hold conditions: its field conditions is a list, or absent.
+func CanHold(status map[string]any) bool {
+	_, list := status["conditions"].([]any)
+	return list || status["conditions"] == nil
+}
+
+// Remove takes the conditions of a type out of a status, in place, and reports whether there were any. If reasons are given, it
+// takes only those with one of them.
+func Remove(status map[string]any, name string, reasons ...string) bool {
+	list, _ := status["conditions"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(list), func(item any) bool {
+		if !isCondition(item, name) || len(reasons) == 0 {
+			return isCondition(item, name)
+		}
+		reason, _ := item.(map[string]any)["reason"].(string)
+		return slices.Contains(reasons, reason)
+	})
+	if len(kept) == len(list) {
+		return false
+	}
+	if status["conditions"] = kept; len(kept) == 0 {
+		delete(status, "conditions")
+	}
+	return true
+}
+
+// isCondition reports whether an item of status.conditions is of a type.
 func isCondition(item any, name string) bool {
 	m, ok := item.(map[string]any)
 	return ok && m["type"] == name
 }
 
-// upsert changes status in place and says whether it did.
+// upsert changes status in place and reports whether it did. Without a generation (0) the condition has none.
 func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
-	moved := c.Observed && status["observedGeneration"] != generation
-	if c.Observed {
+	moved := c.Observed && generation != 0 && status["observedGeneration"] != generation
+	if moved {
 		status["observedGeneration"] = generation
 	}
 	list, ok := status["conditions"].([]any)
 	if status["conditions"] != nil && !ok {
 		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
 	}
-	value := "False"
-	switch {
-	case c.Unknown:
-		value = "Unknown"
-	case c.Status:
-		value = "True"
-	}
 	next := map[string]any{
-		"type": c.Type, "status": value, "reason": c.Reason, "message": Shorten(c.Message, MaxMessage),
-		"observedGeneration": generation, "lastTransitionTime": now,
+		"type": c.Type, "status": value(c), "reason": c.Reason, "message": Shorten(c.Message, MaxMessage), "lastTransitionTime": now,
+	}
+	if generation != 0 {
+		next["observedGeneration"] = generation
 	}
 	for i, item := range list {
 		if !isCondition(item, c.Type) {
 			continue
 		}
 		present := item.(map[string]any)
-		if present["status"] == value {
+		if present["status"] == next["status"] {
 			next["lastTransitionTime"] = present["lastTransitionTime"]
 		}
 		if sameCondition(present, next) {
@@ -105,9 +152,22 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 	return true, nil
 }
 
-func sameCondition(a, b map[string]any) bool {
+// value returns the condition's status as the API has it.
+func value(c Condition) string {
+	switch {
+	case c.Unknown:
+		return "Unknown"
+	case c.Status:
+		return "True"
+	}
+	return "False"
+}
+
+// sameCondition compares two conditions. A present one without observedGeneration is of a resource that keeps none.
+func sameCondition(present, next map[string]any) bool {
 	for _, field := range []string{"status", "reason", "message", "observedGeneration"} {
-		if a[field] != b[field] {
+		_, kept := present[field]
+		if present[field] != next[field] && (kept || field != "observedGeneration") {
 			return false
 		}
 	}

@@ -7,8 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 )
+
+var resource = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "P"}, Plural: "ps", HasStatus: true}
 
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -44,6 +47,11 @@ func TestUpsert(t *testing.T) {
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":2,"lastTransitionTime":"then"}]}`,
 			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+		},
+		{
+			"a condition whose generation the server drops is there already",
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m"}]}`,
+			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
 		},
 		{
 			"another status is a transition", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
@@ -98,7 +106,7 @@ func TestUpsertIntoWhatIsNoList(t *testing.T) {
 
 // TestInclude puts a condition into a new status: where the status has one of its type, in that one's place, with the time of the present one.
 func TestInclude(t *testing.T) {
-	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":0,"lastTransitionTime":"then"}`
+	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"then"}`
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	fresh := strings.Replace(ready, "then", "1970-01-01T00:00:00Z", 1)
 	for name, c := range map[string]struct{ present, status, want string }{
@@ -110,12 +118,53 @@ func TestInclude(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := decode(t, c.status)
-			if err := Include(status, now, withStatus(t, c.present), Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}); err != nil {
+			if err := Include(status, now, resource, withStatus(t, c.present), Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(decode(t, c.want), status); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestConditionsWithoutGeneration has a parent without a status subresource, whose generation each write of a status changes.
+func TestConditionsWithoutGeneration(t *testing.T) {
+	without := resource
+	without.HasStatus = false
+	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	status, c := decode(t, `{}`), Condition{Type: "Ready", Reason: "R", Message: "m"}
+	if err := Include(status, now, without, withStatus(t, `{}`), c); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","lastTransitionTime":"1970-01-01T00:00:00Z"}]}`
+	if diff := cmp.Diff(decode(t, want), status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if changed, err := upsert(status, c, Generation(without, withStatus(t, `{}`)), "later"); changed || err != nil {
+		t.Errorf("upsert = %v, %v, want no change", changed, err)
+	}
+}
+
+func TestHasAny(t *testing.T) {
+	for status, want := range map[string]bool{
+		`{}`: false, `{"conditions":{}}`: false, `{"conditions":[7,{"type":"B"}]}`: true, `{"conditions":[{"type":"C"}]}`: false,
+	} {
+		if got := HasAny(withStatus(t, status), []string{"A", "B"}); got != want {
+			t.Errorf("HasAny(%s) = %v, want %v", status, got, want)
+		}
+	}
+}
+
+func TestRemove(t *testing.T) {
+	status := decode(t, `{"conditions":[{"type":"A"},7,{"type":"B"}]}`)
+	if Remove(status, "C") || Remove(status, "A", "Other") || !Remove(status, "A") {
+		t.Error("Remove is wrong about what was there")
+	}
+	if diff := cmp.Diff(decode(t, `{"conditions":[7,{"type":"B"}]}`), status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if Remove(decode(t, `{"conditions":"none"}`), "A") {
+		t.Error("Remove finds a condition in what is no list")
 	}
 }

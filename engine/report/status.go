@@ -29,7 +29,7 @@ func NewStatus(writer *act.Writer, tracer trace.Tracer, meter act.Meter) *Status
 // Replace makes status (a JSON object) the whole status of o, unless it is already. It returns the server's answer, or nil where nothing
 // was written. act.ErrStale is returned where o has changed since it was observed.
 func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Object, status map[string]any) (*object.Object, error) {
-	same, err := sameStatus(o, status)
+	same, err := Same(o, status)
 	if err != nil || same {
 		return nil, err
 	}
@@ -75,17 +75,20 @@ func replacement(o *object.Object, status map[string]any) []map[string]any {
 	}
 }
 
-// sameStatus says whether o's status equals status. An absent status equals an empty one.
-func sameStatus(o *object.Object, status map[string]any) (bool, error) {
-	present, err := statusOf(o)
+// Same reports whether o's status equals status. An absent status equals nothing: an empty one is written.
+func Same(o *object.Object, status map[string]any) (bool, error) {
+	if raw, there := o.Field("status"); !there || string(raw) == "null" {
+		return false, nil
+	}
+	present, err := StatusOf(o)
 	if err != nil {
 		return false, err
 	}
 	return merge.Equal(present, status), nil
 }
 
-// statusOf decodes an object's status; an absent or null one is empty.
-func statusOf(o *object.Object) (map[string]any, error) {
+// StatusOf decodes an object's status; an absent or null one is empty.
+func StatusOf(o *object.Object) (map[string]any, error) {
 	raw, ok := o.Field("status")
 	if !ok || string(raw) == "null" {
 		return map[string]any{}, nil

@@ -14,20 +14,21 @@ func withStatus(t *testing.T, status string) *object.Object {
 	if status != "" {
 		status = `,"status":` + status
 	}
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"p","resourceVersion":"7"}` + status + `}`))
+	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"p","resourceVersion":"7","generation":3}` + status + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-func TestSameStatus(t *testing.T) {
+func TestSame(t *testing.T) {
 	tests := []struct {
 		name, present, wanted string
 		want                  bool
 	}{
-		{"an absent status is an empty one", ``, `{}`, true},
-		{"and so is null", `null`, `{}`, true},
+		{"an absent status is not an empty one", ``, `{}`, false},
+		{"nor is null", `null`, `{}`, false},
+		{"an empty one is there", `{}`, `{}`, true},
 		{"the order of fields does not matter", `{"a":1,"b":[2]}`, `{"b":[2],"a":1}`, true},
 		{"the order of a list does", `{"b":[1,2]}`, `{"b":[2,1]}`, false},
 		{"a field less", `{"a":1}`, `{}`, false},
@@ -36,16 +37,16 @@ func TestSameStatus(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			same, err := sameStatus(withStatus(t, test.present), decode(t, test.wanted))
+			same, err := Same(withStatus(t, test.present), decode(t, test.wanted))
 			if err != nil || same != test.want {
-				t.Errorf("sameStatus = %v, %v, want %v", same, err, test.want)
+				t.Errorf("Same = %v, %v, want %v", same, err, test.want)
 			}
 		})
 	}
 }
 
 func TestStatusThatIsNoObject(t *testing.T) {
-	_, err := sameStatus(withStatus(t, `["a"]`), nil)
+	_, err := Same(withStatus(t, `["a"]`), nil)
 	if err == nil || !strings.Contains(err.Error(), `status of P.v1 "p"`) {
 		t.Errorf("the error is %v, want one that names the status of the object", err)
 	}

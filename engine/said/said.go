@@ -8,6 +8,7 @@ package said
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -93,10 +94,10 @@ func Conditions(a *hook.Answer) ([]plan.Condition, error) {
 }
 
 func conditionFault(c hook.Condition) string {
-	switch c.Type {
-	case "":
+	if c.Type == "" {
 		return "type is missing; expected one such as Ready"
-	case plan.Synced, plan.Updated, plan.DependenciesMet:
+	}
+	if slices.Contains(plan.EngineConditions, c.Type) {
 		return "belongs to the engine; expected another type"
 	}
 	if faults := validation.IsQualifiedName(c.Type); len(faults) > 0 {

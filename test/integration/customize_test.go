@@ -140,8 +140,8 @@ func TestRelatedResourceAppears(t *testing.T) {
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL})
 	k.Apply(relating("web", "{apiVersion: $GROUP/v1, resource: balls}"))
 	k.Eventually("the parent waits", func() error {
-		if c := kit.Condition(k.Get("Web", "web"), "Synced"); c == nil {
-			return errors.New("it has no condition")
+		if c := kit.Condition(k.Get("Web", "web"), "Synced"); c["status"] != "False" {
+			return fmt.Errorf("its condition is %v", c)
 		}
 		return nil
 	})

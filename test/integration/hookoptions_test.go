@@ -66,7 +66,7 @@ spec:
 				t.Fatal("a token is told: " + o)
 			}
 		}
-		if kit.Condition(k.Get("Web", "web"), "Synced") != nil {
+		if kit.Condition(k.Get("Web", "web"), "Synced")["status"] != "True" {
 			return errors.New("the sync fails")
 		}
 		return nil

@@ -42,11 +42,12 @@ func (k *Kit) AwaitFault(kind, name, reason, says string) {
 	})
 }
 
-// AwaitSynced waits until a parent no longer says that its sync fails.
+// AwaitSynced waits until a parent no longer reports a fault: its condition Synced is True or, where nothing else was to be
+// written, absent.
 func (k *Kit) AwaitSynced(kind, name string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("%s %s has no condition Synced any more", kind, name), func() error {
-		if c := Condition(k.Get(kind, name), "Synced"); c != nil {
+	k.Eventually(fmt.Sprintf("%s %s has no condition Synced=False", kind, name), func() error {
+		if c := Condition(k.Get(kind, name), "Synced"); c != nil && c["status"] != "True" {
 			return fmt.Errorf("its condition is %v", c)
 		}
 		return nil
