@@ -33,13 +33,22 @@ type Shape struct {
 	// rolling is nil where no child is updated by a rolling method.
 	rolling *rolling
 	looks   looks
+	// custom reports whether a resource is a custom one.
+	custom func(object.Resource) bool
 }
 
 var _ pipeline.Shape = (*Shape)(nil)
 
-// New makes the shape of a declared controller, whose resources the caller has resolved.
-// The error names a field of the spec.
-func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Resource, children []object.Resource) (*Shape, error) {
+// Resources are what a declared controller's spec names, as the caller has resolved it.
+type Resources struct {
+	Parent   object.Resource
+	Children []object.Resource
+	// Custom reports whether a resource is a custom one. It may change its mind.
+	Custom func(object.Resource) bool
+}
+
+// New makes the shape of a declared controller. The error names a field of the spec.
+func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape, error) {
 	selected := labels.Everything()
 	if c.Spec.ParentResource.LabelSelector != nil {
 		var err error
@@ -51,9 +60,10 @@ func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Reso
 		object:    o,
 		generate:  c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
 		selectors: mapper.NewSelectors[object.Key](),
-		rolling:   newRolling(&c.Spec, children),
+		custom:    r.Custom,
+		rolling:   newRolling(&c.Spec, r.Children),
 		rules: parent.Rules{
-			Resource:     resource,
+			Resource:     r.Parent,
 			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
 			Finalizer:    FinalizerPrefix + c.Name,
 			Finalizes:    c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
@@ -65,7 +75,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, resource object.Reso
 		if rule.UpdateStrategy != nil && rule.UpdateStrategy.Method != "" {
 			method = plan.Method(rule.UpdateStrategy.Method)
 		}
-		s.declared = append(s.declared, plan.Declared{Resource: children[i], Method: method})
+		s.declared = append(s.declared, plan.Declared{Resource: r.Children[i], Method: method})
 	}
 	return s, nil
 }

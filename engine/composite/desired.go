@@ -2,7 +2,6 @@ package composite
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/said"
 )
@@ -49,7 +48,7 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if err != nil {
 		return nil, err
 	}
-	desired := &plan.Desired{Children: children, Status: status, MarkSynced: s.rules.Resource.HasStatus}
+	desired := &plan.Desired{Children: children, Status: status, MarkSynced: s.ownsStatus()}
 	if desired.Conditions, err = said.Conditions(answer); err != nil {
 		return nil, err
 	}
@@ -70,22 +69,4 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 		return desired, nil
 	}
 	return desired, s.roll(o, answers, desired)
-}
-
-// status is the parent's whole new status. Where the resource has no status subresource, a status is part of what counts as a new
-// generation, so that no observedGeneration can be kept in it.
-func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]any, error) {
-	status := map[string]any{}
-	if answer.Status != nil {
-		var err error
-		if status, err = object.DecodeMap(answer.Status); err != nil {
-			return nil, &plan.AnswerError{Index: -1, Item: "status", Problem: err.Error() + ", expected an object"}
-		}
-	} else if !s.rules.Resource.HasStatus && len(answer.Conditions) == 0 {
-		return nil, nil
-	}
-	if s.rules.Resource.HasStatus {
-		status["observedGeneration"] = parent.Generation()
-	}
-	return status, nil
 }

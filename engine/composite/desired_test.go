@@ -3,6 +3,7 @@ package composite
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,50 @@ func TestStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, d.Status); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSharedStatus has a parent that is no custom resource: its status is another controller's, and the hook's is merged into it.
+func TestSharedStatus(t *testing.T) {
+	ready := hook.Said{Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}}
+	tests := []struct {
+		name, present string
+		answer        hook.Answer
+		want          string // empty where the status is left alone
+	}{
+		{"none", `{"replicas":3}`, hook.Answer{}, ""},
+		{"some fields", `{"replicas":3,"observedGeneration":2}`, hook.Answer{Status: json.RawMessage(`{"phase":"up"}`)}, `{"replicas":3,"observedGeneration":2,"phase":"up"}`},
+		{
+			"conditions", `{"conditions":[{"type":"A","status":"True","lastUpdateTime":"then"},{"type":"B"}]}`,
+			hook.Answer{Status: json.RawMessage(`{"conditions":[{"type":"C"},{"type":"A","status":"False"}]}`)},
+			`{"conditions":[{"type":"A","status":"False","lastUpdateTime":"then"},{"type":"B"},{"type":"C"}]}`,
+		},
+		{"conditions beside none", `{"replicas":3}`, hook.Answer{Said: ready}, `{"replicas":3}`},
+		{"without one yet", `null`, hook.Answer{Status: json.RawMessage(`{"conditions":[7]}`)}, `{"conditions":[7]}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := declare(t, webs, nil)
+			s.custom = func(object.Resource) bool { return false }
+			w := holds(t, strings.TrimSuffix(web("", selector), "}")+`,"status":`+test.present+"}")
+			o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := s.Desired(o, []*hook.Answer{&test.answer})
+			if err != nil || d.MarkSynced {
+				t.Fatalf("Desired = %+v, %v", d, err)
+			}
+			var want map[string]any
+			if test.want != "" {
+				if want, err = object.DecodeMap([]byte(test.want)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, d.Status); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})

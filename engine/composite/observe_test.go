@@ -194,7 +194,7 @@ func TestParentSelectorThatIsNone(t *testing.T) {
 	c := &v1alpha1.CompositeController{}
 	selecting(&c.Spec)
 	c.Spec.ParentResource.LabelSelector.MatchLabels["tier"] = "no such value!"
-	if _, err := New(nil, c, webs, kinds); err == nil {
+	if _, err := New(nil, c, Resources{Parent: webs, Children: kinds}); err == nil {
 		t.Error("New takes a selector that is none")
 	}
 }

@@ -113,12 +113,15 @@ func declare(t *testing.T, parent object.Resource, change func(*v1alpha1.Composi
 	if change != nil {
 		change(&c.Spec)
 	}
-	s, err := New(nil, c, parent, kinds)
+	s, err := New(nil, c, Resources{Parent: parent, Children: kinds, Custom: isCustom})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
+
+// isCustom takes all resources for custom ones but those of the core group.
+func isCustom(r object.Resource) bool { return r.GVK.Group != "" }
 
 func withFinalize(c *v1alpha1.CompositeControllerSpec) { c.Hooks.Finalize = &v1alpha1.Hook{} }
 

@@ -34,7 +34,8 @@ type Settings struct {
 
 // Discovery is the map of served resources.
 type Discovery struct {
-	settings Settings
+	settings    Settings
+	definitions definitions
 
 	mu        sync.RWMutex // guards what follows
 	resources map[schema.GroupVersionResource]object.Resource

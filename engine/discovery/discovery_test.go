@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientdiscovery "k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 )
@@ -142,6 +143,56 @@ func TestMalformedAPIVersion(t *testing.T) {
 	}
 }
 
+// TestCustom distinguishes custom resources from others, with and without knowing the CustomResourceDefinitions.
+func TestCustom(t *testing.T) {
+	api, s := cachetest.New(t), &served{}
+	c, err := cache.New(cache.Settings{Config: api.Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	d := discovery.New(discovery.Settings{Client: s, Cache: c, Clock: clock.RealClock{}, Interval: time.Hour})
+	of := func(group string) object.Resource {
+		return object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Shop"}, Plural: "shops"}
+	}
+	custom := func() map[string]bool {
+		got := map[string]bool{}
+		for _, group := range []string{"", "apps", "networking.k8s.io", "example.com", "gateway.k8s.io", "aggregated.example.com"} {
+			got[group] = d.Custom(of(group))
+		}
+		return got
+	}
+	want := map[string]bool{
+		"": false, "apps": false, "networking.k8s.io": false, "example.com": true, "gateway.k8s.io": true, "aggregated.example.com": true,
+	}
+	if diff := cmp.Diff(want, custom()); diff != "" {
+		t.Errorf("while the definitions are not known (-want +got):\n%s", diff)
+	}
+	for _, group := range []string{"example.com", "gateway.k8s.io"} {
+		api.Put(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.`+group+`","uid":"u"}}`)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.Run(ctx)
+	}()
+	want["aggregated.example.com"] = false
+	known := func(context.Context) (bool, error) { return cmp.Equal(want, custom()), nil }
+	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, known); err != nil {
+		t.Errorf("with the definitions (-want +got):\n%s", cmp.Diff(want, custom()))
+	}
+	cancel()
+	<-done
+}
+
+// definitions is the resource of CustomResourceDefinitions.
+var definitions = object.Resource{
+	GVK:    schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	Plural: "customresourcedefinitions", HasStatus: true,
+}
+
 // TestFollow sees a new resource because a CustomResourceDefinition has changed, not because time has passed.
 func TestFollow(t *testing.T) {
 	api, s := cachetest.New(t), &served{}
@@ -160,13 +211,9 @@ func TestFollow(t *testing.T) {
 		defer close(done)
 		d.Run(ctx)
 	}()
-	crds := object.Resource{
-		GVK:    schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		Plural: "customresourcedefinitions", HasStatus: true,
-	}
 	told := d.Changed()
 	s.set(nil, core, shop)
-	api.Put(crds, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.example.com","uid":"u"}}`)
+	api.Put(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.example.com","uid":"u"}}`)
 	select {
 	case <-told:
 	case <-ctx.Done():

@@ -10,9 +10,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// crds is the resource of CustomResourceDefinitions.
+var crds = object.Resource{
+	GVK:    schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	Plural: "customresourcedefinitions", HasStatus: true,
+}
+
 // sources are the resources whose events change what is served.
 var sources = []object.Resource{
-	{GVK: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, Plural: "customresourcedefinitions", HasStatus: true},
+	crds,
 	{GVK: schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, Plural: "apiservices", HasStatus: true},
 }
 
@@ -29,6 +35,9 @@ func (d *Discovery) Run(ctx context.Context) {
 			continue
 		}
 		defer h.Release()
+		if r == crds {
+			defer d.definitions.follow(h)()
+		}
 		defer h.Subscribe(func(e cache.Event) {
 			if e.Initial {
 				return

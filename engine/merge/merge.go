@@ -30,6 +30,10 @@ func Apply(observed, lastApplied, desired map[string]any) map[string]any {
 	return merged
 }
 
+// Overlay returns observed with desired laid over it, as Apply does for a part of an object: nothing is removed, and no field is
+// special.
+func Overlay(observed, desired map[string]any) map[string]any { return object(observed, nil, desired) }
+
 // Strip removes from desired, in place, what an apply never changes: a hook that answers with objects as it saw them does not desire
 // their resourceVersion.
 func Strip(desired map[string]any) {

@@ -41,8 +41,8 @@ type declared struct {
 	finalizer string
 	// ownsStatus says that the parents' status is the hook's alone.
 	ownsStatus bool
-	// shape makes the shape once the resources are known.
-	shape func(o *object.Object, parents, children []object.Resource) (shape, error)
+	// shape makes the shape once the resources are known; custom reports whether one of them is a custom resource.
+	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error)
 }
 
 // rule is a resource and the field of the spec that names it.
@@ -91,8 +91,8 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		resync:          c.Spec.ResyncPeriod(),
 		finalizer:       composite.FinalizerPrefix + c.Name,
 		ownsStatus:      true,
-		shape: func(o *object.Object, parents, children []object.Resource) (shape, error) {
-			return composite.New(o, c, parents[0], children)
+		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error) {
+			return composite.New(o, c, composite.Resources{Parent: parents[0], Children: children, Custom: custom})
 		},
 	}
 	for i, child := range c.Spec.ChildResources {
@@ -110,7 +110,7 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		finalizer:       decorator.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource) (shape, error) {
+		shape: func(o *object.Object, parents, children []object.Resource, _ func(object.Resource) bool) (shape, error) {
 			return decorator.New(o, c, parents, children)
 		},
 	}

@@ -43,7 +43,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	if err != nil {
 		return nil, err
 	}
-	shape, err := c.shape(c.object, c.resources, c.owned)
+	shape, err := c.shape(c.object, c.resources, c.owned, s.Discovery.Custom)
 	if err != nil {
 		return nil, errors.Join(&Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: err.Error()}, closeHooks(opened))
 	}

@@ -133,7 +133,9 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 		GenerateSelector: &yes, Hooks: &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}},
 		ChildResources: []v1alpha1.ChildResourceRule{{UpdateStrategy: &v1alpha1.ChildUpdateStrategy{Method: "InPlace"}}},
 	}}
-	shape, err := composite.New(declared, c, parents, []object.Resource{deployments})
+	shape, err := composite.New(declared, c, composite.Resources{
+		Parent: parents, Children: []object.Resource{deployments}, Custom: func(object.Resource) bool { return true },
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
