@@ -153,7 +153,7 @@ func (w *world) sync(p *Pipeline, n int) {
 	for range n {
 		w.clock.Step(time.Minute)
 		item := event(queue.CauseResync)
-		_, _ = p.Reconcile(context.Background(), item) //nolint:errcheck // a fault is what some tests are about
+		_, _ = p.Reconcile(context.Background(), item) // a fault is what some tests are about
 	}
 }
 
