@@ -1,0 +1,32 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/hookloop/hookloop/transports/decode"
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto" // which registers the codec that Codec stands in for
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused before it is built.
+func Codec(limits decode.Limits) encoding.CodecV2 {
+	return codec{encoding.GetCodecV2(grpcproto.Name), limits}
+}
+
+type codec struct {
+	encoding.CodecV2
+	limits decode.Limits
+}
+
+// Unmarshal builds a message within the limits.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("got a %T, expected a protobuf message", v)
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	return decode.Unmarshal(buffer.ReadOnlyData(), m, c.limits)
+}
