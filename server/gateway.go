@@ -7,6 +7,7 @@ import (
 	"net"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/gateway"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"github.com/hookloop/hookloop/transports/stream"
@@ -28,10 +29,16 @@ const (
 	gatewayBurst = 100
 )
 
+// gatewayServer is the part of a gRPC server that runs it.
+type gatewayServer interface {
+	Serve(net.Listener) error
+	Stop()
+}
+
 // door is the gateway's server. Its zero value is that of a process without a gateway.
 type door struct {
 	*gateway.Gateway
-	server *grpc.Server
+	server gatewayServer
 	socket net.Listener
 }
 
@@ -44,8 +51,10 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	if err != nil {
 		return door{}, err
 	}
-	options, err := guard.ServerOptions(access.Serving{
-		TLS: access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA}, Log: klog.FromContext(ctx).WithName("gateway"),
+	server, err := guard.NewServer(access.Serving{
+		TLS:   access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
+		Log:   klog.FromContext(ctx).WithName("gateway"),
+		Codec: contract.Codec(gateway.Limits()),
 	})
 	if err != nil {
 		return door{}, err
@@ -56,14 +65,14 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	}
 	d := door{
 		Gateway: gateway.New(gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams}),
-		server:  grpc.NewServer(options...), socket: socket,
+		server:  server, socket: socket,
 	}
-	streamv1.RegisterGatewayServiceServer(d.server, d.Gateway)
+	streamv1.RegisterGatewayServiceServer(server, d.Gateway)
 	healthy := grpchealth.NewServer()
 	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(d.server, healthy)
+	healthv1.RegisterHealthServer(server, healthy)
 	if p.Log.Devel {
-		reflection.Register(d.server)
+		reflection.Register(server)
 	}
 	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
 	return d, nil

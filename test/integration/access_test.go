@@ -134,7 +134,7 @@ func (d *door) logger() logr.Logger {
 
 func (d *door) listen(t *testing.T, s access.Serving) {
 	t.Helper()
-	options, err := d.guard.ServerOptions(s)
+	server, err := d.guard.NewServer(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,6 @@ func (d *door) listen(t *testing.T, s access.Serving) {
 		t.Fatal(err)
 	}
 	d.address = listener.Addr().String()
-	server := grpc.NewServer(options...)
 	streamv1.RegisterGatewayServiceServer(server, d)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/decode"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"github.com/hookloop/hookloop/transports/stream"
 	"google.golang.org/grpc"
@@ -35,6 +36,12 @@ const (
 	// greeting is how long the first message of a hook may take.
 	greeting = 10 * time.Second
 )
+
+// maxMessageMemory bounds what one message of a hook may unfold to. It is a fragment, or not larger than one.
+const maxMessageMemory = 8 << 20
+
+// Limits bound one message of the gateway's service.
+func Limits() decode.Limits { return decode.Limits{Memory: maxMessageMemory} }
 
 // Guard says who calls, and what they may do: package access.
 type Guard interface {

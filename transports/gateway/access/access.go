@@ -47,7 +47,7 @@ type Settings struct {
 	Known Client
 	// Audience is what tokens must have been made for.
 	Audience string
-	Clock    clock.WithTicker
+	Clock    clock.WithTickerAndDelayedExecution
 	// Recheck is the longest time between two looks at an open stream: MaxRecheck at most, and if it is 0.
 	Recheck time.Duration
 }
@@ -57,10 +57,10 @@ type Guard struct {
 	strange  Client // asks about strangers
 	known    Client // asks about everyone else
 	audience string
-	clock    clock.WithTicker
+	clock    clock.WithTickerAndDelayedExecution
 	recheck  time.Duration
 	reviewed *reviewed
-	failures *limits // of strangers, by address
+	failures *failures // of strangers, by address
 }
 
 // New makes a Guard. An error names the setting.
@@ -83,7 +83,7 @@ func New(s Settings) (*Guard, error) {
 	}
 	return &Guard{
 		strange: s.Client, known: s.Known, audience: s.Audience, clock: s.Clock, recheck: s.Recheck, reviewed: newReviewed(),
-		failures: newLimits(byAddress, s.Clock, failureRate, failureBurst),
+		failures: newFailures(s.Clock),
 	}, nil
 }
 

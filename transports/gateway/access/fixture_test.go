@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -101,7 +102,7 @@ var (
 )
 
 // guard makes a Guard that asks d.
-func guard(t *testing.T, d *decider, c clock.WithTicker) *Guard {
+func guard(t *testing.T, d *decider, c clock.WithTickerAndDelayedExecution) *Guard {
 	t.Helper()
 	g, err := New(Settings{Client: d, Audience: "hookloop", Clock: c})
 	if err != nil {
@@ -121,6 +122,7 @@ type gateway struct {
 	own     *transporttest.Authority // of the gateway's certificate
 	clients *transporttest.Authority // of the callers'
 	files   TLS
+	codec   *counting
 
 	trigger func(context.Context) error
 	attach  func(grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error
@@ -154,22 +156,22 @@ func start(t *testing.T, log logr.Logger) *gateway {
 	g.files = TLS{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
 	g.certify(g.own)
 	write(t, g.files.ClientCA, g.clients.PEM)
-	options, err := g.guard.ServerOptions(Serving{TLS: g.files, Log: log})
+	g.codec = &counting{CodecV2: encoding.GetCodecV2("proto")}
+	server, err := g.guard.NewServer(Serving{TLS: g.files, Log: log, Codec: g.codec})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.listen(options)
+	g.listen(server)
 	return g
 }
 
-func (g *gateway) listen(options []grpc.ServerOption) {
+func (g *gateway) listen(server *Server) {
 	g.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.address = listener.Addr().String()
-	server := grpc.NewServer(options...)
 	streamv1.RegisterGatewayServiceServer(server, g)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

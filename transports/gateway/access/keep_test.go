@@ -18,7 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func fixed() clock.WithTicker { return clocktesting.NewFakeClock(time.Now()) }
+func fixed() clock.WithTickerAndDelayedExecution { return clocktesting.NewFakeClock(time.Now()) }
 
 // over is the context of a call over a connection.
 func over(ctx context.Context, state tls.ConnectionState) context.Context {

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 
@@ -19,9 +20,6 @@ const (
 	// An address may make addressRate new calls a second, before anyone is asked whose they are.
 	addressRate  = 50
 	addressBurst = 200
-	// An address may show failureRate tokens a second that are not accepted, and failureBurst at once.
-	failureRate  = 5
-	failureBurst = 20
 	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent for longest is forgotten.
 	maxLimited = 4096
 )
@@ -52,10 +50,8 @@ func (l *limits) Limit(ctx context.Context) error {
 // take counts a call, and says whether it was not one too many.
 func (l *limits) take(ctx context.Context) bool { return l.of(l.key(ctx)).AllowN(l.clock.Now(), 1) }
 
-// exhausted says whether one more would be too many.
-func (l *limits) exhausted(ctx context.Context) bool {
-	return l.of(l.key(ctx)).TokensAt(l.clock.Now()) < 1
-}
+// left returns how many calls would not be too many.
+func (l *limits) left(key string) float64 { return l.of(key).TokensAt(l.clock.Now()) }
 
 func (l *limits) of(key string) *rate.Limiter {
 	l.mu.Lock()
@@ -82,9 +78,14 @@ func byAddress(ctx context.Context) string {
 	if !ok || from.Addr == nil {
 		return "hosts without an address"
 	}
-	at, err := netip.ParseAddrPort(from.Addr.String())
+	return network(from.Addr)
+}
+
+// network is the IPv4 address, or the /64 of the IPv6 address, of a peer.
+func network(of net.Addr) string {
+	at, err := netip.ParseAddrPort(of.String())
 	if err != nil {
-		return from.Addr.String()
+		return of.String()
 	}
 	address := at.Addr().Unmap()
 	if address.Is4() {

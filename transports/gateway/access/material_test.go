@@ -46,11 +46,11 @@ func TestRotation(t *testing.T) {
 func TestWithoutClientCA(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.files.ClientCA = ""
-	options, err := g.guard.ServerOptions(Serving{TLS: g.files})
+	server, err := g.guard.NewServer(Serving{TLS: g.files})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.listen(options)
+	g.listen(server)
 	check(t, call(t, g.trusted(shows(t, g.clients, "laptop"))), codes.Unauthenticated, "neither a token nor a client certificate")
 	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 }
@@ -73,7 +73,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	} {
 		s := Serving{TLS: g.files}
 		change(&s)
-		if _, err := g.guard.ServerOptions(s); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := g.guard.NewServer(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error that says %q", err, says)
 		}
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/ratelimit"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -25,8 +24,9 @@ import (
 )
 
 const (
-	// DefaultMessageBytes bounds one gRPC message in either direction. Larger messages of a session travel in fragments.
-	DefaultMessageBytes = 4 << 20
+	// DefaultMessageBytes bounds one gRPC message in either direction. Larger messages of a session travel in fragments of
+	// 1 MiB, and some bytes around each.
+	DefaultMessageBytes = 1<<20 + 64<<10
 	// MaxStreams is how many calls a connection may have open at once.
 	MaxStreams = 100
 	// MaxHeaderBytes bounds the metadata of a call, the token included.
@@ -38,14 +38,19 @@ const (
 	MaxConnectionGrace = 5 * time.Minute
 
 	// minPing is how often a client may ping. One that does so more often is cut off.
-	minPing = 20 * time.Second
-	// The server pings a silent connection after pingAfter, and closes one that is silent for pingTimeout more.
-	pingAfter   = 30 * time.Second
-	pingTimeout = 20 * time.Second
+	minPing = 5 * time.Second
+	// The server pings a silent connection after pingAfter, and closes one that is silent for pingTimeout more. Together
+	// they bound how long a peer behind a dead network is asked in vain.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 5 * time.Second
 	// maxIdle is for how long a connection without calls stays.
 	maxIdle = 15 * time.Minute
 	// handshakeTimeout bounds TLS and the begin of HTTP/2.
-	handshakeTimeout = 20 * time.Second
+	handshakeTimeout = 10 * time.Second
+	// streamWindow and connectionWindow bound what a client may send before it is read. Left to gRPC, they grow to 16 MiB
+	// for each stream.
+	streamWindow     = 64 << 10
+	connectionWindow = 1 << 20
 )
 
 // Serving says how the gateway is served.
@@ -55,12 +60,14 @@ type Serving struct {
 	Log logr.Logger
 	// MessageBytes is DefaultMessageBytes if it is 0.
 	MessageBytes int
+	// Codec decodes messages of callers who were recognized, and should bound what they unfold to; nil stands for gRPC's own.
+	Codec encoding.CodecV2
 }
 
-// ServerOptions are the options of the gateway's gRPC server: TLS and nothing else, limits, keepalive, traces, and interceptors that recognize
-// every caller (FromContext), bound the new calls of each, log calls and survive panics. What a caller may do is for the handler to ask
-// (Allow). Only one server is made of them. An error names the setting.
-func (g *Guard) ServerOptions(s Serving) ([]grpc.ServerOption, error) {
+// options are those of the gateway's gRPC server: TLS and nothing else, limits, keepalive, and interceptors that
+// authenticate every call (FromContext), bound the new calls of each caller, trace and log calls, and survive panics. The
+// handler authorizes the call (Allow).
+func (g *Guard) options(s Serving, c *connections) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
 	}
@@ -71,56 +78,65 @@ func (g *Guard) ServerOptions(s Serving) ([]grpc.ServerOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	unary, stream := g.interceptors(s.Log)
-	return []grpc.ServerOption{
+	unary, stream := g.interceptors(s.Log, c)
+	options := []grpc.ServerOption{
 		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: files.current})),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(MaxStreams),
 		grpc.MaxHeaderListSize(MaxHeaderBytes),
 		grpc.MaxRecvMsgSize(s.MessageBytes),
 		grpc.MaxSendMsgSize(s.MessageBytes),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: maxIdle, MaxConnectionAge: MaxConnectionAge, MaxConnectionAgeGrace: MaxConnectionGrace,
 			Time: pingAfter, Timeout: pingTimeout,
 		}),
-		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
-	}, nil
+	}
+	if s.Codec != nil {
+		options = append(options, grpc.ForceServerCodecV2(s.Codec))
+	}
+	return options, nil
 }
 
 // interceptors are those of unary calls and of streams, in the order in which a call passes them. Addresses are limited before anyone is
-// recognized, since that may cost a question to the API server.
-func (g *Guard) interceptors(log logr.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+// recognized, since that may cost a question to the API server. Calls of strangers leave no span.
+func (g *Guard) interceptors(log logr.Logger, c *connections) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(survive(log))
 	addresses := newLimits(byAddress, g.clock, addressRate, addressBurst)
-	recognize := g.admit(log)
+	recognize := g.admit(log, c)
 	callers := newLimits(byCaller, g.clock, callRate, callBurst)
 	calls := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
 	return []grpc.UnaryServerInterceptor{
-			recovery.UnaryServerInterceptor(panics), ratelimit.UnaryServerInterceptor(addresses), auth.UnaryServerInterceptor(recognize),
-			ratelimit.UnaryServerInterceptor(callers), logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
+			recovery.UnaryServerInterceptor(panics), plainUnary, ratelimit.UnaryServerInterceptor(addresses), auth.UnaryServerInterceptor(recognize),
+			ratelimit.UnaryServerInterceptor(callers), traceUnary, logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
 		}, []grpc.StreamServerInterceptor{
-			recovery.StreamServerInterceptor(panics), ratelimit.StreamServerInterceptor(addresses), auth.StreamServerInterceptor(recognize),
+			recovery.StreamServerInterceptor(panics), plainStream, ratelimit.StreamServerInterceptor(addresses), auth.StreamServerInterceptor(recognize),
 			ratelimit.StreamServerInterceptor(callers), logging.StreamServerInterceptor(logging.LoggerFunc(record), calls...),
 		}
 }
 
 // admit recognizes the caller of a call and puts it, and the logger, into its context. A service that had a method AuthFuncOverride would do
 // so in its place; none of ours may.
-func (g *Guard) admit(log logr.Logger) auth.AuthFunc {
+func (g *Guard) admit(log logr.Logger, c *connections) auth.AuthFunc {
 	told := rate.NewLimiter(1, 20) // strangers do not fill the log
 	return func(ctx context.Context) (context.Context, error) {
 		ctx = klog.NewContext(ctx, log)
 		shown, err := g.shown(ctx)
+		var caller *Caller
 		if err == nil {
-			var caller *Caller
-			if caller, err = g.recognize(ctx, shown); err == nil {
-				return context.WithValue(conceal(ctx, shown), callerKey{}, caller), nil
-			}
+			caller, err = g.recognize(ctx, shown)
+		}
+		if err == nil {
+			err = c.recognized(ctx, caller)
+		}
+		if err == nil {
+			return context.WithValue(conceal(ctx, shown), callerKey{}, caller), nil
 		}
 		if told.AllowN(g.clock.Now(), 1) {
 			method, _ := grpc.Method(ctx)

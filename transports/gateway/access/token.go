@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"time"
 
@@ -49,16 +48,14 @@ func (g *Guard) recognize(ctx context.Context, shown *credential) (*Caller, erro
 	return g.meet(ctx, shown)
 }
 
-// meet recognizes a stranger, unless too many of the same address were nobody.
+// meet recognizes a stranger, unless too many of the same address were nobody, or are being looked up.
 func (g *Guard) meet(ctx context.Context, shown *credential) (*Caller, error) {
-	if g.failures.exhausted(ctx) {
-		return nil, refusal(codes.ResourceExhausted, "TooManyFailures",
-			fmt.Sprintf("expected at most %d tokens a second of %s that are not accepted", failureRate, byAddress(ctx)))
+	done, err := g.failures.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
 	caller, err := g.recognizeAnew(ctx, g.strange, shown)
-	if status.Code(err) == codes.Unauthenticated {
-		g.failures.take(ctx)
-	}
+	done(status.Code(err) == codes.Unauthenticated)
 	return caller, err
 }
 
