@@ -107,6 +107,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 		Client: client.CoreV1(), Component: component, QPS: p.EventsQPS, Burst: p.EventsBurst,
 	})
 	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
+	settings.May = may(client)
 	return &wired{supervisor.New(settings), objects, served, events, d, p.budget}, nil
 }
 

@@ -36,6 +36,8 @@ type Settings struct {
 	GracePeriod time.Duration
 	// ResyncPeriod enqueues every object of the watched type that often, at the lowest priority; 0 for never.
 	ResyncPeriod time.Duration
+	// MaxBackoff is the longest wait of a key that failed; 0 stands for the queue's own.
+	MaxBackoff time.Duration
 	// Metrics may be nil. MetricsName is the queue's name in them; default is the controller's.
 	Metrics     queue.MetricsProvider
 	MetricsName string
@@ -103,7 +105,7 @@ func New(name string, s Settings) *Controller {
 	}
 	return &Controller{
 		name: name, settings: s,
-		queue: queue.New(queue.Settings{Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics}),
+		queue: queue.New(queue.Settings{Name: s.MetricsName, Clock: s.Clock, Metrics: s.Metrics, MaxBackoff: s.MaxBackoff}),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -67,6 +68,30 @@ func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error)
 		return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
 	}
 	return r, nil
+}
+
+// Similar returns a served resource that was probably meant by a name that is none: one whose kind or plural it is but for case, in the same
+// version or else in another version of the group.
+func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return object.Resource{}, false
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var best object.Resource
+	for gvr, r := range d.resources {
+		if gvr.Group != gv.Group || !strings.EqualFold(name, r.Plural) && !strings.EqualFold(name, r.GVK.Kind) {
+			continue
+		}
+		if gvr.Version == gv.Version {
+			return r, true
+		}
+		if best.Plural == "" || version.CompareKubeAwareVersionStrings(gvr.Version, best.GVK.Version) > 0 {
+			best = r
+		}
+	}
+	return best, best.Plural != ""
 }
 
 // Changed returns a channel that is closed at the next change of the map. Ask for it before looking something up.

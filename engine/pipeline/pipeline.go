@@ -54,6 +54,8 @@ type Settings struct {
 type Events interface {
 	Normal(ctx context.Context, o *object.Object, reason, message string)
 	Warning(ctx context.Context, o *object.Object, reason, message string)
+	// WarningUnlogged is for what the caller has logged.
+	WarningUnlogged(o *object.Object, reason, message string)
 }
 
 // Recorder hears of every sync, for metrics and for the controller's own health. It must not block.

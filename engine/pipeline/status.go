@@ -155,7 +155,7 @@ func (r *run) say(ctx context.Context, reason string, err error) {
 		return
 	}
 	c := synced(reason, err)
-	r.Events.Warning(ctx, r.parent, "SyncError", c.Message)
+	r.Events.WarningUnlogged(r.parent, "SyncError", c.Message)
 	m := r.remembered
 	if !r.OwnsStatus || m.said == said(reason, err) && m.saidOf == report.Generation(r.resource, r.parent) {
 		return

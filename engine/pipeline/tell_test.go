@@ -18,6 +18,10 @@ func (h *heard) Normal(_ context.Context, _ *object.Object, reason, message stri
 	h.lines = append(h.lines, "Normal "+reason+": "+message)
 }
 
+func (h *heard) WarningUnlogged(o *object.Object, reason, message string) {
+	h.Warning(context.Background(), o, reason, message)
+}
+
 func (h *heard) Warning(_ context.Context, _ *object.Object, reason, message string) {
 	h.lines = append(h.lines, "Warning "+reason+": "+message)
 }

@@ -7,6 +7,7 @@
 package queue
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"math/rand/v2"
@@ -47,6 +48,8 @@ type Settings struct {
 	Clock clock.WithTicker
 	// Metrics may be nil.
 	Metrics MetricsProvider
+	// MaxBackoff is the longest wait after failures; 0 stands for the constant of that name.
+	MaxBackoff time.Duration
 }
 
 // Item is a key that has been taken, with what is known of why.
@@ -64,8 +67,9 @@ type Item struct {
 
 // Queue is a priority queue of keys.
 type Queue struct {
-	clock   clock.WithTicker
-	metrics *metrics
+	clock      clock.WithTicker
+	metrics    *metrics
+	maxBackoff time.Duration
 
 	mu sync.Mutex // guards what follows
 	// entries are all keys that are ready, in work or waiting for their time.
@@ -107,7 +111,7 @@ type delay struct {
 // New makes a Queue.
 func New(s Settings) *Queue {
 	return &Queue{
-		clock: s.Clock, metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{},
+		clock: s.Clock, maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff), metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{},
 		working: map[*entry]struct{}{}, changed: make(chan struct{}),
 	}
 }
@@ -195,9 +199,9 @@ func (q *Queue) Retry(key object.Key, c Cause) {
 		return
 	}
 	e := q.entry(key)
-	wait := MaxBackoff
+	wait := q.maxBackoff
 	if e.failures < 18 { // 5 ms doubled 18 times is above MaxBackoff
-		wait = min(MaxBackoff, MinBackoff<<e.failures)
+		wait = min(q.maxBackoff, MinBackoff<<e.failures)
 	}
 	e.failures++
 	q.metrics.retried()

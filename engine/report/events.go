@@ -63,6 +63,11 @@ func (e *Events) Warning(ctx context.Context, o *object.Object, reason, message 
 	e.record(ctx, o, corev1.EventTypeWarning, reason, message)
 }
 
+// WarningUnlogged records an Event of type Warning about o whose cause the caller has logged.
+func (e *Events) WarningUnlogged(o *object.Object, reason, message string) {
+	e.recorder.Event(reference(o), corev1.EventTypeWarning, reason, Shorten(message, MaxMessage))
+}
+
 func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, message string) {
 	message = Shorten(message, MaxMessage)
 	klog.FromContext(ctx).Info("event", "type", kind, "reason", reason, "object", o.Ref().String(), "message", message)

@@ -70,11 +70,24 @@ func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (obj
 	var missing *discovery.NotFoundError
 	switch {
 	case errors.As(err, &missing):
-		return r, &Fault{Reason: reason, Problem: fmt.Sprintf("%s: the API server does not serve %s; it starts when it does", field, rule)}
+		return r, &Fault{Reason: reason, Problem: s.notServed(field, rule), Missing: true}
 	case err != nil:
 		return r, &Fault{Reason: reason, Problem: fmt.Sprintf("%s: %v", field, err), Retry: true}
 	}
 	return r, nil
+}
+
+// notServed explains that a resource is missing, and names the one that was probably meant.
+func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string {
+	meant, ok := s.Discovery.Similar(rule.APIVersion, rule.Resource)
+	switch served := meant.GVK.GroupVersion().String(); {
+	case !ok:
+		return fmt.Sprintf("%s: the API server does not serve %s; the controller starts when it does", field, rule)
+	case served == rule.APIVersion:
+		return fmt.Sprintf("%s.resource: got %q, expected the plural name %q", field, rule.Resource, meant.Plural)
+	default:
+		return fmt.Sprintf("%s.apiVersion: the API server does not serve %s; expected %s, which has %s", field, rule, served, meant.Plural)
+	}
 }
 
 // openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were opened before it are closed.

@@ -111,41 +111,65 @@ func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, ru
 	go func() {
 		defer close(i.done)
 		i.err = run.Run(running)
-		if i.err != nil {
-			klog.FromContext(ctx).Error(i.err, "controller has ended", "controller", i.config.object.Name())
-			s.nudge(key)
-		}
 	}()
 	timer := s.Clock.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-i.filled:
-		return i, nil
 	case <-timer.C():
-		return i, nil
 	case <-ctx.Done():
 		i.stop(ctx)
 		return nil, ctx.Err()
 	case <-i.done:
 		cancel()
-		return nil, errors.Join(startFault(i.config, i.err), i.close())
+		return nil, errors.Join(s.startFault(ctx, i.config, i.err), i.close())
+	}
+	go s.awaitEnd(key, i)
+	return i, nil
+}
+
+// awaitEnd has the declaring object looked at when its controller ends by itself. It returns when the controller has ended, in any way.
+func (s *Supervisor) awaitEnd(key object.Key, i *instance) {
+	<-i.done
+	if i.err != nil {
+		s.nudge(key)
 	}
 }
 
-// startFault explains why a controller could not watch what it needs.
-func startFault(c *config, err error) error {
+// startFault explains why a controller could not watch what it needs. Missing rights are all named at once.
+func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error {
 	var unwatchable *cache.UnwatchableError
 	if !errors.As(err, &unwatchable) {
 		return fmt.Errorf("starting: %w", err)
 	}
-	reason := v1alpha1.ReasonParentNotFound
+	fault := &Fault{Reason: v1alpha1.ReasonParentNotFound, Problem: err.Error(), Retry: true}
 	switch {
 	case unwatchable.Forbidden():
-		reason = v1alpha1.ReasonForbidden
+		fault.Reason = v1alpha1.ReasonForbidden
+		fault.Problem = s.missingRights(ctx, c, err)
 	case slices.Contains(c.owned, unwatchable.Resource):
-		reason = v1alpha1.ReasonChildNotFound
+		fault.Reason = v1alpha1.ReasonChildNotFound
 	}
-	return &Fault{Reason: reason, Problem: err.Error(), Retry: true}
+	return fault
+}
+
+// missingRights names the rights that a controller needs and the engine does not have. It falls back to the API server's own answer, denied.
+func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error) string {
+	if s.May == nil {
+		return denied.Error()
+	}
+	missing, err := s.May.missing(ctx, rightsOf(c))
+	if err != nil || len(missing) == 0 { // denied by what no review shows, or granted meanwhile
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "missing rights cannot be named", "controller", c.name())
+		}
+		return denied.Error()
+	}
+	text, err := explain("hookloop-"+c.prefix+"-"+c.object.Name(), missing)
+	if err != nil {
+		return denied.Error()
+	}
+	return text
 }
 
 // stop ends the controller, waits for it and closes its hooks.

@@ -18,11 +18,13 @@ import (
 // Reconcile makes one controller run as it is declared.
 func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	key := item.Key
-	defer s.looked(key) // a start that takes its time keeps the process from being ready until the next look
+	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
 	o := s.Cache.Reader().Get(resourceOf(key), "", key.Parent.Name)
 	switch {
 	case o == nil || o.Deleting():
 		s.stop(ctx, key, o)
+		s.starts.forget(key)
+		s.missing.forget(key)
 		return controller.Result{}, s.gone(ctx, key)
 	case !s.TargetSelector.Matches(labels.Set(o.Labels())):
 		s.stop(ctx, key, o)
@@ -31,10 +33,13 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	config, err := s.resolve(o)
 	if err != nil {
 		s.stop(ctx, key, o)
-		return s.refused(ctx, o, err)
+		return s.refused(ctx, key, o, err, 0)
 	}
-	if err := s.ensure(ctx, key, config); err != nil {
-		return s.refused(ctx, o, err)
+	s.missing.forget(key)
+	if wait, err := s.ensure(ctx, key, config); err != nil {
+		return s.refused(ctx, key, o, err, wait)
+	} else if wait > 0 {
+		return controller.Result{RequeueAfter: wait}, nil
 	}
 	var again controller.Result
 	if !s.announce(ctx, key, o) {
@@ -55,7 +60,7 @@ func resourceOf(key object.Key) object.Resource {
 
 // looked notes that a declaring object has been looked at, for Ready: its controller runs, or it has a condition that says why not. One
 // whose lists are merely long counts when they are in.
-func (s *Supervisor) looked(key object.Key) {
+func (s *Supervisor) looked(ctx context.Context, key object.Key) {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
@@ -64,7 +69,21 @@ func (s *Supervisor) looked(key object.Key) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := len(s.pending)
 	delete(s.pending, key)
+	if before > 0 && len(s.pending) == 0 {
+		s.logReady(ctx)
+	}
+}
+
+// logReady tells the log that all controllers that were declared when the process started have been looked at. The caller holds mu.
+func (s *Supervisor) logReady(ctx context.Context) {
+	objects := 0
+	stats := s.Cache.Stats()
+	for _, r := range stats {
+		objects += r.Objects
+	}
+	klog.FromContext(ctx).Info("ready", "controllers", len(s.running), "resources", len(stats), "objects", objects)
 }
 
 // lookAgain is how often a controller that takes its time to start is looked at: what it waits for may become known.
@@ -79,32 +98,53 @@ func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Obj
 	i.told = i.told || news
 	s.mu.Unlock()
 	if news {
+		s.starts.ready(key)
 		s.Events.Normal(ctx, o, "Started", "Started controller: "+o.Name())
 	}
 	return ready
 }
 
-// ensure starts the controller, or restarts it where what it is made of has changed.
-func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) error {
+// ensure starts the controller, or restarts it if its configuration has changed. It returns the wait before the next try if the last start
+// failed, with an error if that is news.
+func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (time.Duration, error) {
 	s.mu.Lock()
 	present := s.running[key]
 	s.mu.Unlock()
-	if present != nil && present.config.same(c) && !present.ended() {
-		return nil
+	if present != nil && present.config.same(c) {
+		if !present.ended() {
+			return 0, nil
+		}
+		return s.ended(ctx, key, present)
+	}
+	if wait := s.starts.wait(key, c); wait > 0 {
+		return wait, nil
 	}
 	s.stop(ctx, key, c.object)
 	if err := s.moved(ctx, key, c); err != nil {
-		return err
+		return 0, err
 	}
-	s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
+	if !s.starts.again(key, c) {
+		s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
+	}
 	started, err := s.start(ctx, key, c)
+	if ctx.Err() != nil {
+		return 0, err
+	}
 	if err != nil {
-		return err
+		return s.starts.fail(key, c), err
 	}
 	s.mu.Lock()
 	s.running[key] = started
 	s.mu.Unlock()
-	return nil
+	return 0, nil
+}
+
+// ended takes a controller out that has ended by itself after its start had returned, and returns the wait before its next start and its error.
+func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (time.Duration, error) {
+	s.mu.Lock()
+	delete(s.running, key)
+	s.mu.Unlock()
+	return s.starts.fail(key, i.config), errors.Join(s.startFault(ctx, i.config, i.err), i.close())
 }
 
 // stop stops a controller and waits for its syncs under way. o is the declaring object, nil where it is gone.
@@ -139,8 +179,11 @@ func (s *Supervisor) stopAll() {
 }
 
 // refused puts on record why a controller does not run. Faults that only a new spec or a new resource can heal wait for that; all
-// others are retried.
-func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (controller.Result, error) {
+// others are retried: after wait or, if that is 0, after the backoff of the declaring object.
+func (s *Supervisor) refused(ctx context.Context, key object.Key, o *object.Object, err error, wait time.Duration) (controller.Result, error) {
+	if ctx.Err() != nil {
+		return controller.Result{}, ctx.Err()
+	}
 	var fault *Fault
 	if !errors.As(err, &fault) {
 		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
@@ -151,13 +194,22 @@ func (s *Supervisor) refused(ctx context.Context, o *object.Object, err error) (
 	if sayErr != nil {
 		return controller.Result{}, sayErr
 	}
+	var grace time.Duration
+	if fault.Missing {
+		grace, news = s.missing.note(key, fault.Problem)
+	}
 	if news {
 		s.Events.Warning(ctx, o, "CreateError", "Cannot start controller: "+fault.Problem)
 	}
-	if fault.Retry {
+	switch {
+	case !fault.Retry:
+		return controller.Result{RequeueAfter: grace}, nil
+	case wait > 0:
+		klog.FromContext(ctx).Error(err, "the controller does not run", "object", o.Ref().String(), "retryAfter", wait.String())
+		return controller.Result{RequeueAfter: wait}, nil
+	default:
 		return controller.Result{}, err
 	}
-	return controller.Result{}, nil
 }
 
 // say writes the condition Ready of a declaring object, where it is not there already. It says whether that was news.
@@ -180,6 +232,8 @@ type Fault struct {
 	Problem string
 	// Retry says that trying again may help although nothing has been seen to change.
 	Retry bool
+	// Missing reports that the API server does not serve a resource, which often heals within seconds.
+	Missing bool
 }
 
 func (f *Fault) Error() string { return f.Problem }

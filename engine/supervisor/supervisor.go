@@ -9,6 +9,7 @@ package supervisor
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,8 @@ type Settings struct {
 	Clock     clock.WithTicker
 	// Lookup reads Secrets and ConfigMaps that hooks refer to.
 	Lookup hook.Lookup
+	// May asks what the engine itself is allowed to do, to name missing rights. It may be nil.
+	May MayFunc
 	// Apply says how children are written.
 	Apply plan.Apply
 	// Workers is the number of syncs under way at once for each controller.
@@ -66,6 +69,10 @@ type Supervisor struct {
 	log klog.Logger
 	// enqueue has a declaring object looked at again; nil before Run.
 	enqueue controller.Enqueue
+	// starts holds back controllers that do not come up.
+	starts *starts
+	// missing notes which controllers wait for a resource.
+	missing *missing
 
 	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance
@@ -80,7 +87,10 @@ func New(s Settings) *Supervisor {
 	if s.TargetSelector == nil {
 		s.TargetSelector = labels.Everything()
 	}
-	return &Supervisor{Settings: s, running: map[object.Key]*instance{}, known: map[object.Key]*config{}}
+	return &Supervisor{
+		Settings: s, starts: newStarts(s.Clock), missing: newMissing(s.Clock),
+		running: map[object.Key]*instance{}, known: map[object.Key]*config{},
+	}
 }
 
 // Ready says whether every declaring object of the first list has been looked at: its controller runs with its caches filled, or it
@@ -100,7 +110,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.log = klog.FromContext(ctx)
 	defer s.stopAll()
 	c := controller.New("supervisor", controller.Settings{
-		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
+		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics, MaxBackoff: maxLookWait,
 	})
 	s.enqueue = c.Enqueue
 	c.For(kinds[0])
@@ -112,6 +122,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	c.Reconcile(s)
 	return c.Run(ctx)
 }
+
+// maxLookWait is the longest backoff of a declaring object that could not be looked at.
+const maxLookWait = 30 * time.Second
 
 // kinds are the declaring resources.
 var kinds = []object.Resource{
@@ -139,15 +152,20 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	}
 }
 
-// first notes which declaring objects there are when the supervisor starts.
+// first notes which declaring objects there are when the supervisor starts, and has each of them looked at: one that is deleted before the
+// supervisor subscribes has no event.
 func (s *Supervisor) first() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.pending = map[object.Key]bool{}
 	for _, r := range kinds {
 		for _, o := range s.Cache.Reader().List(r, "") {
 			s.pending[object.Key{Parent: o.Ref()}] = true
 		}
+	}
+	keys := slices.Collect(maps.Keys(s.pending))
+	s.mu.Unlock()
+	for _, key := range keys {
+		s.enqueue(key, queue.Resync, queue.Cause{Kind: queue.CauseInitial})
 	}
 }
 

@@ -89,7 +89,8 @@ func (s *Server) Put(r object.Resource, body string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	key := fmt.Sprint(metadata["namespace"], "/", metadata["name"])
+	namespace, _ := metadata["namespace"].(string)
+	key := fmt.Sprint(namespace, "/", metadata["name"])
 	collection := s.collection(path(r))
 	kind := "ADDED"
 	if _, there := collection[key]; there {

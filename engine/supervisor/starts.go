@@ -1,0 +1,91 @@
+package supervisor
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/utils/clock"
+)
+
+// The backoff between starts of a controller that does not come up: missing rights are noticed within maxStartWait of being granted.
+const (
+	minStartWait = time.Second
+	maxStartWait = 15 * time.Second
+)
+
+// starts holds back controllers that could not be started, whatever asks for the next try. A changed declaration is tried at once. The zero
+// value is not usable; newStarts makes one. It is safe for concurrent use.
+type starts struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex // guards failed
+	failed map[object.Key]*failedStart
+}
+
+// failedStart is a controller that could not be started, or has ended by itself.
+type failedStart struct {
+	config *config
+	// failures counts failures in a row; ready is when the controller ran after the last one, zero if it never did.
+	failures int
+	ready    time.Time
+	due      time.Time
+}
+
+func newStarts(c clock.PassiveClock) *starts {
+	return &starts{clock: c, failed: map[object.Key]*failedStart{}}
+}
+
+// wait returns how long the next start of a controller must wait; 0 for not at all.
+func (s *starts) wait(key object.Key, c *config) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.failed[key]
+	if f == nil || !f.config.same(c) {
+		return 0
+	}
+	return max(0, f.due.Sub(s.clock.Now()))
+}
+
+// again reports whether the last start of this very controller failed.
+func (s *starts) again(key object.Key, c *config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.failed[key]
+	return f != nil && f.config.same(c)
+}
+
+// fail notes a failed start, or that a controller has ended by itself, and returns the wait before the next start. A controller that has run
+// for longer than the longest wait begins a new row of failures.
+func (s *starts) fail(key object.Key, c *config) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	f := s.failed[key]
+	if f == nil || !f.config.same(c) || !f.ready.IsZero() && now.Sub(f.ready) > maxStartWait {
+		f = &failedStart{config: c}
+		s.failed[key] = f
+	}
+	wait := min(maxStartWait, minStartWait<<min(f.failures, 10))
+	wait += rand.N(wait/10 + 1) //nolint:gosec // jitter needs no secret
+	f.failures++
+	f.ready, f.due = time.Time{}, now.Add(wait)
+	return wait
+}
+
+// ready notes that a controller runs.
+func (s *starts) ready(key object.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.failed[key]; f != nil {
+		f.ready = s.clock.Now()
+	}
+}
+
+// forget drops what is known of a controller that is no longer declared.
+func (s *starts) forget(key object.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failed, key)
+}
