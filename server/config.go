@@ -93,6 +93,8 @@ type Tracing struct {
 	Endpoint string
 	// SampleRatio is the share of changes that are traced, 0 to 1; negative leaves it to OTEL_TRACES_SAMPLER.
 	SampleRatio float64
+	// NoOpSyncs exports the traces of syncs outside of a change that wrote nothing and did not fail.
+	NoOpSyncs bool
 }
 
 // The apply strategies.

@@ -44,7 +44,7 @@ var tracingOff = tracing{
 }
 
 // propagators carry the context of a trace to hooks and to the API server (W3C).
-var propagators = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+var propagators = propagation.NewCompositeTextMapPropagator(change.Propagator{}, propagation.Baggage{})
 
 // newTracing sets tracing up, process-wide. It is off unless c or the OTEL_* environment asks for it. Spans go through a
 // bounded buffer: a collector that is slow or dead loses spans, counted in metrics, and never holds up a sync.
@@ -75,11 +75,20 @@ func newTracing(ctx context.Context, c Tracing, version string, log logr.Logger,
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
 		sdktrace.WithIDGenerator(change.IDGenerator{}),
 		sdktrace.WithRawSpanLimits(spanLimits()),
-		sdktrace.WithSpanProcessor(newSpanBuffer(exporter, metrics)))
+		sdktrace.WithSpanProcessor(c.processor(exporter, metrics)))
 	otel.SetTracerProvider(provider)
 	return tracing{provider: provider, stop: provider.Shutdown, sampled: func(id trace.TraceID) bool {
 		return sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: id}).Decision == sdktrace.RecordAndSample
 	}}, nil
+}
+
+// processor buffers spans for export, without those of syncs that changed nothing unless c asks for them.
+func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) sdktrace.SpanProcessor {
+	buffer := newSpanBuffer(exporter, metrics)
+	if c.NoOpSyncs {
+		return buffer
+	}
+	return newSpanFilter(buffer)
 }
 
 // maxAttribute bounds the text of one attribute, in bytes.

@@ -54,7 +54,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newVersion())
+	root.AddCommand(newServe(), newTrace(), newVersion())
 	return root
 }
 

@@ -41,6 +41,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	bindLog(f, &c.Log)
 	f.StringVar(&c.Tracing.Endpoint, "tracing-endpoint", c.Tracing.Endpoint, "URL of an OTLP collector; empty leaves it to the OTEL_* environment, without which tracing is off")
 	f.Float64Var(&c.Tracing.SampleRatio, "tracing-sample-ratio", c.Tracing.SampleRatio, "share of changes that are traced, 0 to 1; -1 leaves it to OTEL_TRACES_SAMPLER")
+	f.BoolVar(&c.Tracing.NoOpSyncs, "tracing-noop-syncs", c.Tracing.NoOpSyncs, "export syncs outside of a change that wrote nothing and did not fail, too")
 }
 
 func bindAddresses(f *pflag.FlagSet, c *server.Config) {

@@ -209,8 +209,24 @@ func path(r object.Resource, namespace, name string) []string {
 	return segments
 }
 
+// requests are the requests that carry out a verb, as spans are named by them.
+var requests = map[plan.Verb]string{
+	plan.Create: "create", plan.Update: "update", plan.ServerSideApply: "apply", plan.Delete: "delete",
+	plan.Adopt: "patch", plan.Release: "patch", plan.AddFinalizer: "patch", plan.RemoveFinalizer: "patch", plan.Decorate: "patch",
+}
+
+// SpanName names the span of a request by verb and target: "update deployments.apps", "patch websites.example.com/status".
+// Subresource may be empty.
+func SpanName(request string, r object.Resource, subresource string) string {
+	name := request + " " + r.GroupResource()
+	if subresource != "" {
+		name += "/" + subresource
+	}
+	return name
+}
+
 func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
-	return w.tracer.Start(ctx, "write", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	return w.tracer.Start(ctx, SpanName(requests[a.Verb], a.Resource, ""), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("hookloop.write.verb", string(a.Verb)),
 		attribute.String("hookloop.write.resource", a.Resource.String()),
 		attribute.String("k8s.namespace.name", a.Ref.Namespace),

@@ -56,6 +56,9 @@ type Resource struct {
 	HasStatus bool
 }
 
+// GroupResource is the resource's plural name and group, without the version: deployments.apps. Metrics and spans are named so.
+func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
+
 // GVR is the resource's group, version and plural name.
 func (r Resource) GVR() schema.GroupVersionResource {
 	return r.GVK.GroupVersion().WithResource(r.Plural)

@@ -30,14 +30,26 @@ func (r *run) begin(ctx context.Context) context.Context {
 			ctx = r.change.Context(ctx, sampled)
 		} else {
 			links = append(links, trace.Link{SpanContext: r.change.SpanContext(sampled)})
+			ctx = r.provisional(ctx)
 		}
+	} else {
+		ctx = r.provisional(ctx)
 	}
-	ctx, r.span = r.Tracer.Start(ctx, "sync", trace.WithLinks(links...), trace.WithAttributes(r.attributes(parent)...))
+	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...), trace.WithAttributes(r.attributes(parent)...))
 	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
 	return klog.NewContext(ctx, log)
+}
+
+// provisional has the sync exported only if it writes something or fails. The retry of a failure is exported from the start, so
+// that the hook's own spans are in its trace.
+func (r *run) provisional(ctx context.Context) context.Context {
+	if r.item.Attempt > 0 {
+		return ctx
+	}
+	return change.Provisional(ctx)
 }
 
 // open says whether the change to the parent's generation is still being worked on, and notes when it began.
@@ -91,6 +103,8 @@ func (r *run) end(v verdict) {
 	if v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != "gone" {
 		r.span.SetAttributes(attribute.String("error.type", v.result))
 		r.span.SetStatus(codes.Error, v.result)
+	} else if r.tally.writes == 0 {
+		r.span.SetAttributes(change.NoOp)
 	}
 	r.span.End()
 	if r.tally.converged && v.retry == nil {
@@ -105,7 +119,7 @@ func (r *run) closeChange() {
 		return
 	}
 	m.traced = m.tracing
-	_, root := r.Tracer.Start(r.change.AsRoot(context.Background()), "change", trace.WithTimestamp(m.since), trace.WithAttributes(
+	_, root := r.Tracer.Start(r.change.AsRoot(context.Background()), "change "+r.resource.GroupResource(), trace.WithTimestamp(m.since), trace.WithAttributes(
 		attribute.String("hookloop.controller", r.Name),
 		attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
 		attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),

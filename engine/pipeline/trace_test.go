@@ -114,17 +114,17 @@ func TestSpans(t *testing.T) {
 	}{
 		{
 			"after a restart, what has converged is traced on its own", queue.CauseInitial, func() {},
-			[]string{"observe", "plan", "report", "sync linked to change 1"},
+			[]string{"observe", "plan", "report", "sync composite/web linked to change 1"},
 		},
 		{
 			"a new generation is a change", queue.CauseObject, func() { s.parent = generation(t, "2") },
-			[]string{"observe in change 2", "plan in change 2", "report in change 2", "sync below change 2", "change, root of change 2"},
+			[]string{"observe in change 2", "plan in change 2", "report in change 2", "sync composite/web below change 2", "change webs, root of change 2"},
 		},
 		{
 			"what comes after it is not", queue.CauseResync, func() {},
-			[]string{"observe", "plan", "report", "sync linked to change 2"},
+			[]string{"observe", "plan", "report", "sync composite/web linked to change 2"},
 		},
-		{"a parent that is gone has no change", queue.CauseObject, func() { s.parent = nil }, []string{"observe", "sync"}},
+		{"a parent that is gone has no change", queue.CauseObject, func() { s.parent = nil }, []string{"observe", "sync composite/web"}},
 	}
 	for _, step := range steps {
 		spans.Reset()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -71,7 +72,19 @@ func (e *Events) WarningUnlogged(o *object.Object, reason, message string) {
 func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, message string) {
 	message = Shorten(message, MaxMessage)
 	klog.FromContext(ctx).Info("event", "type", kind, "reason", reason, "object", o.Ref().String(), "message", message)
-	e.recorder.Event(reference(o), kind, reason, message)
+	e.recorder.AnnotatedEventf(reference(o), traceOf(ctx), kind, reason, "%s", message)
+}
+
+// TraceAnnotation is the annotation of an Event that names the trace in which it was recorded first.
+const TraceAnnotation = "hookloop.dev/trace-id"
+
+// traceOf returns the annotation for an Event that is recorded under ctx; nil if its trace is not exported.
+func traceOf(ctx context.Context) map[string]string {
+	sc := trace.SpanContextFromContext(ctx)
+	if !sc.IsSampled() {
+		return nil
+	}
+	return map[string]string{TraceAnnotation: sc.TraceID().String()}
 }
 
 func reference(o *object.Object) runtime.Object {

@@ -37,7 +37,7 @@ func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Objec
 	if r.HasStatus {
 		subresource = "status"
 	}
-	ctx, span := s.tracer.Start(ctx, "write", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	ctx, span := s.tracer.Start(ctx, act.SpanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("hookloop.write.verb", "status"),
 		attribute.String("hookloop.write.resource", r.String()),
 		attribute.String("k8s.namespace.name", o.Namespace()),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/customize"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -106,7 +107,7 @@ const patience = 2 * time.Second
 
 // launch runs the controller in a goroutine of its own and waits for it as start says. It outlives ctx: the supervisor stops it.
 func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller) (*instance, error) {
-	running, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), s.log))
+	running, cancel := context.WithCancel(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
 	i.cancel = cancel
 	go func() {
 		defer close(i.done)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
@@ -99,6 +100,7 @@ func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Obj
 	s.mu.Unlock()
 	if news {
 		s.starts.ready(key)
+		change.Effective(ctx)
 		s.Events.Normal(ctx, o, "Started", "Started controller: "+o.Name())
 	}
 	return ready
@@ -221,6 +223,9 @@ func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Conditi
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "condition not written", "object", o.Ref().String())
+	}
+	if written != nil {
+		change.Effective(ctx)
 	}
 	return written != nil, err
 }

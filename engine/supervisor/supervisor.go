@@ -119,7 +119,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	c.Source(s.rediscovered)
 	c.Initialize(func(context.Context, controller.Runtime) error { s.first(); return nil })
-	c.Reconcile(s)
+	c.Reconcile(traced{s})
 	return c.Run(ctx)
 }
 

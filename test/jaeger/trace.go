@@ -2,6 +2,7 @@ package jaeger
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -63,15 +64,29 @@ func (t *Trace) Services() []string {
 	return slices.Compact(names)
 }
 
-// Named are the spans with this operation.
+// Named are the spans whose operation is this one, or this one and a target: "sync" finds "sync composite/website".
 func (t *Trace) Named(operation string) []Span {
 	var named []Span
 	for _, s := range t.Spans {
-		if s.Operation == operation {
+		if s.Is(operation) {
 			named = append(named, s)
 		}
 	}
 	return named
+}
+
+// Is reports whether the span's operation is this one, or this one and a target.
+func (s Span) Is(operation string) bool {
+	verb, _, _ := strings.Cut(s.Operation, " ")
+	return s.Operation == operation || verb == operation
+}
+
+// IsWrite reports whether the span is a request of the engine that writes.
+func (s Span) IsWrite() bool { return s.Tags["hookloop.write.verb"] != "" }
+
+// Writes are the spans of requests that write.
+func (t *Trace) Writes() []Span {
+	return slices.DeleteFunc(slices.Clone(t.Spans), func(s Span) bool { return !s.IsWrite() })
 }
 
 // Span is the span with this id.

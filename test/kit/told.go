@@ -72,7 +72,23 @@ func (k *Kit) Events(name, reason string) []string {
 	return k.eventsIn(k.Namespace, name, reason)
 }
 
+// ControllerEvents are the Events with a reason about the kit's controller.
+func (k *Kit) ControllerEvents(reason string) []unstructured.Unstructured {
+	k.Helper()
+	return k.eventObjects(metav1.NamespaceDefault, k.Name, reason)
+}
+
 func (k *Kit) eventsIn(namespace, name, reason string) []string {
+	k.Helper()
+	var messages []string
+	for _, e := range k.eventObjects(namespace, name, reason) {
+		message, _ := e.Object["message"].(string)
+		messages = append(messages, message)
+	}
+	return messages
+}
+
+func (k *Kit) eventObjects(namespace, name, reason string) []unstructured.Unstructured {
 	k.Helper()
 	client, err := k.resource(k.gvk("v1/Event"), namespace)
 	if err != nil {
@@ -82,13 +98,8 @@ func (k *Kit) eventsIn(namespace, name, reason string) []string {
 	if err != nil {
 		k.Fatal(err)
 	}
-	var messages []string
-	for _, e := range list.Items {
+	return slices.DeleteFunc(list.Items, func(e unstructured.Unstructured) bool {
 		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
-		if about == name && e.Object["reason"] == reason {
-			message, _ := e.Object["message"].(string)
-			messages = append(messages, message)
-		}
-	}
-	return messages
+		return about != name || e.Object["reason"] != reason
+	})
 }

@@ -67,7 +67,7 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 	ctx, cancel := context.WithTimeout(k.Context(), kit.Deadline)
 	defer cancel()
 	trace, err := j.Await(ctx, id.Trace.String(), func(t *jaeger.Trace) bool {
-		complete := len(t.Named("change")) > 0 && len(t.Named("write")) >= writes
+		complete := len(t.Named("change")) > 0 && len(t.Writes()) >= writes
 		for _, ask := range t.Named("ask") {
 			complete = complete && len(ofHook(t, ask)) > 0
 		}
@@ -86,11 +86,11 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 	t.Helper()
 	roots := trace.Children("")
-	if len(roots) != 1 || roots[0].Operation != "change" || roots[0].ID != id.Root.String() {
+	if len(roots) != 1 || !roots[0].Is("change") || roots[0].ID != id.Root.String() {
 		t.Fatalf("the roots are %+v, want one change with the id %s", roots, id.Root)
 	}
 	for _, s := range trace.Children(roots[0].ID) {
-		if s.Operation != "sync" {
+		if !s.Is("sync") {
 			t.Errorf("below the change is %s, want syncs only", s.Operation)
 		}
 		if s.Start.Before(roots[0].Start) {
@@ -100,7 +100,7 @@ func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 }
 
 // stages is the order of a sync's stages.
-var stages = []string{"observe", "ask", "plan", "act", "report"}
+var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
 // checkSync says that a sync is the change's, has its stages as children in order, with writes below act or report, and the hook's own
 // span within ask.
@@ -127,7 +127,7 @@ func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
 	t.Helper()
 	below := trace.Children(stage.ID)
 	switch stage.Operation {
-	case "ask":
+	case "ask Sync":
 		spans := ofHook(trace, stage)
 		if len(spans) != 1 {
 			t.Errorf("below ask the hook has the spans %+v, want one", spans)
@@ -138,7 +138,7 @@ func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
 			}
 		}
 	case "act", "report":
-		if slices.ContainsFunc(below, func(s jaeger.Span) bool { return s.Operation != "write" }) {
+		if slices.ContainsFunc(below, func(s jaeger.Span) bool { return !s.IsWrite() }) {
 			t.Errorf("below %s is %+v, want writes only", stage.Operation, below)
 		}
 	default:
@@ -176,7 +176,7 @@ func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 		}
 	}
 	for _, trace := range traces {
-		for _, s := range trace.Named("write") {
+		for _, s := range trace.Writes() {
 			if s.Tags["hookloop.write.result"] == "ok" {
 				got = append(got, written(s))
 			}
@@ -209,7 +209,7 @@ func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, write
 	var repairs []*jaeger.Trace
 	k.Eventually("the repair's traces", func() error {
 		found, err := j.Find(k.Context(), jaeger.Search{
-			Service: "hookloop", Operation: "sync", Tags: map[string]string{"k8s.namespace.name": k.Namespace, "hookloop.parent.name": "hello"},
+			Service: "hookloop", Tags: map[string]string{"k8s.namespace.name": k.Namespace, "hookloop.parent.name": "hello"},
 		})
 		if err != nil {
 			return err
@@ -217,7 +217,7 @@ func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, write
 		repairs = slices.DeleteFunc(found, func(t *jaeger.Trace) bool { return !linksTo(t, id) })
 		n := 0
 		for _, t := range repairs {
-			n += len(t.Named("write"))
+			n += len(t.Writes())
 		}
 		if n < len(writes) {
 			return fmt.Errorf("%d of %d writes in %d traces that link to the change", n, len(writes), len(repairs))
@@ -226,6 +226,9 @@ func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, write
 	})
 	checkWrites(t, repairs, writes)
 	for _, r := range repairs {
+		if len(r.Writes()) == 0 && len(r.Named("sync")) > 0 {
+			t.Errorf("a sync that changed nothing is exported:\n%s", jaeger.Tree(r))
+		}
 		if r.ID == id.Trace.String() || len(r.Named("change")) > 0 {
 			t.Errorf("a repair is in the change's trace:\n%s", jaeger.Tree(r))
 		}

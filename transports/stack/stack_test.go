@@ -68,7 +68,7 @@ func TestEveryCallIsASpan(t *testing.T) {
 			})
 			_, err := asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
 			ended := spans.Ended()
-			if len(ended) != 1 || ended[0].Name() != "ask" || ended[0].SpanKind() != trace.SpanKindClient {
+			if len(ended) != 1 || ended[0].Name() != "ask Sync" || ended[0].SpanKind() != trace.SpanKindClient {
 				t.Fatalf("got spans %v, want one client span ask", ended)
 			}
 			if ended[0].SpanContext().SpanID() != inside.SpanID() {

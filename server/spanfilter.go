@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/change"
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// maxHeldSpans bounds the spans that all provisional traces hold together.
+const maxHeldSpans = 8192
+
+// spanFilter holds the spans of provisional traces until their root spans end. Traces whose root is a no-op are dropped and
+// counted; all others go on to the next processor.
+type spanFilter struct {
+	sdktrace.SpanProcessor
+	dropped, noop prometheus.Counter
+
+	mu    sync.Mutex // guards what follows
+	held  map[trace.TraceID]*heldTrace
+	spans int
+}
+
+// heldTrace is a provisional trace whose root span has not ended.
+type heldTrace struct {
+	root  trace.SpanID
+	spans []sdktrace.ReadOnlySpan
+}
+
+func newSpanFilter(next *spanBuffer) *spanFilter {
+	return &spanFilter{
+		SpanProcessor: next, held: map[trace.TraceID]*heldTrace{},
+		dropped: next.spans.WithLabelValues("dropped"), noop: next.spans.WithLabelValues("noop"),
+	}
+}
+
+// OnStart notes the root spans of provisional traces.
+func (f *spanFilter) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
+	if change.IsProvisional(ctx) && !s.Parent().IsValid() {
+		f.mu.Lock()
+		f.held[s.SpanContext().TraceID()] = &heldTrace{root: s.SpanContext().SpanID()}
+		f.mu.Unlock()
+	}
+	f.SpanProcessor.OnStart(ctx, s)
+}
+
+// OnEnd holds a span, passes it on, or decides about its trace.
+func (f *spanFilter) OnEnd(s sdktrace.ReadOnlySpan) {
+	for _, released := range f.release(s) {
+		f.SpanProcessor.OnEnd(released)
+	}
+}
+
+// release returns the spans to pass on now that s has ended.
+func (f *spanFilter) release(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := s.SpanContext().TraceID()
+	t := f.held[id]
+	switch {
+	case t == nil:
+		return []sdktrace.ReadOnlySpan{s}
+	case s.SpanContext().SpanID() == t.root:
+		delete(f.held, id)
+		f.spans -= len(t.spans)
+		if slices.Contains(s.Attributes(), change.NoOp) {
+			f.noop.Add(float64(len(t.spans) + 1))
+			return nil
+		}
+		return append(t.spans, s)
+	case f.spans >= maxHeldSpans:
+		f.dropped.Inc()
+		return nil
+	}
+	t.spans = append(t.spans, s)
+	f.spans++
+	return nil
+}

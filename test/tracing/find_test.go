@@ -1,0 +1,62 @@
+package tracing
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/test/jaeger"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// TestTraceCommand finds the trace of an object's latest change with the command that users have for it.
+func TestTraceCommand(t *testing.T) {
+	k, _ := start(t)
+	greetings(k, traced, helloGRPC(k))
+	greet(k, "World")
+	id := changeOf(k, k.Get("Greeting", "hello")).Trace.String()
+	resource := strings.ToLower(k.Get("Greeting", "hello").GroupVersionKind().GroupKind().String())
+	for _, args := range [][]string{
+		{resource, "hello"},
+		{resource + "/hello"},
+		{resource, "hello", "--ui", "http://localhost:16686/"},
+	} {
+		all := append([]string{"trace", "--kubeconfig", k.Cluster.Kubeconfig(), "-n", k.Namespace}, args...)
+		out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), all...).CombinedOutput()
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), id) {
+			t.Errorf("hookloop %s = %q, %v; want %s", strings.Join(all, " "), out, err, id)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), "trace", "--kubeconfig", k.Cluster.Kubeconfig(), "nothings", "hello").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `"nothings"`) {
+		t.Errorf("an unknown resource gives %q, %v; want an error that names it", out, err)
+	}
+}
+
+// TestStartIsATrace finds the start of a controller from the Event on it: what the engine wrote there is in that trace.
+func TestStartIsATrace(t *testing.T) {
+	k, j := start(t)
+	greetings(k, traced, helloGRPC(k))
+	var id string
+	k.Eventually("an Event of the start that names its trace", func() error {
+		for _, e := range k.ControllerEvents("Started") {
+			id = e.GetAnnotations()[report.TraceAnnotation]
+		}
+		if id == "" {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	trace, err := j.Await(t.Context(), id, func(t *jaeger.Trace) bool { return len(t.Named("start")) > 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(jaeger.Tree(trace))
+	for _, s := range trace.Children("") {
+		if !strings.HasPrefix(s.Operation, "start composite/") {
+			t.Errorf("a root is %q, want the start of a controller", s.Operation)
+		}
+	}
+}
