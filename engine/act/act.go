@@ -29,7 +29,8 @@ var ErrStale = errors.New("the object has changed since it was observed")
 // Outcome is what became of one action.
 type Outcome struct {
 	Action plan.Action
-	// Object is the server's answer; nil after a delete and where Err is set.
+	// Object is the server's answer; nil after a delete. If Err is set it is nil, unless the action took more than
+	// one request and the first ones succeeded: then it is the object as they left it.
 	Object *object.Object
 	Err    error
 }
@@ -70,8 +71,9 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 	wait.Wait()
 }
 
-// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that nothing needed to be deleted. ErrStale is returned where the object has
-// changed, vanished or been recreated; any other error names the action.
+// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that
+// nothing needed to be deleted. It returns ErrStale if the object has changed, vanished or been recreated; any
+// other error names the action. The object beside an error is what a part of the action has written (Outcome).
 func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
 	ctx, span := w.start(ctx, a)
 	defer func() { w.end(span, a, err) }()
@@ -97,7 +99,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 		err = fmt.Errorf("unknown verb %q", a.Verb)
 	}
 	if err != nil {
-		return nil, describe(a, err)
+		return written, describe(a, err)
 	}
 	return written, nil
 }
