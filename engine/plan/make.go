@@ -151,6 +151,7 @@ func (p *planner) create(c Child) error {
 	a.Body = merge.Apply(nil, nil, desired)
 	own(a.Body, a.Owner)
 	if p.observed.Apply.ServerSide {
+		a.Body = stored(c.Ref.GVK, a.Body)
 		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err

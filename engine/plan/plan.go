@@ -216,6 +216,9 @@ type Settled struct {
 	// Residue stands for the differences that the server's answer to our write of Desired still had: values that it drops or
 	// changes. As long as nothing but these differs, there is nothing to do. 0 where the server took everything.
 	Residue uint64
+	// Unrecorded reports that the server kept no record of the apply (the annotation, managedFields) although it was
+	// written: there is no use in writing it again.
+	Unrecorded bool
 }
 
 // Memory is what is remembered of a parent's children. It is a hint: without it the plan is right, with it cheaper.
