@@ -16,6 +16,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -118,10 +119,15 @@ func inScope(a plan.Action) error {
 	return nil
 }
 
+// Gone reports whether the API server has answered that an object does not exist. A 404 that is not about an object (of
+// a resource that is not served, or by a proxy) is another error: it does not say what became of the object.
+func Gone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // describe maps the API server's answer to ErrStale where a newer observation heals it, and names the action.
 func describe(a plan.Action, err error) error {
-	gone := apierrors.IsNotFound(err) && a.Verb != plan.Create
-	if apierrors.IsConflict(err) || gone {
+	if apierrors.IsConflict(err) || Gone(err) && a.Verb != plan.Create {
 		return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, ErrStale)
 	}
 	return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, err)

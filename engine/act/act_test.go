@@ -189,13 +189,13 @@ func TestErrors(t *testing.T) {
 			if errors.Is(err, ErrStale) != test.stale || !strings.HasPrefix(err.Error(), string(test.verb)+` Page.v1 "shop/a": `) {
 				t.Errorf("describe = %v", err)
 			}
-			if got := resultOf(err); got != test.result {
-				t.Errorf("resultOf = %s, want %s", got, test.result)
+			if got := ResultOf(err); got != test.result {
+				t.Errorf("ResultOf = %s, want %s", got, test.result)
 			}
 		})
 	}
-	if got := resultOf(nil); got != "ok" {
-		t.Errorf("resultOf(nil) = %s", got)
+	if got := ResultOf(nil); got != "ok" {
+		t.Errorf("ResultOf(nil) = %s", got)
 	}
 }
 

@@ -46,7 +46,16 @@ var failures = []struct {
 	{"429", metav1.StatusReasonTooManyRequests, http.StatusTooManyRequests},
 	{"500", metav1.StatusReasonInternalError, http.StatusInternalServerError},
 	{"504", metav1.StatusReasonTimeout, http.StatusGatewayTimeout},
+	{"404 of a proxy", "", http.StatusNotFound},
 	{"no answer", "", 0},
+}
+
+// failed is the answer of a failure.
+func failed(reason metav1.StatusReason, code int) (int, any) {
+	if reason == "" {
+		return code, "page not found" // no Status of the API machinery
+	}
+	return refusal(reason, code)
 }
 
 // TestFailedQuestionHasNoAnswer fails each question in each way: nothing is written after it, and the error is the
@@ -66,7 +75,7 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 							cancel() // the caller's time is over before the server answers
 							panic(http.ErrAbortHandler)
 						}
-						return refusal(f.reason, f.code)
+						return failed(f.reason, f.code)
 					case strings.HasPrefix(line, "POST"):
 						return refusal(metav1.StatusReasonAlreadyExists, http.StatusConflict)
 					case strings.HasSuffix(line, "/webs/web"):
@@ -113,7 +122,7 @@ func TestLostClaim(t *testing.T) {
 					cancel()
 					panic(http.ErrAbortHandler)
 				}
-				return refusal(f.reason, f.code)
+				return failed(f.reason, f.code)
 			})
 			a := action(plan.Create, "a")
 			a.Manager, a.Applied = "hookloop", maps.Clone(a.Body)

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -48,7 +48,7 @@ func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*obj
 		{"op": "replace", "path": "/metadata/managedFields", "value": o.ManagedFields},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
 	}, "")
-	if apierrors.IsNotFound(err) { // it has been deleted meanwhile
+	if Gone(err) { // deleted meanwhile
 		return nil, ErrStale
 	}
 	return claimed, err
@@ -111,8 +111,14 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
 }
 
+// requestTimeout bounds one request. It is a little more than the API server's own limit of a minute, so that a server
+// or a proxy that never answers does not hold a worker for ever.
+const requestTimeout = 70 * time.Second
+
 // raw performs a request and returns the answer's JSON.
 func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	inject(ctx, request)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw alone would not read what the API server says

@@ -92,7 +92,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 // explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
 func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
-	if apierrors.IsNotFound(err) { // it has gone meanwhile
+	if Gone(err) { // meanwhile
 		return ErrStale
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 		return nil, err
 	}
 	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
-	inject(ctx, request)
-	return nil, request.SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	_, err = w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data))
+	return nil, err
 }
 
 // sameForServer asks by a dry run whether a PUT of the action's body would change the object. It returns the
@@ -251,7 +251,7 @@ func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, tra
 }
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {
-	result := resultOf(err)
+	result := ResultOf(err)
 	w.meter.Wrote(string(a.Verb), result)
 	span.SetAttributes(attribute.String("hookloop.write.result", result))
 	if err != nil {
