@@ -89,9 +89,9 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	if err := engine.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	k.Eventually("the server was asked about every child", func() error {
-		if asked := spared(k, mark); asked < n {
-			return fmt.Errorf("about %d of %d", asked, n)
+	k.Eventually("the engine has decided about every child", func() error {
+		if known := decided(k, mark); known < n {
+			return fmt.Errorf("about %d of %d", known, n)
 		}
 		return nil
 	})
@@ -112,8 +112,8 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	}
 }
 
-// spared counts the children about which the server has answered a dry run since a mark.
-func spared(k *kit.Kit, since cluster.Mark) int {
+// decided counts the children about which the server has answered a dry run since a mark, and those that were recreated.
+func decided(k *kit.Kit, since cluster.Mark) int {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
 	if err != nil {
@@ -121,7 +121,7 @@ func spared(k *kit.Kit, since cluster.Mark) int {
 	}
 	names := map[string]bool{}
 	for _, w := range all {
-		if w.Namespace == k.Namespace && w.Resource == "limitranges" && w.DryRun && w.Code == http.StatusOK {
+		if w.Namespace == k.Namespace && w.Resource == "limitranges" && w.Code < 300 && (w.DryRun || w.Verb == "create") {
 			names[w.Name] = true
 		}
 	}
