@@ -47,12 +47,16 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	defer span.End()
 	observed, err := r.Shape.Observe(r.Reader, r.item.Key)
 	if err != nil {
-		r.parent = r.Reader.Get(r.resource, r.item.Key.Parent.Namespace, r.item.Key.Parent.Name)
+		r.parent = r.found
 		return nil, err
 	}
 	if observed == nil {
 		r.tally.gone = true
 		return nil, nil
+	}
+	if err := observed.Check(); err != nil {
+		r.parent = r.found
+		return nil, err
 	}
 	observed.Memory, observed.Apply, observed.Scope.Recall = r.remembered.settled, r.Apply, &r.remembered.recall
 	r.parent = observed.Parent
