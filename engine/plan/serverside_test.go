@@ -50,7 +50,7 @@ func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result
 		s.t.Fatal(err)
 	}
 	result, err := plan.Make(&plan.Observed{
-		Scope: s.scope, Children: object.NewSet(present...), Memory: s.memory, Apply: plan.Apply{ServerSide: true, Manager: "tester"},
+		Scope: s.scope, Children: complete(s.scope, present...), Memory: s.memory, Apply: plan.Apply{ServerSide: true, Manager: "tester"},
 	}, &plan.Desired{Children: children})
 	if err != nil {
 		s.t.Fatal(err)
