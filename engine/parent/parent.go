@@ -66,10 +66,24 @@ func (r *Rules) Prepare(o *object.Object) []plan.Action {
 	return []plan.Action{a}
 }
 
-// sameButStatus says that an update, of the same object, changed none of generation, labels, annotations, finalizers and owners.
+// sameButStatus reports whether an update, of the same object, changed none of generation, labels, annotations, finalizers and
+// owners; for a resource that counts no generations, nothing but status and what the server manages.
 func sameButStatus(old, current *object.Object) bool {
+	if old.Generation() == 0 && current.Generation() == 0 {
+		return old.UID() == current.UID() && sameBody(old, current)
+	}
 	return old.UID() == current.UID() && old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
 		maps.Equal(old.Labels(), current.Labels()) && maps.Equal(old.Annotations(), current.Annotations()) &&
 		slices.Equal(old.Finalizers(), current.Finalizers()) &&
 		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
+}
+
+// sameBody compares two objects without status, resourceVersion and managedFields. What cannot be read is another one.
+func sameBody(old, current *object.Object) bool {
+	before, err := old.Map()
+	if err != nil {
+		return false
+	}
+	after, err := current.Map()
+	return err == nil && plan.StableHash(before) == plan.StableHash(after)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestParentsOfAnyResource has a Namespace as parent: any resource that the API server serves may be one.
@@ -76,6 +77,24 @@ func TestIgnoreStatusChanges(t *testing.T) {
 		}
 	}
 	k.Patch("Web", "web", "metadata: {finalizers: null}")
+}
+
+// TestIgnoreStatusChangesWithoutGenerations lets changes of data pass where the resource counts no generations.
+func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(r kit.Request) any {
+		text, _, _ := unstructured.NestedString(r.Parent.Object, "data", "text")
+		return map[string]any{"children": []any{map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}, "stringData": map[string]any{"text": text}, "type": "test/" + text,
+		}}}
+	})
+	k.Run(kit.Composite{
+		Parent: "v1/configmaps", Only: map[string]any{"test": k.Name}, Children: []string{"v1/secrets Recreate"}, Sync: hook.URL, IgnoreStatus: true,
+	})
+	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}, data: {text: one}}")
+	await(k, "v1/Secret", "child", "type", "test/one")
+	k.Patch("v1/ConfigMap", "web", "data: {text: two}")
+	await(k, "v1/Secret", "child", "type", "test/two")
 }
 
 // TestOptOut takes a parent out of what its controller selects: the finalize hook has the last word, and without one children stay.
