@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -90,15 +90,11 @@ type echo struct {
 	uid             types.UID
 }
 
-func (e echo) seen(reader view.Reader) bool {
-	v, err := reader.View(e.resource)
-	if err != nil { // what is not known has not been seen
-		return false
-	}
+func (e echo) seen(reader cache.Reader) bool {
 	if e.resourceVersion != "" {
-		return v.AtLeast(e.resourceVersion)
+		return reader.Passed(e.resource, e.resourceVersion)
 	}
-	present := v.Get(e.ref.Namespace, e.ref.Name)
+	present := reader.Get(e.resource, e.ref.Namespace, e.ref.Name)
 	return present == nil || present.UID() != e.uid || present.Deleting()
 }
 
@@ -115,11 +111,14 @@ func (m *remembered) expectObject(r object.Resource, written *object.Object) {
 	m.echoes = append(m.echoes, echo{resource: r, resourceVersion: written.ResourceVersion(), ref: written.Ref(), uid: written.UID()})
 }
 
-// about forgets everything where the parent is another one of the name.
-func (m *remembered) about(uid types.UID) {
-	if m.uid != uid {
-		*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince}
+// about forgets everything if the parent is another one of the name. It returns the earlier one's UID, or nothing.
+func (m *remembered) about(uid types.UID) (earlier types.UID) {
+	if m.uid == uid {
+		return ""
 	}
+	earlier = m.uid
+	*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince}
+	return earlier
 }
 
 func (m *remembered) settle(ref object.Ref, s plan.Settled) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -16,7 +17,6 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
-	"github.com/hookloop/hookloop/engine/view"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -37,7 +37,7 @@ type Settings struct {
 	Apply plan.Apply
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
-	Reader   view.Reader
+	Reader   cache.Reader
 	Writer   *act.Writer
 	Status   *report.Status
 	Events   Events
@@ -72,6 +72,8 @@ type Outcome struct {
 	Key object.Key
 	// UID is the parent's, as far as it is known.
 	UID types.UID
+	// Replaced is the UID of an earlier parent of the name, if this is the first sync of the one that was made in its place.
+	Replaced types.UID
 	// Result is "converged", "changed", "waiting", "echo", Gone or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
@@ -104,14 +106,12 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	if result, ok := run.early(); ok {
 		return result, nil
 	}
-	ctx, err := run.begin(ctx)
-	if err == nil {
-		err = run.recovered(ctx)
-	}
+	ctx = run.begin(ctx)
+	err := run.recovered(ctx)
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
 	p.Recorder.Synced(p.Name, Outcome{
-		Key: item.Key, UID: run.remembered.uid, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
+		Key: item.Key, UID: run.remembered.uid, Replaced: run.replaced, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
 		Duration: p.Clock.Since(started), Waited: item.Waited,
 	})
 	return verdict.next, verdict.retry
@@ -149,11 +149,11 @@ type run struct {
 	remembered *remembered
 	span       trace.Span
 	change     change.ID
-	// found is the parent as the cache has it when the sync begins; nil if it is gone, or if that is not known.
-	found *object.Object
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
 	asked  bool
+	// replaced is the Outcome's.
+	replaced types.UID
 	// hook names the hook that was asked last, for what is wrong with its answer.
 	hook   string
 	tally  tally

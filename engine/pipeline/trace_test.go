@@ -2,42 +2,34 @@ package pipeline
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/engine/view/viewtest"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
 // still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a sync without writes asks.
 type still struct {
+	cache.Reader
 	parent *object.Object
 	err    error
-	// unknown is the error of reading the parent.
-	unknown error
 }
 
-func (s *still) View(r object.Resource) (view.View, error) {
-	if s.unknown != nil {
-		return view.View{}, s.unknown
-	}
-	if s.parent == nil {
-		return viewtest.NewReader().View(r)
-	}
-	return viewtest.NewReader(s.parent).View(r)
-}
+func (s *still) Get(object.Resource, string, string) *object.Object { return s.parent }
 
-func (s *still) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
+func (s *still) Observe(_ cache.Reader, key object.Key) (*plan.Observed, error) {
 	if s.parent == nil || s.err != nil {
 		return nil, s.err
 	}
@@ -160,6 +152,29 @@ func TestCausesAreDescribed(t *testing.T) {
 	}
 }
 
+// TestReplacedParent has a parent deleted and made anew between two syncs: the outcome names the earlier one, once.
+func TestReplacedParent(t *testing.T) {
+	s := &still{parent: generation(t, "1")}
+	p, _, heard := traced(s, nothing)
+	for _, uid := range []string{"u", "v", "v"} {
+		text := strings.Replace(string(generation(t, "1").Raw()), `"uid":"u"`, `"uid":"`+uid+`"`, 1)
+		var err error
+		if s.parent, err = object.Decode([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Reconcile(t.Context(), event(queue.CauseObject)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var replaced []types.UID
+	for _, o := range *heard {
+		replaced = append(replaced, o.Replaced)
+	}
+	if diff := cmp.Diff([]types.UID{"", "u", ""}, replaced); diff != "" {
+		t.Errorf("replaced (-want +got):\n%s", diff)
+	}
+}
+
 // TestOutcomes says what each end of a sync is called, and whether it is tried again.
 func TestOutcomes(t *testing.T) {
 	throttled := func(context.Context, *hook.Question) (*hook.Answer, error) {
@@ -177,7 +192,6 @@ func TestOutcomes(t *testing.T) {
 		{"gone", &still{}, nothing, "gone", false},
 		{"throttled", &still{parent: generation(t, "1")}, throttled, "HookThrottled", false},
 		{"shutting down", &still{parent: generation(t, "1")}, stopped, "ShuttingDown", true},
-		{"the parents are not known", &still{unknown: &view.Error{Resource: web, State: view.Stale}}, nothing, "StaleView", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

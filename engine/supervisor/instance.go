@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/report"
-	"github.com/hookloop/hookloop/engine/view"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
 
@@ -34,7 +33,6 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
-	run   *controller.Controller
 	// related shows the hooks related objects.
 	related *customize.Customizer
 }
@@ -58,22 +56,17 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	})
 	shape.Wire(run)
 	i := &instance{
-		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
-		related: s.customize(key, c, hooks, run),
+		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
 	}
-	h.gone, asks.invalidate = i.gone, i.related.Invalidate
+	h.gone, h.replaced, asks.forget = i.gone, i.forget, i.related.Forget
 	asks.run.Store(run)
-	run.ViewsChanged(func() {
-		s.nudge(key)
-		asks.replay()
-	})
 	run.Initialize(func(context.Context, controller.Runtime) error {
 		close(i.filled)
 		s.nudge(key)
 		return nil
 	})
 	run.Reconcile(pipeline.New(pipeline.Settings{
-		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
+		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: s.Cache.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
 	}))
@@ -83,15 +76,20 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 // gone drops what is known of a parent that is gone.
 func (i *instance) gone(o pipeline.Outcome) {
 	i.related.Forget(o.Key)
+	i.forget(o.UID)
+}
+
+// forget has the hooks drop what they hold about a parent.
+func (i *instance) forget(parent types.UID) {
 	for _, h := range i.hooks {
-		if h.Forget != nil && o.UID != "" {
-			h.Forget(o.UID)
+		if h.Forget != nil && parent != "" {
+			h.Forget(parent)
 		}
 	}
 }
 
 // customize has the hooks of a controller asked with the related objects that its customize hook names or, without one, their own answers.
-func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
+func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
 	names := hook.Sync
 	if hooks[hook.Customize] != nil {
 		names = hook.Customize
@@ -99,7 +97,7 @@ func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hoo
 	related := customize.New(customize.Settings{
 		Contract: c.contract, Controller: c.object, Hook: hooks[hook.Customize],
 		V1:    c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
-		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
+		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, Clock: s.Clock,
 	})
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 		if next, declared := hooks[op]; declared {
@@ -210,8 +208,9 @@ func (i *instance) ended() bool {
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
-	// gone hears of parents that are gone.
-	gone func(pipeline.Outcome)
+	// gone hears of parents that are gone, replaced of those that were made anew under their names before that was seen.
+	gone     func(pipeline.Outcome)
+	replaced func(types.UID)
 
 	mu sync.Mutex // guards what follows
 	// misses counts syncs in a row in which the hook was not reached.
@@ -231,6 +230,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	if o.Result == pipeline.Gone {
 		h.gone(o)
 	}
+	h.replaced(o.Replaced)
 	if !o.Asked {
 		return
 	}
@@ -276,21 +276,7 @@ func (s *Supervisor) health(key object.Key) report.Condition {
 	if !i.ready() {
 		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
 	}
-	if stale := slices.Concat(i.run.Unreadable(), i.related.Unreadable()); len(stale) > 0 {
-		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
-	}
 	return i.health.condition()
-}
-
-// staleMessage names each resource whose view is stale, since when, and the API server's answer.
-func staleMessage(stale []*view.Error) string {
-	var views []string
-	for _, e := range stale {
-		if text := e.Error(); !slices.Contains(views, text) {
-			views = append(views, text)
-		}
-	}
-	return "parents that need them are not synced: " + strings.Join(views, "; ")
 }
 
 // ready says whether the controller's caches are filled.
@@ -314,7 +300,7 @@ func (s *Supervisor) starting(c *config) string {
 // troubles says which of a controller's resources the API server cannot list, and its answer; empty where there is none.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
-		if err := s.Cache.LastError(r); err != nil {
+		if err := s.Cache.Trouble(r); err != nil {
 			return fmt.Sprintf("the objects of %s are not known yet: %v", r, err)
 		}
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
-	"github.com/hookloop/hookloop/engine/view"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -182,7 +181,7 @@ func (w *world) declare(name, spec string) object.Key {
 	version := w.server.Put(composites, fmt.Sprintf(
 		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`, name, name, spec))
 	w.follow()
-	for !w.declaring().AtLeast(version) {
+	for !w.Cache.Reader().Passed(composites, version) {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatal("the cache does not show the controller")
@@ -195,26 +194,13 @@ func (w *world) declare(name, spec string) object.Key {
 // follow has the declaring objects watched, as Run does.
 func (w *world) follow() {
 	w.t.Helper()
-	held := cache.Held{}
 	for _, r := range kinds {
 		h, err := w.Cache.Acquire(w.t.Context(), r)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(h.Release)
-		held[r] = h
 	}
-	w.reader = held
-}
-
-// declaring is the view of the declaring objects.
-func (w *world) declaring() view.View {
-	w.t.Helper()
-	v, err := w.reader.View(composites)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return v
 }
 
 // look has a declaring object looked at.
@@ -290,12 +276,12 @@ func TestMissingRightsAreNamedAtOnce(t *testing.T) {
 func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
-	c, err := w.resolve(w.declaring().Get("", "hello"))
+	c, err := w.resolve(w.Cache.Reader().Get(composites, "", "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{})}
-	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+	late.related = w.customize(c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
 	w.running[key] = late
@@ -321,11 +307,9 @@ func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	key := w.declare("hello", webSpec)
 	var enqueued []object.Key
 	w.enqueue = func(k object.Key, _ queue.Priority, _ queue.Cause) { enqueued = append(enqueued, k) }
-	if err := w.first(); err != nil {
-		t.Fatal(err)
-	}
+	w.first()
 	w.server.Delete(composites, "", "hello")
-	for w.declaring().Get("", "hello") != nil {
+	for w.Cache.Reader().Get(composites, "", "hello") != nil {
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the cache still shows the controller")
