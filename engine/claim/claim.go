@@ -18,6 +18,9 @@ import (
 // UIDLabel is the label by which children are selected where the controller generates selectors.
 const UIDLabel = "controller-uid"
 
+// DecoratorAnnotation names, on each attachment of a decorator, the controller that it belongs to (compatibility: ownership).
+const DecoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
+
 // Params are what a decision is made from.
 type Params struct {
 	Parent   *object.Object
@@ -36,13 +39,15 @@ type Claims struct {
 //   - owned by the parent and no longer selected: Release
 //   - without a controller and selected, neither it nor the parent being deleted: Adopt
 //   - owned by anybody else: none of the parent's business
+//   - an attachment of a decorator, which may have the same parent as owner: none of this controller's business
 func Classify(p Params) Claims {
 	var c Claims
 	for _, o := range p.Candidates {
 		owner := o.ControllerRef()
 		selected := p.Selector.Matches(labels.Set(o.Labels()))
+		_, attached := o.Annotations()[DecoratorAnnotation]
 		switch {
-		case owner != nil && owner.UID != p.Parent.UID():
+		case attached, owner != nil && owner.UID != p.Parent.UID():
 		case owner != nil && (selected || o.Deleting() || p.Parent.Deleting()):
 			c.Owned = append(c.Owned, o)
 		case owner != nil:

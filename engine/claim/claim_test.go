@@ -17,6 +17,7 @@ const (
 	other    = `,"labels":{"app":"db"}`
 	ours     = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid","controller":true}]`
 	theirs   = `,"ownerReferences":[{"apiVersion":"v1","kind":"Q","name":"q","uid":"q-uid","controller":true}]`
+	attached = `,"annotations":{"metacontroller.k8s.io/decorator-controller":"d"}`
 	plain    = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid"}]`
 )
 
@@ -46,6 +47,9 @@ func TestClassify(t *testing.T) {
 		{"an orphan that is not selected", "", other, "none"},
 		{"an orphan that is being deleted", "", matching + deleting, "none"},
 		{"an orphan, the parent being deleted", deleting, matching, "none"},
+		{"a decorator's attachment, owned and selected", "", ours + matching + attached, "none"},
+		{"a decorator's attachment, owned and not selected", "", ours + attached, "none"},
+		{"a decorator's attachment that is an orphan", "", matching + attached, "none"},
 		{"another controller's, selected", "", theirs + matching, "none"},
 		{"another controller's, not selected", "", theirs + other, "none"},
 	}

@@ -4,28 +4,22 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/claim"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classify returns the parent's children, and which of them come or go. Objects that were its own at the last look, and are the same
-// still, are not looked at again.
-func (s *Shape) classify(
-	reader view.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool,
-) (view.Set, claim.Claims, error) {
-	owned := make([]view.List, len(s.declared))
+// classify says what is the parent's, and which of it comes or goes. Objects that were its own at the last look, and are the same still, are
+// not looked at again.
+func (s *Shape) classify(reader cache.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool) (object.Set, claim.Claims) {
+	owned := make([][]*object.Object, len(s.declared))
 	var orphans []*object.Object
 	for i, d := range s.declared {
-		v, err := reader.View(d.Resource)
-		if err != nil {
-			return view.Set{}, claim.Claims{}, err
-		}
-		owned[i] = v.OwnedBy(parent.UID())
+		owned[i] = reader.OwnedBy(d.Resource, parent.UID())
 		if !leaving {
-			orphans = slices.AppendSeq(orphans, v.Orphans(parent.Namespace()).All())
+			orphans = append(orphans, reader.Orphans(d.Resource, parent.Namespace())...)
 		}
 	}
 	params := claim.Params{Parent: parent, Selector: selector}
@@ -34,40 +28,16 @@ func (s *Shape) classify(
 	claims := claim.Classify(params)
 	if len(claims.Owned) != len(params.Candidates) {
 		s.looks.forget(key)
-		params.Candidates = all(owned)
+		params.Candidates = slices.Concat(owned...)
 		claims = claim.Classify(params)
-		children, claims := s.adopting(params, orphans, claims, view.SetOf(among(claims.Owned, owned)...))
-		return children, claims, nil
+		return s.adopting(params, orphans, claims, object.NewSet(claims.Owned...))
 	}
 	s.looks.keep(key, look)
-	children, claims := s.adopting(params, orphans, claims, view.SetOf(owned...))
-	return children, claims, nil
-}
-
-// all are the objects of lists.
-func all(lists []view.List) []*object.Object {
-	var objects []*object.Object
-	for _, l := range lists {
-		objects = slices.AppendSeq(objects, l.All())
-	}
-	return objects
-}
-
-// among are lists without the objects that are not chosen.
-func among(chosen []*object.Object, lists []view.List) []view.List {
-	keep := make(map[*object.Object]bool, len(chosen))
-	for _, o := range chosen {
-		keep[o] = true
-	}
-	out := make([]view.List, len(lists))
-	for i, l := range lists {
-		out[i] = l.Where(func(o *object.Object) bool { return keep[o] })
-	}
-	return out
+	return s.adopting(params, orphans, claims, object.Collect(owned...))
 }
 
 // adopting adds the orphans that become the parent's.
-func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims claim.Claims, children view.Set) (view.Set, claim.Claims) {
+func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims claim.Claims, children object.Set) (object.Set, claim.Claims) {
 	params.Candidates = orphans
 	claims.Adopt = claim.Classify(params).Adopt
 	return children.With(claims.Adopt...), claims
@@ -77,7 +47,7 @@ func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims c
 type look struct {
 	uid      types.UID
 	selector string
-	owned    []view.List
+	owned    [][]*object.Object
 }
 
 // looks are the last look at each parent.
@@ -92,11 +62,11 @@ func (l *looks) fresh(key object.Key, now look) []*object.Object {
 	before, found := l.last[key]
 	l.mu.Unlock()
 	if !found || before.uid != now.uid || before.selector != now.selector {
-		return all(now.owned)
+		return slices.Concat(now.owned...)
 	}
 	var out []*object.Object
 	for i, list := range now.owned {
-		out = append(out, view.Added(before.owned[i], list)...)
+		out = append(out, object.Fresh(before.owned[i], list)...)
 	}
 	return out
 }

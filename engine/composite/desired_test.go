@@ -18,7 +18,7 @@ func answered(t *testing.T, parent object.Resource, metadata string, answer *hoo
 	t.Helper()
 	s := declare(t, parent, withFinalize)
 	w := holds(t, web(metadata+finalizers(finalize), selector))
-	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
+	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestSharedStatus(t *testing.T) {
 			s := declare(t, webs, nil)
 			s.custom = func(object.Resource) bool { return false }
 			w := holds(t, strings.TrimSuffix(web("", selector), "}")+`,"status":`+test.present+"}")
-			o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
+			o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,6 +111,7 @@ func TestAnswersAreRefused(t *testing.T) {
 		"a condition of ours":      {&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `"Synced"`},
 		"an Event without reason":  {&hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, ""},
 		"a state of a stranger":    {&hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1, Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: "b"}}}}}, `Page.v1 "shop/b"`},
+		"a decorator's":            {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", app+attached))}}, `Page.v1 "shop/a"`},
 		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,9 +35,7 @@ type Settings struct {
 	Discovery Discovery
 	// Enqueue takes the keys of parents whose related objects have changed.
 	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
-	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
-	ViewsChanged func()
-	Clock        clock.Clock
+	Clock   clock.Clock
 }
 
 // Discovery knows the resources that the API server serves.
@@ -51,11 +49,10 @@ type Discovery interface {
 // Customizer serves one controller.
 type Customizer struct {
 	Settings
-	index  *related.Index
-	labels namespaceLabels
-	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
+	index *related.Index
+	root  context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
+	end   context.CancelFunc
+	tasks sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
 	answers map[object.Key]*answer
@@ -85,9 +82,6 @@ type group struct {
 
 // New makes a Customizer. Close ends it.
 func New(s Settings) *Customizer {
-	if s.ViewsChanged == nil {
-		s.ViewsChanged = func() {}
-	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: related.NewIndex(), root: root, end: end,
@@ -100,7 +94,6 @@ func (c *Customizer) Close() {
 	c.end()
 	c.mu.Lock()
 	for _, w := range c.watches {
-		w.ended = true
 		c.tasks.Go(w.stop)
 	}
 	clear(c.watches)
@@ -162,21 +155,35 @@ func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Questio
 // Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
 func (c *Customizer) Forget(key object.Key) { c.note(key, nil) }
 
-// Invalidate has the answer about a parent asked anew. What the last one names stays watched until the next one is known.
-func (c *Customizer) Invalidate(key object.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.answers, key)
-}
-
 // related are the objects that a parent's rules select: one group for each resource that is named.
 func (c *Customizer) related(ctx context.Context, key object.Key, parent *object.Object) (*answer, []hook.RelatedGroup, error) {
 	a, err := c.answer(ctx, key, parent)
 	if err != nil {
 		return nil, nil, err
 	}
-	groups, err := c.read(ctx, key, a)
-	return a, groups, err
+	if err := c.watchAll(ctx, key, a); err != nil {
+		return nil, nil, err
+	}
+	return a, c.findAll(a), nil
+}
+
+// watchAll has everything watched that an answer names.
+func (c *Customizer) watchAll(ctx context.Context, key object.Key, a *answer) error {
+	for _, r := range a.resources(c.namespaces) {
+		if err := c.watch(ctx, r, key); err != nil {
+			return fmt.Errorf("related resource: %w", err)
+		}
+	}
+	return nil
+}
+
+// findAll reads the objects that an answer names.
+func (c *Customizer) findAll(a *answer) []hook.RelatedGroup {
+	groups := make([]hook.RelatedGroup, len(a.groups))
+	for i, g := range a.groups {
+		groups[i] = c.find(g)
+	}
+	return groups
 }
 
 // answer is the customize hook's, asked anew only when the parent has changed in a way that it may depend on.
@@ -226,11 +233,7 @@ func (c *Customizer) note(key object.Key, a *answer) {
 	} else {
 		c.answers[key] = a
 		c.index.Set(key, a.rules())
-		resources, err := a.resources(c.namespaces)
-		if err != nil { // nothing is given up before all that is needed is known
-			return
-		}
-		for _, r := range resources {
+		for _, r := range a.resources(c.namespaces) {
 			needed[r] = true
 		}
 	}
@@ -249,8 +252,8 @@ func (a *answer) rules() []related.Rule {
 	return rules
 }
 
-// resources are those that must be watched for an answer: the ones that are served, and namespaces if they are selected by labels.
-func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
+// resources are those that must be watched for an answer: the ones that are served, and namespaces where they are selected by labels.
+func (a *answer) resources(namespaces func() (object.Resource, error)) []object.Resource {
 	var all []object.Resource
 	selects := false
 	for _, g := range a.groups {
@@ -261,11 +264,10 @@ func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object
 			selects = selects || rule.Spaces != nil
 		}
 	}
-	if !selects {
-		return all, nil
+	if r, err := namespaces(); selects && err == nil {
+		all = append(all, r)
 	}
-	r, err := namespaces()
-	return append(all, r), err
+	return all
 }
 
 func (c *Customizer) namespaces() (object.Resource, error) {

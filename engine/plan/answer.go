@@ -129,6 +129,9 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if err == nil && scope.Selector != nil && !scope.Selector.Matches(stamped(o.Labels(), scope.Labels)) {
 		err = fmt.Errorf("its labels do not match the parent's selector %q", scope.Selector)
 	}
+	if err == nil {
+		err = scope.marked(o)
+	}
 	if err != nil {
 		return Child{Ref: ref}, err
 	}
@@ -171,6 +174,20 @@ func (s *Scope) place(ref *object.Ref, r object.Resource) error {
 		ref.Namespace = s.ParentNamespace
 	case s.ParentNamespace != "" && ref.Namespace != s.ParentNamespace:
 		return fmt.Errorf("metadata.namespace is %q; expected %q, the parent's", ref.Namespace, s.ParentNamespace)
+	}
+	return nil
+}
+
+// marked refuses a child that would not be told from one of another controller.
+func (s *Scope) marked(o *object.Object) error {
+	for key, want := range s.Marks {
+		value, there := o.Annotations()[key]
+		switch {
+		case there && want == "":
+			return fmt.Errorf("metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to", key, value)
+		case there && value != want:
+			return fmt.Errorf("metadata.annotations[%q] is %q; expected %q, or none", key, value, want)
+		}
 	}
 	return nil
 }

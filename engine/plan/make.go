@@ -15,14 +15,10 @@ import (
 const maxAnnotations = 256 << 10
 
 // Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
-// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be
-// written, or an *UnknownError if the observed children may lack objects.
+// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be written.
 func Make(observed *Observed, desired *Desired) (Result, error) {
 	p := planner{observed: observed}
-	err := observed.Check()
-	if err != nil {
-		return Result{}, err
-	}
+	var err error
 	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
 		return Result{}, err
 	}
@@ -150,12 +146,11 @@ func (p *planner) create(c Child) error {
 	merge.Strip(desired)
 	a := Action{
 		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
-		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Annotations, Desired: c.Hash, Why: "desired, not there",
+		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
 	}
 	a.Body = merge.Apply(nil, nil, desired)
 	own(a.Body, a.Owner)
 	if p.observed.Apply.ServerSide {
-		a.Body = stored(c.Ref.GVK, a.Body)
 		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // decorate declares DecoratorControllers of Webs, named by the kit and a suffix, whose hook is the mirror; more is added to the first
@@ -220,4 +221,27 @@ func TestBadDecoration(t *testing.T) {
 	}
 	k.Patch("Web", "web", `spec: {answer: {labels: null}}`)
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
+}
+
+// TestDecoratorBesideComposite has both on the same parents with the same kind of child: neither touches what is the other's.
+func TestDecoratorBesideComposite(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(r kit.Request) any {
+		name, _, _ := unstructured.NestedString(r.Parent.Object, "spec", "own")
+		return map[string]any{"children": []any{configMap(name, "composite")}}
+	})
+	run(t, k, kit.Composite{Sync: hook.URL, Resync: 1})
+	decorate(t, k, "-d", "", "")
+	mark := k.Mark()
+	k.Apply(strings.Replace(target("", "attachments: ["+page("page", "text: decorator")+"]"), "spec: {", "spec: {own: mine, ", 1))
+	await(k, "v1/ConfigMap", "page", "data.text", "decorator")
+	await(k, "v1/ConfigMap", "mine", "data.text", "composite")
+	awaitAsked(k, hook, "web", 3)
+	k.Settled(settled)
+	if diff := cmp.Diff([]string{"create configmaps mine", "create configmaps page"}, sorted(k.ChildWrites(mark))); diff != "" {
+		t.Errorf("writes to children (-want +got):\n%s", diff)
+	}
+	k.Patch("Web", "web", "spec: {own: page}")
+	k.AwaitFault("Web", "web", "ChildNameTaken", "belongs to another controller of the same parent")
+	await(k, "v1/ConfigMap", "page", "data.text", "decorator")
 }

@@ -118,7 +118,7 @@ func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 			return &LimitError{Message: w.root, Field: f.name, Limit: uint64(limit)} //nolint:gosec // limits are not negative
 		}
 	}
-	return w.take(uint64(elements) * elementBytes)
+	return w.take(uint64(elements) * elementBytes) //nolint:gosec // not negative
 }
 
 func (w *walk) take(bytes uint64) error {

@@ -22,35 +22,22 @@ type memories struct {
 }
 
 type kept struct {
-	id   string
-	held *held
-}
-
-// held is what a hook holds of one session, over all its streams.
-type held struct {
+	id     string
 	memory *session.Memory
-	slots  slots
 }
 
-func newHeld() *held {
-	return &held{memory: session.NewMemory(0), slots: make(slots, session.DefaultCalls)}
-}
-
-// take gives a stream what was kept for its session; it is empty where there is nothing. A stream that still has it loses it: the
+// take gives a stream what was kept for its session, or an empty memory where there is nothing. A stream that still has it loses it: the
 // engine has one at a time, and knows better which of them lives.
-func (m *memories) take(id string, x *exchange) *held {
-	found, before := m.begin(id, x)
+func (m *memories) take(id string, x *exchange) *session.Memory {
+	memory, before := m.begin(id, x)
 	if before != nil {
-		found = cmp.Or(before.surrender(), found)
+		memory = cmp.Or(before.surrender(), memory)
 	}
-	if found == nil {
-		found = newHeld()
-	}
-	return found
+	return cmp.Or(memory, session.NewMemory(0))
 }
 
 // begin notes which stream has a session, and finds what was kept for it, or the stream that had it.
-func (m *memories) begin(id string, x *exchange) (found *held, before *exchange) {
+func (m *memories) begin(id string, x *exchange) (memory *session.Memory, before *exchange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy == nil {
@@ -58,27 +45,27 @@ func (m *memories) begin(id string, x *exchange) (found *held, before *exchange)
 	}
 	before, m.busy[id] = m.busy[id], x
 	if i := slices.IndexFunc(m.idle, func(k kept) bool { return k.id == id }); i >= 0 {
-		found = m.idle[i].held
+		memory = m.idle[i].memory
 		m.idle = slices.Delete(m.idle, i, i+1)
 	}
-	return found, before
+	return memory, before
 }
 
-// give keeps what a stream held for the next, unless another stream has it by now.
-func (m *memories) give(id string, x *exchange, left *held) {
+// give keeps a stream's memory for the next, unless another stream has it by now.
+func (m *memories) give(id string, x *exchange, memory *session.Memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy[id] != x {
 		return
 	}
 	delete(m.busy, id)
-	m.idle = append(m.idle, kept{id, left})
+	m.idle = append(m.idle, kept{id, memory})
 	bytes := 0
 	for _, k := range m.idle {
-		bytes += k.held.memory.Bytes()
+		bytes += k.memory.Bytes()
 	}
 	for len(m.idle) > maxIdle || bytes > maxIdleBytes {
-		bytes -= m.idle[0].held.memory.Bytes()
+		bytes -= m.idle[0].memory.Bytes()
 		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 }

@@ -1,12 +1,11 @@
 /** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
 import { status as Code } from "@grpc/grpc-js";
-import { ask, methodsOf, parentOf, SHAPES } from "./contract.js";
+import { ask, methodsOf, SHAPES } from "./contract.js";
 import type { AnyFunction, Hook as Functions } from "./hooks.js";
 import { ProtocolError, VersionMismatch } from "./session/error.js";
 import { Hook, type HookSettings, type Received, type Work } from "./session/hook.js";
 import type { Memories, Memory } from "./session/memory.js";
-import { slotsOf } from "./slots.js";
-import { givenUp, report, statusOf, wireStatus, type Failure } from "./status.js";
+import { report, statusOf, wireStatus, type Failure } from "./status.js";
 import { traced } from "./tracing.js";
 import { Triggers, type Trigger } from "./trigger.js";
 
@@ -123,7 +122,7 @@ export class Conversation {
         void this.#run(received.work);
         break;
       case "cancelled":
-        this.#giveUp(received.work, { code: Code.CANCELLED, message: "the engine has given the call up" });
+        this.#giveUp(received.id, { code: Code.CANCELLED, message: "the engine has given the call up" });
         break;
       case "drain":
         this.#last = true;
@@ -150,22 +149,19 @@ export class Conversation {
     this.#running.set(id, running);
     const late = this.#limit(work);
     running.signal.addEventListener("abort", () => clearTimeout(late), { once: true }); // the function may never return
-    const slots = slotsOf(this.#held!.memory);
-    if (await slots.take(running.signal)) {
-      try {
-        this.#hook.answer(id, await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal)));
-      } catch (error) {
-        if (!running.signal.aborted) {
-          report(method.path, parentOf(method, question), error);
-        }
-        this.#hook.refuse(id, wireStatus(statusOf(error)));
-      } finally {
-        slots.free();
+    try {
+      const response = await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal));
+      this.#hook.answer(id, response);
+    } catch (error) {
+      if (!running.signal.aborted) {
+        report(method.path, error);
       }
+      this.#hook.refuse(id, wireStatus(statusOf(error)));
+    } finally {
+      clearTimeout(late);
+      this.#running.delete(id);
+      this.#flush();
     }
-    clearTimeout(late);
-    this.#running.delete(id);
-    this.#flush();
   }
 
   #functionOf({ method }: Work): AnyFunction | undefined {
@@ -173,23 +169,18 @@ export class Conversation {
   }
 
   /** Gives work up when its time is over. */
-  #limit(work: Work): NodeJS.Timeout | undefined {
-    const { method, timeout } = work;
+  #limit({ id, method, timeout }: Work): NodeJS.Timeout | undefined {
     if (timeout === undefined || timeout <= 0) {
       return undefined;
     }
     const message = `${method.path} took longer than ${timeout} ms`;
-    return setTimeout(() => this.#giveUp(work, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
+    return setTimeout(() => this.#giveUp(id, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
   }
 
   /** Answers work at once; its function is told, and what it still says is dropped. */
-  #giveUp({ id, method, question }: Work, failure: Failure): void {
-    const running = this.#running.get(id);
-    if (running && !running.signal.aborted) {
-      givenUp(method.path, parentOf(method, question), failure.message);
-    }
+  #giveUp(id: bigint, failure: Failure): void {
     this.#hook.refuse(id, wireStatus(failure));
-    running?.abort();
+    this.#running.get(id)?.abort();
     this.#flush();
   }
 
