@@ -10,16 +10,19 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/controller"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
 
-// ErrLeaseLost says that another replica may be leading: the process stops and must be started again.
-var ErrLeaseLost = errors.New("the leader lease was lost")
+// ErrLeaseLost says that another replica may be leading: the process stops at once and must be started again.
+var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", controller.ErrStopNow)
 
-// The lease's times, client-go's recommendation. They fence nothing: every write carries its own precondition.
+// The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the last renewal that it saw, at the earliest;
+// the fence lets nothing through from renewDeadline after the beginning of the last renewal on.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
@@ -29,10 +32,13 @@ const (
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // lead waits for the lease, runs work under it and gives it back after work has returned, so that the next leader never
-// works beside this one. Work's context ends with ctx or with the lease; in the second case the error is ErrLeaseLost.
-func (l LeaderElection) lead(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
+// works beside this one. Work's context ends with ctx or with the lease; in the second case the error is ErrLeaseLost. The fence is open as
+// long as the lease is known to be held.
+func (l LeaderElection) lead(ctx context.Context, lock resourcelock.Interface, fence *act.Fence, work func(context.Context) error) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
+	defer fence.Revoke()
+	lock = &fencedLock{Interface: lock, fence: fence, lost: release}
 	worked := make(chan error, 1)
 	var begun turn
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

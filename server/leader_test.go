@@ -9,8 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/controller"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -21,14 +24,33 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type lease struct {
 	mu     sync.Mutex // guards record and broken
 	record *resourcelock.LeaderElectionRecord
-	// broken makes every request fail, as an API server that is gone.
-	broken bool
+	// broken makes every request fail, as an API server that is gone; silent lets every request wait for its end.
+	broken, silent bool
+	// version counts writes; each replica has read one of them.
+	version int
 }
 
 func (l *lease) set(broken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = broken
+}
+
+// seize gives the lease to another holder, as nobody but a person or a partition does.
+func (l *lease) seize(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := *l.record
+	taken.HolderIdentity = name
+	taken.RenewTime = metav1.Now()
+	l.record = &taken
+	l.version++
+}
+
+func (l *lease) silence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = true
 }
 
 func (l *lease) holder() string {
@@ -44,11 +66,31 @@ func (l *lease) holder() string {
 type replica struct {
 	*lease
 	name string
+	// read is the version of the lease that was read or written last; nil checks no version.
+	read *int
 }
 
-func (r replica) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+// reach waits as long as the API server is silent.
+func (r replica) reach(ctx context.Context) error {
+	r.mu.Lock()
+	silent := r.silent
+	r.mu.Unlock()
+	if !silent {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (r replica) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := r.reach(ctx); err != nil {
+		return nil, nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.read != nil {
+		*r.read = r.version
+	}
 	if r.broken {
 		return nil, nil, errors.New("unreachable")
 	}
@@ -64,13 +106,23 @@ func (r replica) Create(ctx context.Context, record resourcelock.LeaderElectionR
 	return r.Update(ctx, record)
 }
 
-func (r replica) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+func (r replica) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := r.reach(ctx); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken {
 		return errors.New("unreachable")
 	}
+	if r.read != nil && *r.read != r.version {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "test", errors.New("it has changed"))
+	}
 	r.record = &record
+	r.version++
+	if r.read != nil {
+		*r.read = r.version
+	}
 	return nil
 }
 
@@ -87,7 +139,7 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		finish, result := make(chan struct{}), make(chan error, 1)
 		go func() {
-			result <- election.lead(ctx, replica{shared, "a"}, func(ctx context.Context) error {
+			result <- election.lead(ctx, replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				<-finish
 				return nil
@@ -118,13 +170,84 @@ func TestLeadLosesTheLease(t *testing.T) {
 		shared := &lease{}
 		result := make(chan error, 1)
 		go func() {
-			result <- election.lead(t.Context(), replica{shared, "a"}, func(ctx context.Context) error {
+			result <- election.lead(t.Context(), replica{shared, "a", nil}, act.NewFence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				return nil
 			})
 		}()
 		synctest.Wait()
 		shared.set(true)
+		if err := <-result; !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("got %v, want ErrLeaseLost", err)
+		}
+	})
+}
+
+// TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal tells, and from then on nothing is written. Work ends at once, without
+// waiting for the renewal deadline, and with the cause that leaves no grace.
+func TestLeadLosesTheLeaseToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, fence := &lease{}, act.NewFence()
+		result, ended := make(chan error, 1), make(chan error, 1)
+		go func() {
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		writing, end, err := fence.Begin(t.Context())
+		if err != nil {
+			t.Fatalf("the leader may not write: %v", err)
+		}
+		defer end()
+		shared.seize("b")
+		begun := time.Now()
+		if cause := <-ended; !errors.Is(cause, controller.ErrStopNow) {
+			t.Errorf("work ends for the cause %v, want ErrStopNow", cause)
+		}
+		if took := time.Since(begun); took > retryPeriod { // the bubble's clock
+			t.Errorf("it took %s until work ended, want no more than the time between renewals, %s", took, retryPeriod)
+		}
+		if err := context.Cause(writing); !errors.Is(err, act.ErrFenced) {
+			t.Errorf("the write under way has the cause %v, want ErrFenced", err)
+		}
+		if _, _, err := fence.Begin(t.Context()); !errors.Is(err, act.ErrFenced) {
+			t.Errorf("a write after the lease was lost: %v, want ErrFenced", err)
+		}
+		if err := <-result; !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("got %v, want ErrLeaseLost", err)
+		}
+		if got := shared.holder(); got != "b" {
+			t.Errorf("the lease is held by %q, want b", got)
+		}
+	})
+}
+
+// TestFenceClosesThoughTheRenewalHangs: nothing is written from the renewal deadline on, which is before anybody else can lead.
+func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, fence := &lease{}, act.NewFence()
+		result := make(chan error, 1)
+		go func() {
+			result <- election.lead(t.Context(), replica{shared, "a", new(int)}, fence, func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		synctest.Wait()
+		writing, end, err := fence.Begin(t.Context())
+		if err != nil {
+			t.Fatalf("the leader may not write: %v", err)
+		}
+		defer end()
+		begun := time.Now()
+		shared.silence()
+		<-writing.Done()
+		if took := time.Since(begun); took > renewDeadline { // the bubble's clock
+			t.Errorf("the fence closed after %s, want %s at the latest; another may lead after %s", took, renewDeadline, leaseDuration)
+		}
 		if err := <-result; !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("got %v, want ErrLeaseLost", err)
 		}
@@ -141,7 +264,7 @@ func TestLeadStandsBy(t *testing.T) {
 		run := func(ctx context.Context, name string) <-chan error {
 			result := make(chan error, 1)
 			go func() {
-				result <- election.lead(ctx, replica{shared, name}, func(ctx context.Context) error {
+				result <- election.lead(ctx, replica{shared, name, nil}, act.NewFence(), func(ctx context.Context) error {
 					mu.Lock()
 					order = append(order, name)
 					mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -40,6 +41,8 @@ type process struct {
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
 	health  health
+	// fence is nil without leader election.
+	fence *act.Fence
 	// build wires the engine once the process leads.
 	build func(context.Context) (engine, error)
 }
@@ -80,6 +83,9 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 		return nil, err
 	}
 	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))
+	if c.LeaderElection.Enabled {
+		p.fence = act.NewFence()
+	}
 	p.build = p.wire
 	return p, nil
 }
@@ -163,7 +169,7 @@ func (p *process) lead(ctx context.Context) error {
 		return err
 	}
 	p.health.standby()
-	return p.LeaderElection.lead(ctx, lock, p.work)
+	return p.LeaderElection.lead(ctx, lock, p.fence, p.work)
 }
 
 // work runs the engine.

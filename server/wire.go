@@ -115,7 +115,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervisor.Settings, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
 	writes := newWriteMetrics(p.metrics)
-	writer, err := act.NewWriter(p.rest, tracer, writes)
+	writer, err := act.NewFencedWriter(p.rest, tracer, writes, p.fence)
 	if err != nil {
 		return supervisor.Settings{}, err
 	}

@@ -120,6 +120,8 @@ func resultOf(err error) string {
 		return "stale"
 	case errors.As(err, &taken):
 		return "NameTaken"
+	case errors.Is(err, ErrFenced):
+		return "fenced"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "canceled"
 	}

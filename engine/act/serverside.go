@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/hookloop/hookloop/engine/merge"
@@ -102,11 +104,19 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (string, error) {
 	return written.ResourceVersion(), nil
 }
 
-// raw performs a request and returns the answer's JSON.
+// raw performs a request under the fence and returns the answer's JSON.
 func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+	ctx, end, err := w.fence.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	inject(ctx, request)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw alone would not read what the API server says
+		if errors.Is(context.Cause(ctx), ErrFenced) {
+			return nil, fmt.Errorf("%w (%w)", ErrFenced, err)
+		}
 		return nil, err
 	}
 	return result.Raw()

@@ -30,17 +30,24 @@ type Writer struct {
 	client rest.Interface
 	tracer trace.Tracer
 	meter  Meter
+	fence  *Fence
 }
 
 // NewWriter makes a Writer from a client configuration. The tracer and the meter must not be nil.
 func NewWriter(config *rest.Config, tracer trace.Tracer, meter Meter) (*Writer, error) {
+	return NewFencedWriter(config, tracer, meter, nil)
+}
+
+// NewFencedWriter makes a Writer whose requests pass a fence.
+func NewFencedWriter(config *rest.Config, tracer trace.Tracer, meter Meter, fence *Fence) (*Writer, error) {
 	config = dynamic.ConfigFor(config)
+	config.Wrap(fence.Wrap)
 	config.GroupVersion = nil
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
-	return &Writer{client: client, tracer: tracer, meter: meter}, nil
+	return &Writer{client: client, tracer: tracer, meter: meter, fence: fence}, nil
 }
 
 // Get reads one object live. A missing object is an API error (IsNotFound).
@@ -152,8 +159,8 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 		return nil, err
 	}
 	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
-	inject(ctx, request)
-	return nil, request.SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	_, err = w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data))
+	return nil, err
 }
 
 // sameForServer puts the action's body as a dry run. It returns the answer where that is what the object was before, else nil: a refusal

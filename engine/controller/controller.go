@@ -26,6 +26,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// ErrStopNow is the cause of a context whose end leaves no grace: reconciles under way are cancelled at once.
+var ErrStopNow = errors.New("work under way is abandoned")
+
 // Settings configure a Controller.
 type Settings struct {
 	Cache *cache.Cache
@@ -296,6 +299,9 @@ func (c *Controller) work(ctx context.Context) {
 		label("queue → metrics", c.measure)
 	}
 	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), ErrStopNow) {
+		cancel()
+	}
 	c.queue.ShutDown()
 	done := make(chan struct{})
 	go func() {

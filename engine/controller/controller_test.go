@@ -294,3 +294,24 @@ func TestStop(t *testing.T) {
 		})
 	}
 }
+
+// TestStopNow cancels the reconcile under way although there is a grace period.
+func TestStopNow(t *testing.T) {
+	w := newWorld(t, controller.Settings{GracePeriod: time.Hour})
+	w.server.Put(books, thing(books, "a", ""))
+	w.For(books)
+	begun := make(chan struct{})
+	w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		return controller.Result{}, nil
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	<-begun
+	cancel(fmt.Errorf("lost: %w", controller.ErrStopNow))
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}

@@ -53,6 +53,7 @@ type fault struct {
 
 // rules is the one table from error to reason and retry; the first rule that knows the error wins.
 var rules = []func(error) (fault, bool){
+	fenced,         // another process may lead: it goes on
 	shuttingDown,   // the process stops: the next leader goes on
 	panicked,       // a fault of ours: on record, with backoff
 	badAnswer,      // the hook's answer was refused whole
@@ -73,6 +74,10 @@ func classify(err error) fault {
 		}
 	}
 	return fault{reason: "SyncFailed"}
+}
+
+func fenced(err error) (fault, bool) {
+	return fault{reason: "NotLeading", retry: quiet}, errors.Is(err, act.ErrFenced)
 }
 
 func shuttingDown(err error) (fault, bool) {

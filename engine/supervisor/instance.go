@@ -25,7 +25,7 @@ import (
 type instance struct {
 	config *config
 	health *health
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	// filled is closed when its caches are. told says that this was told; it belongs to the supervisor's one look at a time.
 	filled chan struct{}
 	told   bool
@@ -113,7 +113,7 @@ const patience = 2 * time.Second
 
 // launch runs the controller in a goroutine of its own and waits for it as start says. It outlives ctx: the supervisor stops it.
 func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller) (*instance, error) {
-	running, cancel := context.WithCancel(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
+	running, cancel := context.WithCancelCause(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
 	i.cancel = cancel
 	go func() {
 		defer close(i.done)
@@ -128,7 +128,7 @@ func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, ru
 		i.stop(ctx)
 		return nil, ctx.Err()
 	case <-i.done:
-		cancel()
+		cancel(nil)
 		return nil, errors.Join(s.startFault(ctx, i.config, i.err), i.close())
 	}
 	go s.awaitEnd(key, i)
@@ -181,7 +181,7 @@ func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error)
 
 // stop ends the controller, waits for it and closes its hooks.
 func (i *instance) stop(ctx context.Context) {
-	i.cancel()
+	i.cancel(nil)
 	<-i.done
 	if err := i.close(); err != nil {
 		klog.FromContext(ctx).Error(err, "hook not closed", "controller", i.config.object.Name())

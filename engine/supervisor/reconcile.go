@@ -166,14 +166,14 @@ func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object)
 	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
 }
 
-// stopAll stops all controllers, at once.
-func (s *Supervisor) stopAll() {
+// stopAll stops all controllers at the same time, for a cause.
+func (s *Supervisor) stopAll(cause error) {
 	s.mu.Lock()
 	instances := s.running
 	s.running = map[object.Key]*instance{}
 	s.mu.Unlock()
 	for _, i := range instances {
-		i.cancel()
+		i.cancel(cause)
 	}
 	for _, i := range instances {
 		i.stop(context.Background())

@@ -108,7 +108,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return nil
 	}
 	s.log = klog.FromContext(ctx)
-	defer s.stopAll()
+	defer func() { s.stopAll(context.Cause(ctx)) }()
 	c := controller.New("supervisor", controller.Settings{
 		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics, MaxBackoff: maxLookWait,
 	})

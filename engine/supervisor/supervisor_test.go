@@ -249,7 +249,7 @@ func TestForbiddenControllerIsStartedSeldom(t *testing.T) {
 		w.clock.Step(100 * time.Millisecond)
 		w.look(key)
 	}
-	w.stopAll()
+	w.stopAll(nil)
 }
 
 // TestMissingRightsAreNamedAtOnce: the condition names every verb and kind, with the role that grants them.
@@ -280,7 +280,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{})}
+	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
 	late.related = w.customize(c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
@@ -298,7 +298,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	if w.look(key); w.starts() != 1 {
 		t.Errorf("started %d times after the backoff, want once", w.starts())
 	}
-	w.stopAll()
+	w.stopAll(nil)
 }
 
 // TestReadyThoughAControllerIsDeletedMeanwhile: between the first list and the subscription, so that no event tells of it.

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/act"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// fencedLock opens and closes a fence by what the API server answers about the lease. The elector calls it from one goroutine at a time.
+type fencedLock struct {
+	resourcelock.Interface
+	fence *act.Fence
+	// lost is called when the lease turns out to be somebody else's after it was ours.
+	lost func()
+	held bool
+}
+
+// Get reads the lease. One that is another's closes the fence, and ends the work under it.
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.held && record.HolderIdentity != l.Identity() {
+		l.held = false
+		l.fence.Revoke()
+		l.lost()
+	}
+	return record, raw, err
+}
+
+// Create takes the lease.
+func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update takes, renews or releases the lease.
+func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+// write opens the fence for as long as this write of the lease keeps others from it, counted from before it was sent. Where the lease has
+// changed since it was read, the fence is closed until it has been read again; any other error leaves the fence to its time.
+func (l *fencedLock) write(
+	ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	sent := time.Now()
+	err := send(ctx, record)
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err):
+		l.fence.Revoke()
+	case err != nil:
+	case record.HolderIdentity == l.Identity():
+		l.held = true
+		l.fence.Grant(int64(record.LeaderTransitions)+1, sent.Add(renewDeadline))
+	default: // released
+		l.held = false
+		l.fence.Revoke()
+	}
+	return err
+}
