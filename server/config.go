@@ -26,6 +26,10 @@ type Config struct {
 
 	// Workers is the number of parents that one controller syncs at a time.
 	Workers int
+	// RewriteLimit is how often one field may be rewritten within a minute without a change by a user; 0 sets no limit.
+	// RewritePause is how long nothing is written for a parent after that.
+	RewriteLimit int
+	RewritePause time.Duration
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
 	TargetSelector string
 	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the latter.
@@ -113,7 +117,7 @@ var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "r
 // runaway loop here: far above a healthy load, far below what would hurt one API server.
 func DefaultConfig() Config {
 	return Config{
-		ClientQPS: 200, ClientBurst: 400, Workers: 5,
+		ClientQPS: 200, ClientBurst: 400, Workers: 5, RewriteLimit: 100, RewritePause: time.Minute,
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
 		EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
@@ -145,6 +149,8 @@ func (c *Config) Validate() error {
 		{c.ClientQPS != 0, "client-go-qps", c.ClientQPS, "a number above 0, or -1 for no limit"},
 		{c.ClientBurst > 0 || c.ClientQPS < 0, "client-go-burst", c.ClientBurst, "a number above 0"},
 		{c.Workers > 0, "workers", c.Workers, "a number above 0"},
+		{c.RewriteLimit >= 0, "rewrite-limit", c.RewriteLimit, "a number of 0 or more"},
+		{c.RewritePause > 0, "rewrite-pause", c.RewritePause, "a duration above 0"},
 		{c.DiscoveryInterval > 0, "discovery-interval", c.DiscoveryInterval, "a duration above 0"},
 		{c.EventsQPS > 0, "events-qps", c.EventsQPS, "a number above 0"},
 		{c.EventsBurst > 0, "events-burst", c.EventsBurst, "a number above 0"},

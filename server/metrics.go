@@ -37,6 +37,7 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 // syncMetrics count syncs. It is the pipeline's Recorder.
 type syncMetrics struct {
 	duration, wait *prometheus.HistogramVec
+	circuits       *circuitMetrics
 }
 
 var _ pipeline.Recorder = (*syncMetrics)(nil)
@@ -49,6 +50,7 @@ func newSyncMetrics(metrics prometheus.Registerer) *syncMetrics {
 		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "hookloop_queue_wait_seconds", Help: "How long parents waited for a sync, by controller.", Buckets: syncBuckets,
 		}, []string{"controller"}),
+		circuits: newCircuitMetrics(metrics),
 	}
 	metrics.MustRegister(m.duration, m.wait)
 	return m
@@ -59,6 +61,7 @@ func (m *syncMetrics) Synced(controller string, o pipeline.Outcome) {
 	result := cmp.Or(string(hook.KindOf(o.Err)), o.Result)
 	m.duration.WithLabelValues(controller, result).Observe(o.Duration.Seconds())
 	m.wait.WithLabelValues(controller).Observe(max(o.Waited, time.Duration(0)).Seconds())
+	m.circuits.synced(controller, o)
 }
 
 // writeMetrics count writes. It is the Meter of packages act and report.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/discovery"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/plan"
@@ -132,6 +133,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Clock:          clock.RealClock{},
 		Workers:        p.Workers,
 		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
+		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod,
 		QueueMetrics:   newQueueMetrics(p.metrics),

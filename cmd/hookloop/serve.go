@@ -26,6 +26,8 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.Float64Var(&c.ClientQPS, "client-go-qps", c.ClientQPS, "requests per second to the API server; -1 for no limit")
 	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "requests at once to the API server, above client-go-qps")
 	f.IntVar(&c.Workers, "workers", c.Workers, "parents that each controller syncs at a time")
+	f.IntVar(&c.RewriteLimit, "rewrite-limit", c.RewriteLimit, "rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
+	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause, "time without writes for a parent whose circuit has opened")
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector, "run only controllers whose labels match; empty runs all")
 	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy, "how children are written: "+server.DynamicApply+" or "+server.ServerSideApply)
 	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")

@@ -53,21 +53,27 @@ const (
 // Diff names the first paths at which two objects differ: "metadata.labels.app, spec.replicas". It never shows values, because they
 // may be secret. It is empty for equal objects, and only for them.
 func Diff(before, after map[string]any) string {
-	var paths []string
+	text, _ := DiffPaths(before, after)
+	return text
+}
+
+// DiffPaths returns what Diff does, and the paths that it names.
+func DiffPaths(before, after map[string]any) (text string, paths []string) {
 	total := 0
 	Differences(before, after, func(path string, _, _ any) {
 		if total++; len(paths) < maxPaths {
 			paths = append(paths, path)
 		}
 	})
-	text, more := strings.Join(paths, ", "), ""
+	text = strings.Join(paths, ", ")
+	more := ""
 	if total > maxPaths {
 		more = fmt.Sprintf(" and %d more", total-maxPaths)
 	}
 	if room := maxDiff - len(more); len(text) > room {
 		text = strings.ToValidUTF8(text[:room-len("…")], "") + "…"
 	}
-	return text + more
+	return text + more, paths
 }
 
 // Differences calls visit for each place at which two objects differ, in the order of the fields' names; an absent value is nil. Fields

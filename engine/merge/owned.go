@@ -3,6 +3,8 @@ package merge
 import (
 	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/value"
@@ -164,4 +166,42 @@ func isKey(e fieldpath.PathElement, key smd.FieldList) bool {
 		}
 	}
 	return false
+}
+
+// Touches reports whether a field of the set is at a path, inside of it or around it. Body is the object, by which items of
+// lists are found; the path is as Differences writes it.
+func (o *Owned) Touches(body map[string]any, path string) bool {
+	for owned := range o.set.Leaves().All() {
+		text := render(body, owned)
+		if text == path || inside(text, path) || inside(path, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// inside reports whether a path leads into another.
+func inside(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && rest != "" && (rest[0] == '.' || rest[0] == '[')
+}
+
+// render writes a path as Differences does. It ends at an item that is not in the body.
+func render(v any, path fieldpath.Path) string {
+	var text strings.Builder
+	for i, e := range path {
+		list, _ := v.([]any)
+		switch at := place(list, e); {
+		case e.FieldName != nil && i > 0:
+			text.WriteString("." + step(*e.FieldName))
+		case e.FieldName != nil:
+			text.WriteString(step(*e.FieldName))
+		case at >= 0:
+			text.WriteString("[" + strconv.Itoa(at) + "]")
+		default:
+			return text.String()
+		}
+		v, _ = follow(v, e)
+	}
+	return text.String()
 }

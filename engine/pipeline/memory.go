@@ -3,10 +3,12 @@ package pipeline
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
@@ -26,6 +28,8 @@ const echoPoll = 200 * time.Millisecond
 type memory struct {
 	mu      sync.Mutex // guards parents; the values belong to the one sync of their key that is under way
 	parents map[object.Key]*remembered
+	// open counts the parents whose circuit is open or tried.
+	open atomic.Int64
 }
 
 func newMemory() *memory { return &memory{parents: map[object.Key]*remembered{}} }
@@ -46,7 +50,21 @@ func (m *memory) of(key object.Key) *remembered {
 func (m *memory) forget(key object.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if r := m.parents[key]; r != nil {
+		m.count(r, false)
+	}
 	delete(m.parents, key)
+}
+
+// count keeps the number of open circuits.
+func (m *memory) count(r *remembered, open bool) {
+	switch {
+	case open && !r.counted:
+		m.open.Add(1)
+	case !open && r.counted:
+		m.open.Add(-1)
+	}
+	r.counted = open
 }
 
 // remembered is what is remembered of one parent. The queue never hands a key to two workers at once, so it needs no lock.
@@ -66,6 +84,13 @@ type remembered struct {
 	statusKnown  bool
 	// decoration is the hash of the labels and annotations that were last asked of the parent, decorated that of the ones it then had.
 	decoration, decorated uint64
+	// decoratedKeys are the labels and annotations that the hook has had written to the parent.
+	decoratedKeys map[string]bool
+	// breaker is the parent's circuit; nil while nothing was rewritten for a while. opened is the last error of an open one.
+	breaker *circuit.Breaker
+	opened  *OpenError
+	// counted reports that the circuit is among the open ones in memory.open.
+	counted bool
 	// told are the remarks of the last answer, by their hashes.
 	told map[uint64]bool
 	// postponed says that a sync was put off until the cache shows the echoes.
@@ -117,7 +142,7 @@ func (m *remembered) about(uid types.UID) (earlier types.UID) {
 		return ""
 	}
 	earlier = m.uid
-	*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince}
+	*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince, counted: m.counted}
 	return earlier
 }
 

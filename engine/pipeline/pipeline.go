@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
@@ -44,6 +45,8 @@ type Settings struct {
 	Recorder Recorder
 	Tracer   trace.Tracer
 	Clock    clock.PassiveClock
+	// Circuit says when a field has been rewritten too often; the zero value never does.
+	Circuit circuit.Settings
 	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between clusters.
 	ClusterUID types.UID
 	// Sampled decides from a trace id whether a change is traced.
@@ -83,6 +86,10 @@ type Outcome struct {
 	StatusDropped bool
 	Duration      time.Duration
 	Waited        time.Duration
+	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil in all others. OpenCircuits are the
+	// controller's parents whose circuit is open.
+	Tripped      *circuit.Field
+	OpenCircuits int
 }
 
 // Pipeline syncs the parents of one controller.
@@ -110,9 +117,11 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	err := run.recovered(ctx)
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
+	p.memory.count(run.remembered, run.remembered.breaker != nil && run.remembered.breaker.Open() && !run.tally.gone)
 	p.Recorder.Synced(p.Name, Outcome{
 		Key: item.Key, UID: run.remembered.uid, Replaced: run.replaced, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
 		Duration: p.Clock.Since(started), Waited: item.Waited,
+		Tripped: run.tally.tripped, OpenCircuits: int(p.memory.open.Load()),
 	})
 	return verdict.next, verdict.retry
 }
@@ -151,7 +160,11 @@ type run struct {
 	change     change.ID
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
-	asked  bool
+	// children are the observed ones.
+	children object.Set
+	// unbraked has the sync write whatever the circuit.
+	unbraked bool
+	asked    bool
 	// replaced is the Outcome's.
 	replaced types.UID
 	// hook names the hook that was asked last, for what is wrong with its answer.
@@ -163,6 +176,9 @@ type run struct {
 // tally counts what a sync did, for its span and its result.
 type tally struct {
 	children, writes, unchanged, pending, held, waiting int
+	// rewrites are the fields that were to be rewritten; tripped is the one that opened the circuit.
+	rewrites int
+	tripped  *circuit.Field
 	// spared are objects that a dry run has kept from being deleted.
 	spared                         int
 	gone, converged, statusDropped bool

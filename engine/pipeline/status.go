@@ -33,7 +33,7 @@ func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *
 // explain to the user what is going on. All else that a report does waits for a sync without a fault.
 func (r *run) reportBesides(ctx context.Context, observed *plan.Observed, desired *plan.Desired, fault error) error {
 	f := classify(fault)
-	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later {
+	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later || f.retry == pause {
 		return nil
 	}
 	ctx, span := r.Tracer.Start(ctx, "report")
@@ -62,12 +62,17 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	if err := r.conditions(parent, desired); err != nil {
 		return r.invalid(&plan.AnswerError{Index: -1, Item: "status", Problem: err.Error()})
 	}
+	fields, err := r.brakeStatus(ctx, parent, desired.Status)
+	if err != nil {
+		return err
+	}
 	written, err := r.replaceStatus(ctx, parent, desired.Status)
 	if err != nil {
 		return err
 	}
 	if written != nil {
 		r.tally.writes++
+		r.rewrote(fields)
 		r.remembered.expectObject(r.resource, written)
 		parent, r.parent = written, written
 		r.dropped(ctx, written, desired.Status)
@@ -149,13 +154,18 @@ func (r *run) dropped(ctx context.Context, written *object.Object, status map[st
 // say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The condition is written
 // when it is news; the Event is repeated with every try, and counted by the API server. The status of an object that is only
 // decorated belongs to somebody else, and gets no condition.
-func (r *run) say(ctx context.Context, reason string, err error) {
-	klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
+func (r *run) say(ctx context.Context, f fault, err error) {
+	reason := f.reason
+	if !f.known {
+		klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
+	}
 	if r.parent == nil {
 		return
 	}
 	c := synced(reason, err)
-	r.Events.WarningUnlogged(r.parent, "SyncError", c.Message)
+	if !f.known {
+		r.Events.WarningUnlogged(r.parent, "SyncError", c.Message)
+	}
 	m := r.remembered
 	if !r.OwnsStatus || m.said == said(reason, err) && m.saidOf == report.Generation(r.resource, r.parent) {
 		return

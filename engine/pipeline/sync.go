@@ -19,6 +19,9 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil || observed == nil {
 		return err
 	}
+	if err := r.admit(observed); err != nil {
+		return err
+	}
 	if observed, err = r.prepare(ctx, observed); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		return nil, nil
 	}
 	observed.Memory, observed.Apply, observed.Scope.Recall = r.remembered.settled, r.Apply, &r.remembered.recall
-	r.parent = observed.Parent
+	r.parent, r.children = observed.Parent, observed.Children
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
 	return observed, nil
@@ -70,9 +73,12 @@ func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Obser
 	ctx, span := r.Tracer.Start(ctx, "act")
 	defer span.End()
 	prepared := *observed
+	outcomes, err := r.write(ctx, observed.Prepare)
+	if err != nil {
+		return nil, err
+	}
 	var faults []error
-	for _, outcome := range r.Writer.All(ctx, observed.Prepare) {
-		r.wrote(outcome)
+	for _, outcome := range outcomes {
 		switch {
 		case outcome.Err != nil:
 			faults = append(faults, outcome.Err)
@@ -162,12 +168,15 @@ func (r *run) act(ctx context.Context, result plan.Result) error {
 
 // stage carries out actions that need not wait for each other's success.
 func (r *run) stage(ctx context.Context, actions []plan.Action) error {
+	outcomes, err := r.write(ctx, actions)
+	if err != nil {
+		return err
+	}
 	var faults []error
-	for _, outcome := range r.Writer.All(ctx, actions) {
+	for _, outcome := range outcomes {
 		if outcome.Err != nil {
 			faults = append(faults, outcome.Err)
 		}
-		r.wrote(outcome)
 	}
 	return errors.Join(faults...)
 }
@@ -234,8 +243,12 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.remembered.decorationTried(parent, desired)) {
 		return nil, nil
 	}
-	outcome := r.Writer.All(ctx, []plan.Action{a})[0]
-	r.wrote(outcome)
+	r.remembered.decoratedKeys = keysOf(desired)
+	outcomes, err := r.write(ctx, []plan.Action{a})
+	if err != nil {
+		return nil, err
+	}
+	outcome := outcomes[0]
 	if outcome.Err != nil {
 		return nil, outcome.Err
 	}

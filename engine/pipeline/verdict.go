@@ -42,6 +42,8 @@ const (
 	later
 	// onChange: not before something changes.
 	onChange
+	// pause: after a time that the fault names, on record.
+	pause
 )
 
 // fault is one row of the error table, applied to an error.
@@ -49,6 +51,8 @@ type fault struct {
 	reason string
 	retry  retry
 	after  time.Duration
+	// known reports that the fault was recorded as an Event before.
+	known bool
 }
 
 // rules is the one table from error to reason and retry; the first rule that knows the error wins.
@@ -56,6 +60,7 @@ var rules = []func(error) (fault, bool){
 	fenced,         // another process may lead: it goes on
 	shuttingDown,   // the process stops: the next leader goes on
 	panicked,       // a fault of ours: on record, with backoff
+	circuitOpen,    // a field is rewritten over and over: writes pause
 	badAnswer,      // the hook's answer was refused whole
 	badParent,      // the parent waits for its owner to mend it
 	hookFault,      // the hook failed or could not be reached
@@ -87,6 +92,14 @@ func shuttingDown(err error) (fault, bool) {
 func panicked(err error) (fault, bool) {
 	var e *PanicError
 	return fault{reason: "InternalError"}, errors.As(err, &e)
+}
+
+func circuitOpen(err error) (fault, bool) {
+	var e *OpenError
+	if !errors.As(err, &e) {
+		return fault{}, false
+	}
+	return fault{reason: "CircuitOpen", retry: pause, after: e.Wait, known: e.Repeated}, true
 }
 
 func badAnswer(err error) (fault, bool) {
@@ -170,10 +183,10 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 	if f.retry == quiet || f.retry == later {
 		log.V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
 	} else {
-		r.say(ctx, f.reason, err)
+		r.say(ctx, f, err)
 	}
 	switch f.retry {
-	case later:
+	case later, pause:
 		return verdict{result: f.reason, next: controller.Result{RequeueAfter: f.after, Priority: queue.Child}}
 	case onChange:
 		return verdict{result: f.reason}
@@ -185,6 +198,7 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 // good ends a sync without a fault.
 func (r *run) good() verdict {
 	r.remembered.said = ""
+	r.rested()
 	if r.tally.gone {
 		r.memory.forget(r.item.Key)
 		return verdict{result: Gone}

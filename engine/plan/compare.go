@@ -17,8 +17,9 @@ type Apply struct {
 type comparison struct {
 	// desired is as the hook wants it, applied with the owner reference put in; merged is what an apply makes of before.
 	desired, applied, before, merged map[string]any
-	// why is the first difference between before and merged; empty where there is none.
-	why string
+	// why is the first difference between before and merged, fields the paths in it; empty where there is none.
+	why    string
+	fields []string
 	// recorded says that the object carries the strategy's own record of an apply; same that this apply wanted what is desired now.
 	recorded, same bool
 }
@@ -45,7 +46,7 @@ func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
 		dropped.Remove(v.merged)
 	}
 	keepOwner(v.merged, v.before, p.observed.Scope.Owner.UID)
-	v.why = merge.Diff(v.before, v.merged)
+	v.why, v.fields = merge.DiffPaths(v.before, v.merged)
 	return v, nil
 }
 
@@ -78,6 +79,7 @@ func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 		return nil
 	case recreate:
 		p.remove(c.Declared, o, "recreate: "+v.why)
+		p.deletes[len(p.deletes)-1].Fields = v.fields
 		if known.Desired != c.Hash && v.same {
 			return p.doubt(c, v)
 		}
@@ -102,17 +104,18 @@ func (p *planner) doubt(c Child, v comparison) error {
 func (p *planner) update(c Child, o *object.Object, v comparison) error {
 	a := Action{
 		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
-		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why,
+		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
 	}
 	if p.observed.Apply.ServerSide {
 		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.observed.Apply.Manager, v.applied, v.applied
 		a.Takeover = !v.recorded
 		if a.Why == "" {
-			a.Why = "metadata.managedFields: not applied by " + a.Manager + " yet"
+			a.Why, a.Fields = "metadata.managedFields: not applied by "+a.Manager+" yet", []string{"metadata.managedFields"}
 		}
 	} else {
 		if a.Why == "" {
 			a.Why = "metadata.annotations." + object.LastAppliedAnnotation
+			a.Fields = []string{a.Why}
 		}
 		if err := annotate(v.merged, v.desired); err != nil {
 			return err

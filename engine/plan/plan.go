@@ -196,6 +196,8 @@ type Action struct {
 	Labels, Annotations map[string]*string
 	// Why says in a few words what brought the action about, for spans, logs and golden files: "spec.replicas: 1 → 3".
 	Why string
+	// Fields are the first paths that an Update, a ServerSideApply or a Delete that recreates is about; at most four.
+	Fields []string
 	// Desired is the hash of the desired state that this action brings about; 0 where there is none.
 	Desired uint64
 }

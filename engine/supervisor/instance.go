@@ -68,7 +68,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	run.Reconcile(pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: s.Cache.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
-		ClusterUID: s.ClusterUID, Sampled: s.Sampled,
+		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit,
 	}))
 	return s.launch(ctx, key, i, run)
 }

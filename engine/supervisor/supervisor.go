@@ -17,6 +17,7 @@ import (
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/discovery"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -50,6 +51,8 @@ type Settings struct {
 	May MayFunc
 	// Apply says how children are written.
 	Apply plan.Apply
+	// Circuit bounds rewrites of one field; the zero value does not.
+	Circuit circuit.Settings
 	// Workers is the number of syncs under way at once for each controller.
 	Workers int
 	// TargetSelector narrows the declaring objects by their own labels; nil takes all.

@@ -1,0 +1,157 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/test/kit"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// clockwork is a hook that desires another data each time it is asked, until it is told to stop.
+type clockwork struct {
+	n       atomic.Int64
+	stopped atomic.Bool
+}
+
+func (c *clockwork) answer(kit.Request) any {
+	if !c.stopped.Load() {
+		c.n.Add(1)
+	}
+	return map[string]any{
+		"status":   map[string]any{"fine": true},
+		"children": []any{configMap("page", strconv.FormatInt(c.n.Load(), 10))},
+	}
+}
+
+// TestHookThatAnswersAtRandom has its parent's circuit opened: writes stop, the parent says why, and others go on. One try after
+// the pause meets the same hook; another, after the hook has come to its senses, closes the circuit.
+func TestHookThatAnswersAtRandom(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	_, labels := ownEngine(k, "--rewrite-limit=20", "--rewrite-pause=2s")
+	work := &clockwork{}
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(work.answer).URL, Labels: labels})
+	mark := k.Mark()
+	k.Apply(parent("web"))
+	k.AwaitFault("Web", "web", "CircuitOpen", `data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`)
+	if n := kit.Count(k.Writes(mark), "update", "configmaps"); n < 15 || n > 40 {
+		t.Errorf("%d updates before and shortly after the circuit has opened, want about 20", n)
+	}
+	tried := work.n.Load()
+	k.Eventually("the circuit is tried", func() error {
+		if n := work.n.Load(); n < tried+2 {
+			return fmt.Errorf("the hook was asked %d times since", n-tried)
+		}
+		return nil
+	})
+	work.stopped.Store(true)
+	k.AwaitSynced("Web", "web")
+	await(k, "v1/ConfigMap", "page", "data.text", strconv.FormatInt(work.n.Load(), 10))
+}
+
+// TestUserEndsThePause edits a parent whose circuit is open: it is synced at once.
+func TestUserEndsThePause(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	_, labels := ownEngine(k, "--rewrite-limit=10", "--rewrite-pause=1h")
+	work := &clockwork{}
+	k.Run(kit.Composite{
+		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Labels: labels,
+		Sync: k.Hook(work.answer).URL, Finalize: k.Hook(func(kit.Request) any { return map[string]any{"finalized": true} }).URL,
+	})
+	k.Apply(parent("web"))
+	k.Apply(parent("other"))
+	k.AwaitFault("Web", "web", "CircuitOpen", "data.text of ConfigMap.v1")
+	work.stopped.Store(true)
+	k.Patch("Web", "web", "metadata: {annotations: {note: mended}}")
+	k.AwaitSynced("Web", "web")
+
+	work.stopped.Store(false)
+	k.Patch("Web", "web", "metadata: {annotations: {note: worse}}")
+	k.AwaitFault("Web", "web", "CircuitOpen", "data.text of ConfigMap.v1")
+	k.Delete("Web", "web") // an open circuit holds up no finalizer
+	k.Eventually("the parent is gone", func() error {
+		if k.Find("Web", "web") != nil {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+}
+
+// TestSecondWriter writes a child's field back as soon as it is mended: the circuit opens, and names the writer.
+func TestSecondWriter(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(kit.Request) any {
+		return map[string]any{"children": []any{configMap("page", "ours")}}
+	})
+	run(t, k, kit.Composite{Sync: hook.URL})
+	k.Apply(parent("web"))
+	await(k, "v1/ConfigMap", "page", "data.text", "ours")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			o, err := k.Lookup("v1/ConfigMap", "page")
+			if err == nil {
+				if text, _, _ := unstructured.NestedString(o.Object, "data", "text"); text == "ours" {
+					_ = k.TryApply(configMapObject(k, "page", "theirs")) // one of many
+				}
+			}
+			<-tick.C
+		}
+	}()
+	defer func() { stop(); <-ended }()
+	k.AwaitFault("Web", "web", "CircuitOpen", `it is also written by ["`+kit.UserAgent+`"]`)
+}
+
+func configMapObject(k *kit.Kit, name, text string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"text": text}}}
+	o.SetName(name)
+	o.SetNamespace(k.Namespace)
+	return o
+}
+
+// TestTwoControllersOnOneParent write a status each. The circuit of at least one of them opens, and both stop.
+func TestTwoControllersOnOneParent(t *testing.T) {
+	k := start(t)
+	status := func(color string) func(kit.Request) any {
+		return func(kit.Request) any { return map[string]any{"status": map[string]any{"color": color}} }
+	}
+	run(t, k, kit.Composite{Sync: k.Hook(status("red")).URL})
+	second := *k
+	second.Name = k.Name + "-second"
+	second.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
+	k.Apply(parent("web"))
+	k.AwaitFault("Web", "web", "CircuitOpen", "status.color of Web")
+	k.Settled(2 * time.Second)
+}
+
+// TestBuiltInKindAsParent has a hook answer a status for a Deployment, whose own controller writes another.
+func TestBuiltInKindAsParent(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })
+	k.Run(kit.Composite{
+		Parent: "apps/v1/deployments", Only: map[string]any{"kit": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL,
+	})
+	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
+		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
+	k.Eventually("the fight ends with an Event", func() error {
+		messages := k.Events("server", "SyncError")
+		for _, m := range messages {
+			if strings.Contains(m, `it is also written by ["kube-controller-manager"]`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("its Events are %q", messages)
+	})
+	k.Settled(2 * time.Second)
+}
