@@ -171,13 +171,12 @@ func isKey(e fieldpath.PathElement, key smd.FieldList) bool {
 // Touches reports whether a field of the set is at a path, inside of it or around it. Body is the object, by which items of
 // lists are found; the path is as Differences writes it.
 func (o *Owned) Touches(body map[string]any, path string) bool {
-	for owned := range o.set.Leaves().All() {
+	touches := false
+	for owned := range o.set.Leaves().All() { // without a break, which the library's sequence does not allow
 		text := render(body, owned)
-		if text == path || inside(text, path) || inside(path, text) {
-			return true
-		}
+		touches = touches || text == path || inside(text, path) || inside(path, text)
 	}
-	return false
+	return touches
 }
 
 // inside reports whether a path leads into another.

@@ -93,3 +93,23 @@ func FuzzOwned(f *testing.F) {
 		}
 	})
 }
+
+// TestTouches finds fields by the paths that differences have.
+func TestTouches(t *testing.T) {
+	body := map[string]any{
+		"data": map[string]any{"a": "x", "b": "y"},
+		"spec": map[string]any{"list": []any{map[string]any{"name": "n", "image": "i"}}, "replicas": int64(1)},
+	}
+	owned, err := merge.ParseOwned([]byte(`{"f:data":{"f:a":{}},"f:spec":{"f:replicas":{},"f:list":{"k:{\"name\":\"n\"}":{".":{},"f:image":{}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"data": true, "data.a": true, "data.b": false, "data.a.inner": true, "dat": false, "spec.replicas": true, "spec.rep": false,
+		"spec.list[0].image": true, "spec.list[0]": true, "spec.list[1]": false, "metadata.labels": false,
+	} {
+		if got := owned.Touches(body, path); got != want {
+			t.Errorf("Touches(%s) = %t", path, got)
+		}
+	}
+}

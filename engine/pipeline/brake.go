@@ -106,9 +106,9 @@ func (r *run) brake(ctx context.Context, fields []circuit.Field, find func(circu
 		return nil
 	}
 	r.tally.tripped = &trip.Field
-	d := find(trip.Field)
-	e := &OpenError{Field: trip.Field, Message: r.explain(ctx, trip, d), Wait: trip.Until.Sub(r.Clock.Now())}
+	e := &OpenError{Field: trip.Field, Wait: trip.Until.Sub(r.Clock.Now())}
 	r.remembered.opened = e
+	e.Message = r.explain(ctx, trip, find(trip.Field))
 	return e
 }
 

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -131,7 +132,8 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	second.Name = k.Name + "-second"
 	second.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
 	k.Apply(parent("web"))
-	k.AwaitFault("Web", "web", "CircuitOpen", "status.color of Web")
+	awaitEvent(k, "web", "status.color of Web")
+	k.AwaitFault("Web", "web", "CircuitOpen", "of Web")
 	k.Settled(2 * time.Second)
 }
 
@@ -144,14 +146,18 @@ func TestBuiltInKindAsParent(t *testing.T) {
 	})
 	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
 		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
-	k.Eventually("the fight ends with an Event", func() error {
-		messages := k.Events("server", "SyncError")
-		for _, m := range messages {
-			if strings.Contains(m, `it is also written by ["kube-controller-manager"]`) {
-				return nil
-			}
-		}
-		return fmt.Errorf("its Events are %q", messages)
-	})
+	awaitEvent(k, "server", `it is also written by ["kube-controller-manager"]`)
 	k.Settled(2 * time.Second)
+}
+
+// awaitEvent waits for a SyncError Event of a parent with a text.
+func awaitEvent(k *kit.Kit, name, text string) {
+	k.Helper()
+	k.Eventually("an Event has "+text, func() error {
+		messages := k.Events(name, "SyncError")
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, text) }) {
+			return fmt.Errorf("its Events are %q", messages)
+		}
+		return nil
+	})
 }
