@@ -26,6 +26,8 @@ type Config struct {
 
 	// Workers is the number of parents that one controller syncs at a time.
 	Workers int
+	// SlowHookWaits is how many syncs of all controllers may wait for slow hooks beside the workers.
+	SlowHookWaits int
 	// RewriteLimit is how often one field may be rewritten within a minute without a change by a user; 0 sets no limit.
 	// RewritePause is how long nothing is written for a parent after that.
 	RewriteLimit int
@@ -117,7 +119,7 @@ var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "r
 // runaway loop here: far above a healthy load, far below what would hurt one API server.
 func DefaultConfig() Config {
 	return Config{
-		ClientQPS: 200, ClientBurst: 400, Workers: 5, RewriteLimit: 100, RewritePause: time.Minute,
+		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
 		EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
@@ -149,6 +151,7 @@ func (c *Config) Validate() error {
 		{c.ClientQPS != 0, "client-go-qps", c.ClientQPS, "a number above 0, or -1 for no limit"},
 		{c.ClientBurst > 0 || c.ClientQPS < 0, "client-go-burst", c.ClientBurst, "a number above 0"},
 		{c.Workers > 0, "workers", c.Workers, "a number above 0"},
+		{c.SlowHookWaits >= 0, "slow-hook-waits", c.SlowHookWaits, "a number of 0 or more"},
 		{c.RewriteLimit >= 0, "rewrite-limit", c.RewriteLimit, "a number of 0 or more"},
 		{c.RewritePause > 0, "rewrite-pause", c.RewritePause, "a duration above 0"},
 		{c.DiscoveryInterval > 0, "discovery-interval", c.DiscoveryInterval, "a duration above 0"},

@@ -12,13 +12,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/share"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // flushTime is how long the last spans may take to reach the collector.
@@ -40,6 +41,7 @@ type process struct {
 	metrics *prometheus.Registry
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
+	waits   *share.Waits
 	health  health
 	// fence is nil without leader election.
 	fence *act.Fence
@@ -76,7 +78,8 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}
-	if p.rest, err = restConfig(c); err != nil {
+	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
+	if p.rest, err = restConfig(c, newShareMetrics(p.metrics, p.waits)); err != nil {
 		return nil, err
 	}
 	if p.budget, err = p.memory(); err != nil {
@@ -91,17 +94,25 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 }
 
 // restConfig says how to reach the API server.
-func restConfig(c Config) (*rest.Config, error) {
+func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
 	config, err := loadConfig(c.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS, config.Burst = float32(c.ClientQPS), c.ClientBurst
 	if c.ClientQPS > 0 { // one limit for the process, not one for each client
-		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+		config.RateLimiter = share.NewLimiter(c.ClientQPS, c.ClientBurst, clock.RealClock{}, metrics.waited)
 	}
 	config.UserAgent = "hookloop/" + c.Version
 	return config, nil
+}
+
+// unthrottled is the configuration without a limit of requests, for leases and for the cache's lists and watches: they are few, and
+// what waits for them must not wait for controllers.
+func unthrottled(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.RateLimiter, config.QPS = nil, -1
+	return config
 }
 
 func loadConfig(kubeconfig string) (*rest.Config, error) {
@@ -164,7 +175,7 @@ func (p *process) lead(ctx context.Context) error {
 	if !p.LeaderElection.Enabled {
 		return p.work(ctx)
 	}
-	lock, err := p.LeaderElection.lock(p.rest)
+	lock, err := p.LeaderElection.lock(unthrottled(p.rest))
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := cache.New(cache.Settings{Config: p.rest})
+	objects, err := cache.New(cache.Settings{Config: unthrottled(p.rest)})
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +132,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Tracer:         tracer,
 		Clock:          clock.RealClock{},
 		Workers:        p.Workers,
+		Waits:          p.waits,
 		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,

@@ -21,6 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/share"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -33,8 +34,10 @@ var ErrStopNow = errors.New("work under way is abandoned")
 type Settings struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker
-	// Workers is how many reconciles may be under way at once; default 1.
+	// Workers is how many reconciles may be under way at once; default 1. Those that wait for a peer for long (Wait) do not count
+	// as long as Waits, which may be nil, has room for them.
 	Workers int
+	Waits   *share.Waits
 	// GracePeriod is how long reconciles under way may take to finish after the controller was told to stop; then their context is cancelled.
 	GracePeriod time.Duration
 	// ResyncPeriod enqueues every object of the watched type that often, at the lowest priority; 0 for never.
@@ -86,6 +89,7 @@ type Controller struct {
 	sources    []Source
 	initialize func(context.Context, Runtime) error
 	reconciler Reconciler
+	slots      *slots
 }
 
 // watched is a type whose objects are the keys. An event counts where all filters say so.
@@ -148,7 +152,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.reconciler == nil || len(c.watched) == 0 {
 		return errors.New("controller " + c.name + ": For and Reconcile must be declared")
 	}
-	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name))
+	ctx = share.WithFlow(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name)), c.name)
 	handles, err := c.acquire(ctx)
 	defer release(handles)
 	if err != nil {
@@ -286,8 +290,11 @@ func (c *Controller) work(ctx context.Context) {
 	// Reconciles under way outlive ctx by the grace period.
 	under, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	under = context.WithValue(under, slotsKey{}, c)
+	worker := func() { label("queue → reconcile", func(ctx context.Context) { c.worker(ctx, under) }) }
+	c.slots = newSlots(c.settings.Workers, c.settings.Waits, worker)
 	for range c.settings.Workers {
-		label("queue → reconcile", func(ctx context.Context) { c.worker(ctx, under) })
+		worker()
 	}
 	for _, s := range c.sources {
 		label("source → queue", func(ctx context.Context) { c.source(ctx, s) })
@@ -319,15 +326,20 @@ func (c *Controller) work(ctx context.Context) {
 	}
 }
 
-// worker reconciles keys one after the other.
+// worker reconciles keys one after the other. It holds a slot, and ends where that is needed elsewhere.
 func (c *Controller) worker(ctx, under context.Context) {
-	for {
-		item, ok := c.queue.Get(ctx)
-		if !ok {
+	for ctx.Err() == nil {
+		resting, idle := c.slots.rest(ctx)
+		item, ok := c.queue.Get(resting)
+		c.slots.rested(idle)
+		if ok {
+			c.one(under, item)
+		}
+		if c.slots.yield() {
 			return
 		}
-		c.one(under, item)
 	}
+	c.slots.leave()
 }
 
 // one reconciles one key and decides when it comes again.

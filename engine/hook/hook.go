@@ -52,10 +52,29 @@ type Question struct {
 	Older bool
 }
 
+// Size is the bytes of the question's objects.
+func (q *Question) Size() int64 {
+	size := int64(q.Parent.Size())
+	for _, g := range q.Children {
+		size += g.size()
+	}
+	for _, g := range q.Related {
+		size += g.size()
+	}
+	return size
+}
+
 // Group is the observed objects of one kind.
 type Group struct {
 	Resource object.Resource
 	Objects  []*object.Object
+}
+
+func (g Group) size() (bytes int64) {
+	for _, o := range g.Objects {
+		bytes += int64(o.Size())
+	}
+	return bytes
 }
 
 // RelatedGroup is a group that may be unknown: Err says why its objects could not be read, so that data which is missing

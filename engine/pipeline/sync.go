@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
@@ -100,7 +101,7 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 			return nil, fmt.Errorf("no %s hook is declared", q.Op)
 		}
 		r.asked, r.hook = true, string(q.Op)+" "+h.Address
-		answer, err := h.Ask(ctx, q)
+		answer, err := askOne(ctx, h, q)
 		if err == nil {
 			err = refusal(r.hook, answer)
 		}
@@ -110,6 +111,12 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 		answers = append(answers, answer)
 	}
 	return answers, nil
+}
+
+// askOne puts one question. Where the hook takes long, another sync has this one's worker meanwhile.
+func askOne(ctx context.Context, h hook.Hook, q *hook.Question) (*hook.Answer, error) {
+	defer controller.Wait(ctx, q.Size)()
+	return h.Ask(ctx, q)
 }
 
 // plan validates and merges the answers, and decides what to write.

@@ -51,7 +51,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	}
 	h := &health{recorder: s.Recorder, changed: func() { s.nudge(key) }}
 	run := controller.New(c.name(), controller.Settings{
-		Cache: s.Cache, Clock: s.Clock, Workers: s.Workers, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
+		Cache: s.Cache, Clock: s.Clock, Workers: s.Workers, Waits: s.Waits, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
 		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)

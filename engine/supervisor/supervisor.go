@@ -27,6 +27,7 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/share"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,6 +56,8 @@ type Settings struct {
 	Circuit circuit.Settings
 	// Workers is the number of syncs under way at once for each controller.
 	Workers int
+	// Waits has room for syncs that wait for slow hooks beside the workers; nil for none.
+	Waits *share.Waits
 	// TargetSelector narrows the declaring objects by their own labels; nil takes all.
 	TargetSelector labels.Selector
 	// GracePeriod is how long syncs under way may take to finish when a controller stops.
