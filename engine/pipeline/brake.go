@@ -8,7 +8,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/circuit"
-	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
@@ -74,8 +73,11 @@ func (r *run) brakeStatus(ctx context.Context, parent *object.Object, status map
 	if r.remembered.breaker == nil || r.unbraked {
 		return fields, nil
 	}
+	if same, err := report.Same(parent, status); same || err != nil {
+		return nil, err
+	}
 	before, err := report.StatusOf(parent)
-	if err != nil || merge.Equal(before, status) {
+	if err != nil {
 		return nil, err
 	}
 	return fields, r.brake(ctx, fields, func(circuit.Field) diff {
