@@ -3,41 +3,49 @@ package act
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
 // FieldManagers names who owns a field of an object beside the engine, by its metadata.managedFields, which it reads live. The
-// path is as package merge writes paths; an owner of something inside of it counts. Applier is the engine's own name for
-// server-side apply.
-func (w *Writer) FieldManagers(ctx context.Context, r object.Resource, ref object.Ref, path, applier string) ([]string, error) {
+// path is as package merge writes paths. A field that is not there has no owner: then it is those of the closest field around it
+// that has some. It returns that field's path. Applier is the engine's own name for server-side apply.
+func (w *Writer) FieldManagers(ctx context.Context, r object.Resource, ref object.Ref, path, applier string) (managers []string, at string, err error) {
 	data, err := w.raw(ctx, w.client.Get().AbsPath(pathOf(r, ref)...))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	metadata, err := metadataOf(data)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	body, err := object.DecodeMap(data)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var managers []string
-	for _, m := range metadata.ManagedFields {
-		if m.FieldsV1 == nil || m.Manager == applier || slices.Contains(Managers, m.Manager) {
-			continue
+	for at := path; at != ""; at = around(at) {
+		for _, m := range metadata.ManagedFields {
+			if m.FieldsV1 == nil || m.Manager == applier || slices.Contains(Managers, m.Manager) || slices.Contains(managers, m.Manager) {
+				continue
+			}
+			owned, err := merge.ParseOwned(m.FieldsV1.GetRawBytes())
+			if err != nil {
+				return nil, "", err
+			}
+			if owned.Touches(body, at) {
+				managers = append(managers, m.Manager)
+			}
 		}
-		owned, err := merge.ParseOwned(m.FieldsV1.GetRawBytes())
-		if err != nil {
-			return nil, err
-		}
-		if owned.Touches(body, path) && !slices.Contains(managers, m.Manager) {
-			managers = append(managers, m.Manager)
+		if len(managers) > 0 {
+			return managers, at, nil
 		}
 	}
-	return managers, nil
+	return nil, "", nil
 }
+
+// around is the path of the field that a field is in; empty for one that is in none.
+func around(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 func pathOf(r object.Resource, ref object.Ref) []string { return path(r, ref.Namespace, ref.Name) }

@@ -320,12 +320,12 @@ func (r *run) rivals(ctx context.Context, ref object.Ref, d diff) string {
 	if ref.Name == "" || d.resource.Plural == "" {
 		return alone
 	}
-	managers, err := r.Writer.FieldManagers(ctx, d.resource, ref, d.path, r.Apply.Manager)
+	managers, at, err := r.Writer.FieldManagers(ctx, d.resource, ref, d.path, r.Apply.Manager)
 	switch {
 	case err != nil:
 		return "who else writes it could not be read: " + err.Error()
 	case len(managers) == 0:
 		return alone
 	}
-	return fmt.Sprintf("it is also written by %q", managers)
+	return fmt.Sprintf("%s is also written by %q", at, managers)
 }

@@ -111,7 +111,7 @@ func TestSecondWriter(t *testing.T) {
 		}
 	}()
 	defer func() { stop(); <-ended }()
-	k.AwaitFault("Web", "web", "CircuitOpen", `it is also written by ["`+kit.UserAgent+`"]`)
+	k.AwaitFault("Web", "web", "CircuitOpen", `data.text is also written by ["`+kit.UserAgent+`"]`)
 }
 
 func configMapObject(k *kit.Kit, name, text string) *unstructured.Unstructured {
@@ -146,7 +146,7 @@ func TestBuiltInKindAsParent(t *testing.T) {
 	})
 	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
 		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
-	awaitEvent(k, "server", `it is also written by ["kube-controller-manager"]`)
+	awaitEvent(k, "server", `is also written by ["kube-controller-manager"]`)
 	k.Settled(2 * time.Second)
 }
 
