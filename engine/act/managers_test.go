@@ -11,7 +11,7 @@ import (
 // TestFieldManagers reads who owns a field live.
 func TestFieldManagers(t *testing.T) {
 	fields := func(manager, text string) map[string]any {
-		return map[string]any{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": decode(t, text)}
+		return map[string]any{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": decodeText(t, text)}
 	}
 	s := serve(t, func(string) (int, any) {
 		p := page("a", map[string]any{"managedFields": []any{
@@ -39,7 +39,7 @@ func TestFieldManagers(t *testing.T) {
 	}
 }
 
-func decode(t *testing.T, text string) map[string]any {
+func decodeText(t *testing.T, text string) map[string]any {
 	t.Helper()
 	m, err := object.DecodeMap([]byte(text))
 	if err != nil {
