@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// heapShare is the part of the memory limit at which Go's garbage collector works harder; the rest is for what is not in its heap.
-	heapShare = 0.9
+	// outsideHeap is left between the limit and Go's soft memory limit, or a tenth of the limit if that is more: for the program itself,
+	// and for what the kernel counts beside it.
+	outsideHeap = 64 << 20
 	// machineShare is the memory limit of a process without a container, as one n-th of the machine's memory.
 	machineShare = 4
 	// reportInterval is the time between two readings of the caches' size.
@@ -31,7 +32,7 @@ func (p *process) memory() (*budget.Budget, error) {
 		return nil, err
 	}
 	if (source == fromFlag || source == fromContainer) && limit > 0 && softLimit() == 0 {
-		debug.SetMemoryLimit(int64(float64(limit) * heapShare))
+		debug.SetMemoryLimit(limit - max(outsideHeap, limit/10))
 	}
 	p.log.Info("memory budget", "bytes", limit, "source", source, "softLimit", softLimit())
 	return budget.New(limit), nil

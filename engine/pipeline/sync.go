@@ -16,6 +16,8 @@ import (
 
 // sync is the pipeline's table of contents. What makes kinds of controller different is in the Shape.
 func (r *run) sync(ctx context.Context) error {
+	ctx, release := hook.Holding(ctx)
+	defer release()
 	observed, err := r.observe(ctx)
 	if err != nil || observed == nil {
 		return err

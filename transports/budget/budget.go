@@ -35,7 +35,7 @@ var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings:
 var evictable = []Part{Sessions, Answers, Recordings}
 
 // MessageBytes bounds what one message may take once it is built, whatever the limit of the process.
-const MessageBytes = 64 << 20
+const MessageBytes = 128 << 20
 
 // Budget is the memory of one process.
 type Budget struct {

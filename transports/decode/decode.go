@@ -1,5 +1,6 @@
 // Package decode unmarshals protobuf messages of peers that are not trusted. It walks the wire format first, and estimates
-// the memory that the message takes once it is built; a message over its limit is refused before anything is allocated.
+// the memory that the message takes once it is built; a message over its limit is refused before anything is allocated. For JSON
+// it makes the estimate alone.
 //
 // It is not for validating content: what a field may hold is decided by whoever reads the message. Its data comes from
 // gRPC and from fragments of streams. It is pure, and safe for concurrent use. Tests fill each repeated field of each
@@ -118,7 +119,7 @@ func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 			return &LimitError{Message: w.root, Field: f.name, Limit: uint64(limit)} //nolint:gosec // limits are not negative
 		}
 	}
-	return w.take(uint64(elements) * elementBytes) //nolint:gosec // not negative
+	return w.take(uint64(elements) * elementBytes)
 }
 
 func (w *walk) take(bytes uint64) error {

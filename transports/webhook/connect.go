@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -43,6 +45,16 @@ func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material
 	return c.client, m, nil
 }
 
+// retire has later calls use new connections: one that this client holds may lead nowhere, without a word. Calls under way go on.
+func (c *connections) retire(used *http.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == used {
+		c.closeIdle()
+		c.client, c.material = nil, nil
+	}
+}
+
 // close frees connections that are not in use.
 func (c *connections) close() {
 	c.mu.Lock()
@@ -59,10 +71,21 @@ func (c *connections) closeIdle() {
 func (c *connections) transport(settings *tls.Config) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig: settings.Clone(), TLSHandshakeTimeout: c.timeout, ForceAttemptHTTP2: true, Proxy: proxy,
-		DialContext:         (&net.Dialer{Timeout: c.timeout, Control: endpoint.Guard}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: probes}).DialContext,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 }
+
+// A connection that falls silent is noticed within pingAfter and pingTimeout: over HTTP/2 by pings, before that by TCP's probes where its
+// peer is gone, and in any case by a question that times out.
+const (
+	pingAfter   = 5 * time.Second
+	pingTimeout = 5 * time.Second
+)
+
+// probes are TCP's, while nothing is sent.
+var probes = net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 5, Count: 5}
 
 // proxy is the environment's, for addresses that may be dialled.
 func proxy(r *http.Request) (*url.URL, error) {
@@ -95,6 +118,27 @@ func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Respo
 	}
 	response, _, err = c.send(ctx, body, tag)
 	return response, err
+}
+
+// lost retires the connections of a call that timed out.
+func (c *client) lost(ctx context.Context, used *http.Client) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c.connections.retire(used)
+	}
+}
+
+// watchedBody calls failed when a read fails.
+type watchedBody struct {
+	io.ReadCloser
+	failed func()
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed()
+	}
+	return n, err
 }
 
 // distrusted says whether one side may not trust the other. A connection that is lost counts: a server that refuses a certificate may close
@@ -135,5 +179,10 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	trace.SpanFromContext(ctx).SetAttributes(
 		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
 	response, err := sender.Do(request)
-	return response, material, err
+	if err != nil {
+		c.lost(ctx, sender)
+		return nil, material, err
+	}
+	response.Body = &watchedBody{response.Body, func() { c.lost(ctx, sender) }}
+	return response, material, nil
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"container/list"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/transports/budget"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -30,7 +32,9 @@ type etag struct {
 
 // kept are the answers of one hook that came with an ETag, by parent. A nil *kept keeps nothing.
 type kept struct {
-	clock clock.PassiveClock
+	clock   clock.PassiveClock
+	share   *budget.Share
+	account *budget.Account
 	// timeout is how long an answer is kept, and cleanup how often those past it are dropped; 0 keeps it until there are too many.
 	timeout, cleanup time.Duration
 
@@ -58,7 +62,7 @@ type tagged struct {
 func (a *tagged) size() int { return entryBytes + len(a.tag) + cap(a.body) }
 
 // newKept reads the field; nil where it is not enabled.
-func newKept(e *etag, c clock.PassiveClock) (*kept, error) {
+func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) {
 	if e == nil || !e.Enabled {
 		return nil, nil
 	}
@@ -68,14 +72,31 @@ func newKept(e *etag, c clock.PassiveClock) (*kept, error) {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	k := &kept{clock: c, answers: map[subject]*list.Element{}, order: list.New(), cleaned: c.Now()}
+	k := &kept{clock: c, share: share, answers: map[subject]*list.Element{}, order: list.New(), cleaned: c.Now()}
 	if e.TimeoutSeconds != nil && *e.TimeoutSeconds > 0 {
 		k.timeout = time.Duration(*e.TimeoutSeconds) * time.Second
 	}
 	if e.CleanupSeconds != nil && *e.CleanupSeconds > 0 {
 		k.cleanup = time.Duration(*e.CleanupSeconds) * time.Second
 	}
+	k.account = share.Join(k.shrink)
 	return k, nil
+}
+
+// close forgets all answers.
+func (k *kept) close() {
+	if k != nil {
+		k.account.Close()
+	}
+}
+
+// shrink drops the longest kept answers until at most limit bytes are kept.
+func (k *kept) shrink(limit int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for int64(k.bytes) > limit {
+		k.drop(k.order.Front())
+	}
 }
 
 func subjectOf(parent *object.Object) subject { return subject{parent.GVK().GroupKind(), parent.UID()} }
@@ -115,6 +136,10 @@ func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
 	if k == nil {
 		return
 	}
+	defer k.share.Balance() // without the lock
+	if cap(body) > len(body)+len(body)/4 {
+		body = bytes.Clone(body)
+	}
 	a := &tagged{parent: subjectOf(q.Parent), tag: header.Get("ETag"), body: body}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,6 +154,7 @@ func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
 	for k.bytes += a.size(); k.bytes > maxKept; {
 		k.drop(k.order.Front())
 	}
+	k.account.Set(int64(k.bytes))
 }
 
 func (k *kept) drop(e *list.Element) {
@@ -136,6 +162,7 @@ func (k *kept) drop(e *list.Element) {
 	k.bytes -= a.size()
 	k.order.Remove(e)
 	delete(k.answers, a.parent)
+	k.account.Set(int64(k.bytes))
 }
 
 // unchanged says whether the hook answers that its last answer still holds. Without a tag in the question it cannot.

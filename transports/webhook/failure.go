@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/endpoint"
 )
 
@@ -63,6 +64,17 @@ func (c *client) unreached(ctx context.Context, err error) error {
 func (c *client) credentials(err error) error {
 	failure := c.fail(hook.Unreachable, err)
 	failure.Reason = "HookCredentials"
+	return failure
+}
+
+// unaffordable reports that there is no memory for the answer now. The caller's own cancellation is passed on as it is.
+func (c *client) unaffordable(err error) error {
+	var exhausted *budget.ExhaustedError
+	if !errors.As(err, &exhausted) {
+		return err
+	}
+	failure := c.fail(hook.Failed, fmt.Errorf("the answer cannot be read: %w", err))
+	failure.Reason = "MemoryBudget"
 	return failure
 }
 

@@ -154,7 +154,7 @@ func named(t *testing.T, parent *object.Object, uid string) *object.Object {
 
 // TestKeptIsBounded drops the answers that were kept longest.
 func TestKeptIsBounded(t *testing.T) {
-	k, err := newKept(&etag{Enabled: true}, nil)
+	k, err := newKept(&etag{Enabled: true}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestKeptIsBounded(t *testing.T) {
 
 // TestSmallAnswersAreBoundedToo counts what an answer takes beside its body.
 func TestSmallAnswersAreBoundedToo(t *testing.T) {
-	k, err := newKept(&etag{Enabled: true}, nil)
+	k, err := newKept(&etag{Enabled: true}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestSmallAnswersAreBoundedToo(t *testing.T) {
 func TestKeptIsCleaned(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	timeout, cleanup := int32(60), int32(100)
-	k, err := newKept(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock)
+	k, err := newKept(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// decode reads an answer. The error says what is wrong with it.
-func decode(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
+// read reads an answer's JSON. The error says what is wrong with it.
+func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
 	switch {
 	case q.Op == hook.Customize:
 		return decodeCustomize(data, strict)

@@ -26,7 +26,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := decode(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v1", []byte(c.body), c.strict)
+			got, err := read(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v1", []byte(c.body), c.strict)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := decode(c.q, "v1", []byte(c.body), c.strict)
+			got, err := read(c.q, "v1", []byte(c.body), c.strict)
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 400 {
 				t.Errorf("got %v, %v; want an error of at most 400 bytes with %q", got, err, c.want)
 			}
@@ -80,7 +80,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, strict bool) {
 		for _, q := range []*hook.Question{{Contract: hook.Composite, Op: hook.Sync}, {Contract: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize}} {
-			a, err := decode(q, "v2", body, strict)
+			a, err := read(q, "v2", body, strict)
 			if (a == nil) == (err == nil) {
 				t.Fatalf("got %v and %v, want exactly one", a, err)
 			}

@@ -34,7 +34,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 			q := &hook.Question{Contract: contract, Op: op}
 			for _, strict := range []bool{true, false} {
-				got, err := decode(q, "v2", []byte(saysAll), strict)
+				got, err := read(q, "v2", []byte(saysAll), strict)
 				if err != nil {
 					t.Errorf("%s %s: %v", contract, op, err)
 					continue
@@ -43,13 +43,13 @@ func TestAnswersThatSayMore(t *testing.T) {
 					t.Errorf("%s %s (-want +got):\n%s", contract, op, diff)
 				}
 			}
-			got, err := decode(q, "v1", []byte(saysAll), false)
+			got, err := read(q, "v1", []byte(saysAll), false)
 			if err != nil {
 				t.Errorf("v1: %v", err)
 			} else if diff := cmp.Diff(hook.Said{}, got.Said); diff != "" {
 				t.Errorf("v1 (-want +got):\n%s", diff)
 			}
-			if _, err := decode(q, "v1", []byte(saysAll), true); err == nil || !strings.Contains(err.Error(), `unknown field "conditions"`) {
+			if _, err := read(q, "v1", []byte(saysAll), true); err == nil || !strings.Contains(err.Error(), `unknown field "conditions"`) {
 				t.Errorf("v1, strict: error %v", err)
 			}
 		}
@@ -68,7 +68,7 @@ func TestBadSayings(t *testing.T) {
 		`{"childStates":[{"ready":"yes"}]}`:      "ready of type bool",
 		`{"conditions":{"Ready":"True"}}`:        "conditions",
 	} {
-		if _, err := decode(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v2", []byte(body), true); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v2", []byte(body), true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", body, err, want)
 		}
 	}

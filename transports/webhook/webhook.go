@@ -8,6 +8,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/transports/decode"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -27,6 +30,8 @@ const (
 	maxRefusalBytes = 4 << 10
 	// maxHeaderBytes bounds an answer's header.
 	maxHeaderBytes = 64 << 10
+	// firstRead is how much is read of an answer before more memory is asked for.
+	firstRead = 16 << 10
 )
 
 // client asks one webhook.
@@ -38,11 +43,21 @@ type client struct {
 	timeout     time.Duration
 	connections *connections
 	kept        *kept
+	memory      *budget.Share // for answers that are read and decoded; nil is without limit
 }
+
+// Transport opens hooks. The zero value is ready, and without limits of memory.
+type Transport struct {
+	// Memory is the process's.
+	Memory *budget.Budget
+}
+
+// Open is Transport.Open without limits of memory.
+func Open(s hook.Settings) (*hook.Opened, error) { return (&Transport{}).Open(s) }
 
 // Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is an error of Ask. The error
 // names the field.
-func Open(s hook.Settings) (*hook.Opened, error) {
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c := &config{}
 	if err := json.Unmarshal(s.Field, c); err != nil {
 		return nil, err
@@ -51,14 +66,14 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version}
+	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version, memory: t.Memory.Share(budget.Decoding)}
 	if asked.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
 		return nil, err
 	}
 	if asked.strict, err = c.strict(s.Version); err != nil {
 		return nil, err
 	}
-	if asked.kept, err = newKept(c.Etag, s.Clock); err != nil {
+	if asked.kept, err = newKept(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
 		return nil, err
 	}
 	if asked.connections, err = c.connections(s, address, asked.timeout); err != nil {
@@ -66,7 +81,7 @@ func Open(s hook.Settings) (*hook.Opened, error) {
 	}
 	return &hook.Opened{
 		Hook: asked, Address: shown(address), Timeout: asked.timeout,
-		Close: func() error { asked.connections.close(); return nil },
+		Close: func() error { asked.connections.close(); asked.kept.close(); return nil },
 	}, nil
 }
 
@@ -101,38 +116,79 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read as far as it counts
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
-	switch {
-	case unchanged(last.tag, response):
-		return c.decoded(q, last.body)
-	case response.StatusCode != http.StatusOK:
+	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
 		return nil, c.refused(response)
 	}
-	data, err := c.body(ctx, response)
+	return c.answer(ctx, q, last, response)
+}
+
+// answer reads an answer, or takes the last one. Memory is reserved for it until the sync ends.
+func (c *client) answer(ctx context.Context, q *hook.Question, last tagged, response *http.Response) (*hook.Answer, error) {
+	lease, err := c.memory.Lease(ctx, firstRead)
 	if err != nil {
+		return nil, c.unaffordable(err)
+	}
+	data := last.body
+	if !unchanged(last.tag, response) {
+		if data, err = c.body(ctx, response, lease); err != nil {
+			lease.Release()
+			return nil, err
+		}
+	}
+	answer, err := c.decoded(q, data, lease)
+	if err != nil {
+		lease.Release()
 		return nil, err
 	}
-	answer, err := c.decoded(q, data)
-	if err == nil {
+	hook.Hold(ctx, lease.Release)
+	if !unchanged(last.tag, response) {
 		c.kept.put(q, response.Header, data)
 	}
-	return answer, err
+	return answer, nil
 }
 
-// body reads an answer.
-func (c *client) body(ctx context.Context, response *http.Response) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes+1))
-	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
-	if err != nil {
-		return nil, c.unreached(ctx, fmt.Errorf("reading the answer: %w", err))
+// body reads an answer. Memory is reserved before it is used.
+func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
+	data := make([]byte, 0, firstRead)
+	if n := response.ContentLength; n > firstRead && n <= MaxAnswerBytes {
+		if err := lease.Resize(n); err != nil {
+			return nil, c.unaffordable(err)
+		}
+		data = make([]byte, 0, n+1) // with room to see the end
 	}
-	if len(data) > MaxAnswerBytes {
-		return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
+	for {
+		n, err := response.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(data)))
+		switch {
+		case len(data) > MaxAnswerBytes:
+			return nil, c.fail(hook.Invalid, fmt.Errorf("the answer is larger than %d bytes", MaxAnswerBytes))
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, c.unreached(ctx, fmt.Errorf("reading the answer: %w", err))
+		case len(data) < cap(data):
+			continue
+		}
+		larger := min(2*cap(data), MaxAnswerBytes+1)
+		if err := lease.Resize(int64(larger + len(data))); err != nil { // the old one is there while it is copied
+			return nil, c.unaffordable(err)
+		}
+		data = append(make([]byte, 0, larger), data...)
 	}
-	return data, nil
 }
 
-func (c *client) decoded(q *hook.Question, data []byte) (*hook.Answer, error) {
-	answer, err := decode(q, c.version, data, c.strict)
+// decoded reads an answer's JSON, if there is memory for what it takes.
+func (c *client) decoded(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
+	limit := c.memory.MessageLimit()
+	size := decode.JSON(data, limit)
+	if size > limit {
+		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)}) //nolint:gosec // not negative
+	}
+	if err := lease.Resize(size); err != nil {
+		return nil, c.unaffordable(err)
+	}
+	answer, err := read(q, c.version, data, c.strict)
 	if err != nil {
 		return nil, c.fail(hook.Invalid, err)
 	}

@@ -1,0 +1,45 @@
+package hook
+
+import (
+	"context"
+	"sync"
+)
+
+// holding collects what is to be released at the end of a sync.
+type holding struct {
+	mu       sync.Mutex // guards what follows
+	releases []func()
+	ended    bool
+}
+
+type holdingKey struct{}
+
+// Holding returns a context for one sync. Transports keep memory reserved for the answers that they give under it (Hold) until release is
+// called, when the sync has no use for the answers any more.
+func Holding(ctx context.Context) (_ context.Context, release func()) {
+	h := &holding{}
+	return context.WithValue(ctx, holdingKey{}, h), h.release
+}
+
+func (h *holding) release() {
+	h.mu.Lock()
+	releases := h.releases
+	h.releases, h.ended = nil, true
+	h.mu.Unlock()
+	for _, f := range releases {
+		f()
+	}
+}
+
+// Hold has release called when the sync that ctx belongs to ends; at once, where ctx belongs to none or it has ended.
+func Hold(ctx context.Context, release func()) {
+	if h, ok := ctx.Value(holdingKey{}).(*holding); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !h.ended {
+			h.releases = append(h.releases, release)
+			return
+		}
+	}
+	release()
+}

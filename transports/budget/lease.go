@@ -1,0 +1,39 @@
+package budget
+
+import "context"
+
+// Lease is what one message takes of a share while it is read, decoded and used. It is not safe for concurrent use.
+type Lease struct {
+	share *Share
+	bytes int64
+}
+
+// Lease begins with n bytes, for which it waits until ctx ends.
+func (s *Share) Lease(ctx context.Context, n int64) (*Lease, error) {
+	if err := s.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return &Lease{s, n}, nil
+}
+
+// Resize has the lease take n bytes in all. It does not wait for more: two leases could wait for each other.
+func (l *Lease) Resize(n int64) error {
+	if n > l.bytes {
+		if err := l.share.TryAcquire(n - l.bytes); err != nil {
+			return err
+		}
+	} else {
+		l.share.Release(l.bytes - n)
+	}
+	l.bytes = n
+	return nil
+}
+
+// Release gives everything back. It may be called more than once.
+func (l *Lease) Release() {
+	l.share.Release(l.bytes)
+	l.bytes = 0
+}
+
+// MessageLimit is how much one message may take: MessageBytes, or all that there is.
+func (s *Share) MessageLimit() int64 { return min(MessageBytes, s.Limit()) }

@@ -1,0 +1,35 @@
+package decode
+
+const (
+	// valueBytes is about what one JSON value takes beside its text: a slot of a slice that grows, or of a map.
+	valueBytes = 64
+	// objectBytes is what a JSON object takes beyond that: a struct or a map.
+	objectBytes = 256
+	// copies is how often a JSON text is there: as it came, and cut into its parts.
+	copies = 2
+)
+
+// JSON returns about how many bytes JSON takes once it is built, without building it. It stops counting beyond limit. Of text that is not
+// JSON it returns some estimate, too.
+func JSON(data []byte, limit int64) int64 {
+	memory := copies * int64(len(data))
+	quoted, escaped := false, false
+	for _, b := range data {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = b == '\\', b != '"'
+		case b == '"':
+			quoted = true
+		case b == '{':
+			memory += valueBytes + objectBytes
+		case b == '[' || b == ',':
+			memory += valueBytes
+		}
+		if memory > limit {
+			return memory
+		}
+	}
+	return memory
+}
