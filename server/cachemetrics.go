@@ -7,8 +7,8 @@ import (
 
 // cacheMetrics ask the cache at each scrape.
 type cacheMetrics struct {
-	stats          func() []cache.ResourceStats
-	objects, bytes *prometheus.Desc
+	stats               func() []cache.ResourceStats
+	objects, bytes, age *prometheus.Desc
 }
 
 func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
@@ -17,6 +17,8 @@ func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
 		stats:   stats,
 		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
 		bytes:   prometheus.NewDesc("hookloop_cache_bytes", "JSON of the objects in the cache in bytes, by resource.", labels, nil),
+		age: prometheus.NewDesc("hookloop_cache_view_age_seconds",
+			"How long the list or the watch of a resource has been failing, by resource; 0 if it works.", labels, nil),
 	}
 }
 
@@ -24,6 +26,7 @@ func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
 func (m *cacheMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.objects
 	out <- m.bytes
+	out <- m.age
 }
 
 // Collect reads the cache.
@@ -32,5 +35,6 @@ func (m *cacheMetrics) Collect(out chan<- prometheus.Metric) {
 		resource := s.Resource.String()
 		out <- prometheus.MustNewConstMetric(m.objects, prometheus.GaugeValue, float64(s.Objects), resource)
 		out <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, float64(s.Bytes), resource)
+		out <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, s.Age.Seconds(), resource)
 	}
 }

@@ -30,7 +30,7 @@ func TestMetrics(t *testing.T) {
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
 	registry.MustRegister(newCacheMetrics(func() []cache.ResourceStats {
-		return []cache.ResourceStats{{Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"}, Objects: 2, Bytes: 300}}
+		return []cache.ResourceStats{{Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"}, Objects: 2, Bytes: 300, Age: 2 * time.Second}}
 	}))
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
@@ -45,6 +45,7 @@ func TestMetrics(t *testing.T) {
 		`hookloop_writes_total{result="ok",verb="create"} 1`,
 		`hookloop_cache_objects{resource="pods.v1"} 2`,
 		`hookloop_cache_bytes{resource="pods.v1"} 300`,
+		`hookloop_cache_view_age_seconds{resource="pods.v1"} 2`,
 		`workqueue_depth{name="CompositeController-hello"} 1`,
 		`workqueue_adds_total{name="CompositeController-hello"} 1`,
 		`workqueue_retries_total{name="CompositeController-hello"} 1`,

@@ -16,6 +16,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -29,7 +30,8 @@ var ErrStale = errors.New("the object has changed since it was observed")
 // Outcome is what became of one action.
 type Outcome struct {
 	Action plan.Action
-	// Object is the server's answer; nil after a delete and where Err is set.
+	// Object is the server's answer; nil after a delete. If Err is set it is nil, unless the action took more than
+	// one request and the first ones succeeded: then it is the object as they left it.
 	Object *object.Object
 	Err    error
 }
@@ -70,8 +72,9 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 	wait.Wait()
 }
 
-// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that nothing needed to be deleted. ErrStale is returned where the object has
-// changed, vanished or been recreated; any other error names the action.
+// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that
+// nothing needed to be deleted. It returns ErrStale if the object has changed, vanished or been recreated; any
+// other error names the action. The object beside an error is what a part of the action has written (Outcome).
 func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
 	ctx, span := w.start(ctx, a)
 	defer func() { w.end(span, a, err) }()
@@ -102,7 +105,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 		err = fmt.Errorf("unknown verb %q", a.Verb)
 	}
 	if err != nil {
-		return nil, describe(a, err)
+		return written, describe(a, err)
 	}
 	return written, nil
 }
@@ -121,10 +124,15 @@ func inScope(a plan.Action) error {
 	return nil
 }
 
+// Gone reports whether the API server has answered that an object does not exist. A 404 that is not about an object (of
+// a resource that is not served, or by a proxy) is another error: it does not say what became of the object.
+func Gone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // describe maps the API server's answer to ErrStale where a newer observation heals it, and names the action.
 func describe(a plan.Action, err error) error {
-	gone := apierrors.IsNotFound(err) && a.Verb != plan.Create
-	if apierrors.IsConflict(err) || gone {
+	if apierrors.IsConflict(err) || Gone(err) && a.Verb != plan.Create {
 		return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, ErrStale)
 	}
 	return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, err)

@@ -43,7 +43,7 @@ func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
 		ref.Namespace = a.Ref.Namespace
 	}
 	parent, err := w.Get(ctx, a.Owner.Resource, ref)
-	if apierrors.IsNotFound(err) || err == nil && (parent.UID() != a.Owner.UID || parent.Deleting()) {
+	if Gone(err) || err == nil && (parent.UID() != a.Owner.UID || parent.Deleting()) {
 		return fmt.Errorf("parent %s is gone or being deleted: %w", ref, ErrStale)
 	}
 	return err
@@ -110,8 +110,8 @@ func (w *Writer) patchMetadata(ctx context.Context, a plan.Action, fields map[st
 	return w.Patch(ctx, a.Resource, a.Ref, types.MergePatchType, map[string]any{"metadata": fields}, "")
 }
 
-// resultOf names an error for metrics and spans, in few words of bounded number.
-func resultOf(err error) string {
+// ResultOf names an error for metrics and spans, in few words of bounded number.
+func ResultOf(err error) string {
 	var taken *TakenError
 	switch {
 	case err == nil:

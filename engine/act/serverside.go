@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
@@ -45,10 +46,14 @@ func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*obj
 		m.FieldsV1.SetRawBytes(kept)
 		m.Operation = metav1.ManagedFieldsOperationApply
 	}
-	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, []map[string]any{
+	claimed, err := w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, []map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": o.ManagedFields},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
 	}, "")
+	if Gone(err) { // deleted meanwhile
+		return nil, ErrStale
+	}
+	return claimed, err
 }
 
 // metadataOf reads an object's metadata, managedFields included.
@@ -59,12 +64,15 @@ func metadataOf(data []byte) (*metav1.PartialObjectMetadata, error) {
 
 // serverSide applies the action's body, by force: the hook's word counts. The UID and the resourceVersion are preconditions.
 func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object, error) {
+	var taken *object.Object
 	if a.Takeover {
-		version, err := w.takeOver(ctx, a)
-		if err != nil {
+		var err error
+		if taken, err = w.takeOver(ctx, a); err != nil {
 			return nil, err
 		}
-		a.ResourceVersion = version
+	}
+	if taken != nil {
+		a.ResourceVersion = taken.ResourceVersion()
 	}
 	body := maps.Clone(a.Body)
 	metadata, _ := body["metadata"].(map[string]any)
@@ -75,34 +83,39 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, w.client.Patch(types.ApplyPatchType).AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+	applied, err := w.send(ctx, w.client.Patch(types.ApplyPatchType).
+		AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		Param("fieldManager", a.Manager).Param("force", "true").Body(data))
+	if err != nil {
+		return taken, err
+	}
+	return applied, nil
 }
 
-// takeOver has the field manager own what the engine wrote before by other means, so that what the apply leaves out goes. It returns the
-// resourceVersion to go on from.
-func (w *Writer) takeOver(ctx context.Context, a plan.Action) (string, error) {
+// takeOver has the field manager own what the engine wrote before by other means, so that the apply removes what
+// it leaves out. It returns the object as written, or nil if there was nothing to take over.
+func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := w.raw(ctx, w.client.Get().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	o, err := metadataOf(data)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
-		return "", ErrStale
+		return nil, ErrStale
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(append([]string{a.Manager}, Managers...)...), a.Manager)
 	if err != nil || len(bytes.TrimSpace(patch)) == 0 {
-		return o.ResourceVersion, err
+		return nil, err
 	}
-	written, err := w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
-	if err != nil {
-		return "", err
-	}
-	return written.ResourceVersion(), nil
+	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
 }
+
+// requestTimeout bounds one request. It is a little more than the API server's own limit of a minute, so that a server
+// or a proxy that never answers does not hold a worker for ever.
+const requestTimeout = 70 * time.Second
 
 // raw performs a request under the fence and returns the answer's JSON.
 func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
@@ -111,6 +124,8 @@ func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error)
 		return nil, err
 	}
 	defer end()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	inject(ctx, request)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw alone would not read what the API server says

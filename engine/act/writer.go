@@ -78,22 +78,28 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if a.Manager != "" {
 		request = request.Param("fieldManager", a.Manager)
 	}
-	created, err := w.raw(ctx, request)
+	data, err = w.raw(ctx, request)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil, w.explainExisting(ctx, a)
 	case err != nil:
 		return nil, err
-	case a.Manager != "":
-		return w.claim(ctx, a, created)
 	}
-	return object.Decode(created)
+	created, err := object.Decode(data)
+	if err != nil || a.Manager == "" {
+		return created, err
+	}
+	claimed, err := w.claim(ctx, a, data)
+	if err != nil { // the object exists nevertheless; the next apply finishes the claim
+		return created, err
+	}
+	return claimed, nil
 }
 
 // explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
 func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
-	if apierrors.IsNotFound(err) { // it has gone meanwhile
+	if Gone(err) { // meanwhile
 		return ErrStale
 	}
 	if err != nil {
@@ -145,8 +151,8 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 // difference, nothing is deleted and the object is returned.
 func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Body != nil {
-		if same := w.sameForServer(ctx, a); same != nil {
-			return same, nil
+		if same, err := w.sameForServer(ctx, a); same != nil || err != nil {
+			return same, err
 		}
 	}
 	background := metav1.DeletePropagationBackground
@@ -163,23 +169,32 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 	return nil, err
 }
 
-// sameForServer puts the action's body as a dry run. It returns the answer where that is what the object was before, else nil: a refusal
-// (a field that cannot change) is a difference.
-func (w *Writer) sameForServer(ctx context.Context, a plan.Action) *object.Object {
+// sameForServer asks by a dry run whether a PUT of the action's body would change the object. It returns the
+// object if not, and nil if so. A body that the server refuses as invalid (a field that cannot change) is a
+// change. Any other error is an error: a question that failed has no answer.
+//
+// The body keeps the observed resourceVersion. Without one the server refuses an update of a custom resource
+// as invalid, which would read as a change.
+func (w *Writer) sameForServer(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	answer, err := w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body(data))
-	if err != nil {
-		return nil
+	switch {
+	case apierrors.IsInvalid(err):
+		return nil, nil //nolint:nilnil // no object: it would change
+	case err != nil:
+		return nil, fmt.Errorf("dry run: %w", err)
+	case answer.UID() != a.UID:
+		return nil, ErrStale
 	}
 	after, err := answer.Map()
-	if err != nil || answer.UID() != a.UID || plan.StableHash(after) != a.Stable {
-		return nil
+	if err != nil || plan.StableHash(after) != a.Stable {
+		return nil, err
 	}
-	return answer
+	return answer, nil
 }
 
 // send performs a request that answers with an object.
@@ -243,7 +258,7 @@ func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, tra
 }
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {
-	result := resultOf(err)
+	result := ResultOf(err)
 	w.meter.Wrote(string(a.Verb), result)
 	span.SetAttributes(attribute.String("hookloop.write.result", result))
 	if err != nil {

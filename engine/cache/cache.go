@@ -1,9 +1,12 @@
-// Package cache holds what the API server says exists: for each resource that somebody needs, one watch for the whole process, and its objects
-// with indexes by name, by owner and by the lack of one.
+// Package cache keeps views of resources (package view) in step with the API server: one watch for the whole process for each
+// resource that somebody needs.
 //
-// It decides nothing and writes nothing. Its data comes from lists and watches, as raw JSON (package object). A Cache is safe for
-// concurrent use; the events of one resource are delivered one after the other, in order, after the store shows them. It is tested against an HTTP
-// server that speaks list and watch, and through everything in test/integration.
+// Reading needs a Handle, which Acquire gives when the first list is in. If the list or the watch of a resource fails for longer
+// than a threshold, its view is stale: reads fail with a *view.Error until a list or a watch succeeds.
+//
+// The package decides nothing and writes nothing. Its data comes from lists and watches, as raw JSON (package object). A Cache is
+// safe for concurrent use; the events of one resource are delivered one after the other, in order, after the view shows them. It is
+// tested against an HTTP server that speaks list and watch, and through everything in test/integration.
 package cache
 
 import (
@@ -13,23 +16,32 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
+
+// DefaultStaleAfter is how long a list or a watch may fail before reads of the view do, if Settings say nothing.
+const DefaultStaleAfter = 10 * time.Second
 
 // Settings configure a Cache.
 type Settings struct {
 	Config *rest.Config
+	// Clock may be nil; then it is the real one.
+	Clock clock.WithDelayedExecution
+	// StaleAfter is how long a list or a watch may fail before reads of the view do; default is DefaultStaleAfter.
+	StaleAfter time.Duration
 }
 
 // Cache is the one cache of a process.
 type Cache struct {
-	config *rest.Config
-	root   context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
-	cancel context.CancelFunc
+	settings Settings
+	root     context.Context //nolint:containedctx // bounds the watches, which outlive the calls that start them
+	cancel   context.CancelFunc
 
 	mu        sync.RWMutex // guards informers
 	informers map[object.Resource]*informer
@@ -40,8 +52,14 @@ func New(s Settings) (*Cache, error) {
 	if s.Config == nil {
 		return nil, errors.New("cache: Config is missing")
 	}
+	if s.Clock == nil {
+		s.Clock = clock.RealClock{}
+	}
+	if s.StaleAfter <= 0 {
+		s.StaleAfter = DefaultStaleAfter
+	}
 	root, cancel := context.WithCancel(context.Background())
-	return &Cache{config: s.Config, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil
+	return &Cache{settings: s, root: root, cancel: cancel, informers: map[object.Resource]*informer{}}, nil
 }
 
 // Close ends all watches and waits for them. A subscriber may use the cache meanwhile.
@@ -55,14 +73,7 @@ func (c *Cache) Close() {
 	}
 }
 
-// Handle keeps a resource watched until it is released.
-type Handle struct {
-	cache    *Cache
-	informer *informer
-	once     sync.Once
-}
-
-// UnwatchableError says that a resource cannot be listed or watched, for a reason that waiting does not heal.
+// UnwatchableError reports that a resource cannot be listed or watched, for a reason that waiting does not heal.
 type UnwatchableError struct {
 	Resource object.Resource
 	Err      error
@@ -72,22 +83,22 @@ func (e *UnwatchableError) Error() string {
 	return fmt.Sprintf("cannot watch %s: %v", e.Resource, e.Err)
 }
 
-// Unwrap gives the API server's answer.
+// Unwrap returns the API server's answer.
 func (e *UnwatchableError) Unwrap() error { return e.Err }
 
-// Forbidden says whether permission is missing.
+// Forbidden reports whether permission is missing.
 func (e *UnwatchableError) Forbidden() bool {
 	return apierrors.IsForbidden(e.Err) || apierrors.IsUnauthorized(e.Err)
 }
 
-// NotFound says whether the API server does not serve the resource.
+// NotFound reports whether the API server does not serve the resource.
 func (e *UnwatchableError) NotFound() bool {
 	return apierrors.IsNotFound(e.Err) || meta.IsNoMatchError(e.Err)
 }
 
-// Acquire has a resource watched and returns when its objects are known. Handles of one resource share one watch, which ends with the last of
-// them. It fails with an *UnwatchableError where the resource cannot be watched, and with ctx's error; other faults are
-// retried until then.
+// Acquire has a resource watched and returns when its objects are known. Handles of one resource share one watch, which ends with the
+// last of them. It fails with an *UnwatchableError if the resource cannot be watched, and with ctx's error; other faults are retried
+// until then.
 func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error) {
 	i, err := c.informer(r)
 	if err != nil {
@@ -96,7 +107,7 @@ func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error)
 	h := &Handle{cache: c, informer: i}
 	select {
 	case <-i.store.primed:
-		return h, nil
+		h.view, err = i.store.objects.View()
 	case <-i.failed:
 		err = i.err
 	case <-ctx.Done():
@@ -104,8 +115,11 @@ func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error)
 	case <-c.root.Done():
 		err = c.root.Err()
 	}
-	h.Release()
-	return nil, err
+	if err != nil {
+		h.Release()
+		return nil, err
+	}
+	return h, nil
 }
 
 // informer returns the resource's watch, started where there is none, with one more user.
@@ -115,7 +129,7 @@ func (c *Cache) informer(r object.Resource) (*informer, error) {
 	i, ok := c.informers[r]
 	if !ok || i.broken() {
 		var err error
-		if i, err = start(c.root, c.config, r); err != nil {
+		if i, err = start(c.root, &c.settings, r); err != nil {
 			return nil, err
 		}
 		c.informers[r] = i
@@ -124,45 +138,18 @@ func (c *Cache) informer(r object.Resource) (*informer, error) {
 	return i, nil
 }
 
-// Release gives the handle back. It may be called more than once.
-func (h *Handle) Release() {
-	h.once.Do(func() {
-		h.cache.mu.Lock()
-		h.informer.users--
-		last := h.informer.users == 0
-		if last && h.cache.informers[h.informer.resource] == h.informer {
-			delete(h.cache.informers, h.informer.resource)
-		}
-		h.cache.mu.Unlock()
-		if last {
-			h.informer.stop()
-		}
-	})
-}
-
-// Trouble is what the API server last answered about a resource whose objects are not known yet; nil where they are, and where it has said
-// nothing.
-func (c *Cache) Trouble(r object.Resource) error {
+// LastError is the last failure of a resource's list or watch; nil if the last request succeeded, and for a resource that is not
+// watched.
+func (c *Cache) LastError(r object.Resource) error {
 	c.mu.RLock()
 	i, ok := c.informers[r]
 	c.mu.RUnlock()
 	if !ok {
 		return nil
 	}
-	select {
-	case <-i.store.primed:
-		return nil
-	default:
-	}
-	if err := i.trouble.Load(); err != nil {
-		return *err
-	}
-	return nil
+	_, err := i.health.last()
+	return err
 }
-
-// Subscribe calls f for every event, first for all objects that there are now (Added, Initial). f must not block and must not subscribe.
-// After cancel has returned, f is not called any more.
-func (h *Handle) Subscribe(f func(Event)) (cancel func()) { return h.informer.store.subscribe(f) }
 
 // ResourceStats is what one resource holds.
 type ResourceStats struct {
@@ -170,6 +157,8 @@ type ResourceStats struct {
 	Objects  int
 	// Bytes is the size of the objects' bodies.
 	Bytes int
+	// Age is how long the list or the watch has been failing; 0 if it works.
+	Age time.Duration
 }
 
 // Stats lists what is held, for metrics.
@@ -178,8 +167,12 @@ func (c *Cache) Stats() []ResourceStats {
 	defer c.mu.RUnlock()
 	stats := make([]ResourceStats, 0, len(c.informers))
 	for r, i := range c.informers {
-		objects, bytes := i.store.size()
-		stats = append(stats, ResourceStats{Resource: r, Objects: objects, Bytes: bytes})
+		s := ResourceStats{Resource: r}
+		s.Objects, s.Bytes = i.store.objects.Size()
+		if since, err := i.health.last(); err != nil {
+			s.Age = c.settings.Clock.Since(since)
+		}
+		stats = append(stats, s)
 	}
 	return stats
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -37,7 +38,12 @@ func page(namespace, name, owner, text string) string {
 // open makes a cache of the server's objects, which the test's end closes.
 func open(t *testing.T, s *cachetest.Server) *cache.Cache {
 	t.Helper()
-	c, err := cache.New(cache.Settings{Config: s.Config()})
+	return openWith(t, cache.Settings{Config: s.Config()})
+}
+
+func openWith(t *testing.T, settings cache.Settings) *cache.Cache {
+	t.Helper()
+	c, err := cache.New(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +65,16 @@ func deadline(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// read is the view of a handle.
+func read(t *testing.T, h *cache.Handle) view.View {
+	t.Helper()
+	v, err := h.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // log collects events as lines.
@@ -94,9 +110,9 @@ func (l log) next(t *testing.T, n int) []string {
 	return lines
 }
 
-func refs(objects []*object.Object) []string {
+func refs(objects view.List) []string {
 	names := []string{}
-	for _, o := range objects {
+	for o := range objects.All() {
 		names = append(names, o.Ref().NamespacedName())
 	}
 	slices.Sort(names)
@@ -116,10 +132,10 @@ func TestCacheFollowsTheServer(t *testing.T) {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
 	}
-	reader := c.Reader()
+	reader := read(t, h)
 	indexes := func(owned, orphans, all []string) {
 		t.Helper()
-		got := [][]string{refs(reader.OwnedBy(pages, "u")), refs(reader.Orphans(pages, "shop")), refs(reader.List(pages, ""))}
+		got := [][]string{refs(reader.OwnedBy("u")), refs(reader.Orphans("shop")), refs(reader.List(""))}
 		if diff := cmp.Diff([][]string{owned, orphans, all}, got); diff != "" {
 			t.Fatalf("owned, orphans, all (-want +got):\n%s", diff)
 		}
@@ -134,14 +150,14 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	s.Put(pages, page("else", "c", "", "one"))
 	expect("added else/c")
 	indexes([]string{"shop/a", "shop/b"}, []string{}, []string{"else/c", "shop/a", "shop/b"})
-	if diff := cmp.Diff([]string{"else/c"}, refs(reader.Orphans(pages, ""))); diff != "" {
+	if diff := cmp.Diff([]string{"else/c"}, refs(reader.Orphans(""))); diff != "" {
 		t.Errorf("orphans of all namespaces (-want +got):\n%s", diff)
 	}
 
 	s.Delete(pages, "shop", "a")
 	expect("deleted shop/a")
 	indexes([]string{"shop/b"}, []string{}, []string{"else/c", "shop/b"})
-	if o := reader.Get(pages, "shop", "a"); o != nil {
+	if o := reader.Get("shop", "a"); o != nil {
 		t.Errorf("Get of a deleted object = %s", o.Ref())
 	}
 	if stats := c.Stats(); len(stats) != 1 || stats[0].Objects != 2 || stats[0].Bytes == 0 {
@@ -172,30 +188,27 @@ func TestLostWatch(t *testing.T) {
 	}
 }
 
-func TestPassed(t *testing.T) {
+func TestAtLeast(t *testing.T) {
 	s := cachetest.New(t)
 	before := s.Put(pages, page("shop", "a", "", "one"))
 	c := open(t, s)
 	h, events := acquire(t, c, pages), newLog()
 	defer h.Subscribe(events.note)()
-	reader := c.Reader()
-	if !reader.Passed(pages, before) {
-		t.Errorf("Passed(%s) = false after the first list", before)
+	reader := read(t, h)
+	if !reader.AtLeast(before) {
+		t.Errorf("AtLeast(%s) = false after the first list", before)
 	}
 	later := s.Bookmark(pages)
-	for ctx := deadline(t); !reader.Passed(pages, later); {
+	for ctx := deadline(t); !reader.AtLeast(later); {
 		if ctx.Err() != nil {
-			t.Fatalf("Passed(%s) = false after the bookmark", later)
+			t.Fatalf("AtLeast(%s) = false after the bookmark", later)
 		}
 	}
-	if reader.Passed(pages, "999999") {
-		t.Error("Passed says that the future is past")
+	if reader.AtLeast("999999") {
+		t.Error("AtLeast is true for a version of the future")
 	}
-	if reader.Passed(pages, "opaque") {
-		t.Error("Passed says that a version which is no number has been seen")
-	}
-	if reader.Passed(books, before) {
-		t.Error("Passed says that a resource which is not watched has been seen")
+	if reader.AtLeast("opaque") {
+		t.Error("AtLeast is true for a version that is not a number")
 	}
 }
 
@@ -244,9 +257,6 @@ func TestHandlesAreCounted(t *testing.T) {
 	}
 	second.Release()
 	awaitWatches(t, s, 0)
-	if objects := c.Reader().List(pages, ""); len(objects) != 0 {
-		t.Errorf("a resource that is not watched has %d objects", len(objects))
-	}
 	acquire(t, c, pages)
 	awaitWatches(t, s, 1)
 }
@@ -283,7 +293,7 @@ func TestCloseWithASubscriberThatReads(t *testing.T) {
 		if err == nil {
 			t.Error("a resource of a server that is down was acquired")
 		}
-		c.Reader().List(books, "")
+		_ = c.Stats()
 	})
 	s.Put(pages, page("shop", "a", "", "one"))
 	<-inside

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clientFor makes a REST client for a resource's group and version that decodes objects raw. failed hears of failures in the middle of a watch.
+// clientFor makes a REST client for a resource's group and version that decodes objects raw. failed is called with
+// failures in the middle of a watch: a Status that is one, and events that cannot be decoded.
 func clientFor(config *rest.Config, r object.Resource, failed func(error)) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	gv := r.GVK.GroupVersion()
@@ -93,6 +94,14 @@ func (c codec) Identifier() runtime.Identifier { return "raw" }
 
 // Decode reads the frame of a watch event, a Status, or an object.
 func (c codec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	o, gvk, err := c.decode(data, into)
+	if err != nil {
+		c.failed(fmt.Errorf("the API server's answer cannot be read: %w", err))
+	}
+	return o, gvk, err
+}
+
+func (c codec) decode(data []byte, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if event, ok := into.(*metav1.WatchEvent); ok {
 		return event, nil, json.Unmarshal(data, event)
 	}

@@ -3,8 +3,8 @@ package cache
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -17,34 +17,44 @@ import (
 	clientcache "k8s.io/client-go/tools/cache"
 )
 
+// backoff are the waits of a reflector between its tries. The reflector resets them only after two minutes without a failure, so
+// that the longest one is what a watch may be late when the API server is back: it is short. Its jitter spreads the watches.
+var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Cap: time.Second, Steps: 6, Factor: 2, Jitter: 0.5}
+
+// refusalWait is the least time between two tries of a request that the API server refuses, such as one without permission.
+const refusalWait = 3 * time.Second
+
 // informer is one resource under watch.
 type informer struct {
 	resource object.Resource
+	settings *Settings
 	store    *store
+	health   *health
 	users    int // guarded by the Cache
 	cancel   context.CancelFunc
 	stopped  chan struct{}
 
-	// failed is closed when it turns out, before the first list is in, that the resource cannot be watched; err says why from then on.
+	// failed is closed when it turns out, before the first list is in, that the resource cannot be watched; err is why.
 	failed chan struct{}
 	once   sync.Once
 	err    error
-	// trouble is the last error before the first list is in.
-	trouble atomic.Pointer[error]
 }
 
 // start begins to watch a resource.
-func start(ctx context.Context, config *rest.Config, r object.Resource) (*informer, error) {
+func start(ctx context.Context, s *Settings, r object.Resource) (*informer, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	i := &informer{resource: r, store: newStore(r), cancel: cancel, stopped: make(chan struct{}), failed: make(chan struct{})}
-	client, err := clientFor(config, r, func(err error) { i.trouble.Store(&err) })
+	h := newHealth(r, s.Clock, s.StaleAfter)
+	i := &informer{
+		resource: r, settings: s, store: newStore(r, h), health: h, cancel: cancel, stopped: make(chan struct{}), failed: make(chan struct{}),
+	}
+	client, err := clientFor(s.Config, r, h.failed)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("client for %s: %w", r, err)
 	}
+	waits := backoff
 	reflector := clientcache.NewReflectorWithOptions(i.listWatch(client), &object.Object{}, i.store, clientcache.ReflectorOptions{
-		Name: r.String(), TypeDescription: r.String(),
-		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 10 * time.Second, Steps: 8, Factor: 2, Jitter: 0.5},
+		Name: r.String(), TypeDescription: r.String(), Backoff: &waits,
 	})
 	go func() {
 		defer close(i.stopped)
@@ -57,9 +67,10 @@ func start(ctx context.Context, config *rest.Config, r object.Resource) (*inform
 func (i *informer) stop() {
 	i.cancel()
 	<-i.stopped
+	i.health.close()
 }
 
-// broken says whether the resource could not be watched.
+// broken reports whether the resource could not be watched.
 func (i *informer) broken() bool {
 	select {
 	case <-i.failed:
@@ -73,22 +84,36 @@ func (i *informer) broken() bool {
 func (i *informer) listWatch(client rest.Interface) *clientcache.ListWatch {
 	return &clientcache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			answer := request(client, i.resource, o).Do(ctx)
-			if err := answer.Error(); err != nil { // unlike Raw's, it carries the reason that the server gives
-				return nil, i.note(err)
-			}
-			data, err := answer.Raw()
+			l, err := i.list(ctx, client, o)
 			if err != nil {
-				return nil, i.note(err)
+				return nil, i.note(ctx, err)
 			}
-			return decodeList(i.resource.GVK, data)
+			return l, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
 			w, err := request(client, i.resource, o).Watch(ctx)
-			return w, i.note(err)
+			if err != nil {
+				return nil, i.note(ctx, err)
+			}
+			if o.SendInitialEvents == nil { // else the list that it brings counts
+				i.health.accepted()
+			}
+			return w, nil
 		},
 	}
+}
+
+func (i *informer) list(ctx context.Context, client rest.Interface, o metav1.ListOptions) (*list, error) {
+	answer := request(client, i.resource, o).Do(ctx)
+	if err := answer.Error(); err != nil { // unlike Raw's, it carries the reason that the server gives
+		return nil, err
+	}
+	data, err := answer.Raw()
+	if err != nil {
+		return nil, err
+	}
+	return decodeList(i.resource.GVK, data)
 }
 
 func request(client rest.Interface, r object.Resource, o metav1.ListOptions) *rest.Request {
@@ -99,23 +124,38 @@ func request(client rest.Interface, r object.Resource, o metav1.ListOptions) *re
 	return req
 }
 
-// note remembers an error that no retry heals while nothing is known of the resource, and passes it on.
-func (i *informer) note(err error) error {
-	if err == nil {
-		return nil
-	}
-	final := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
-	select {
-	case <-i.store.primed:
+// note records a failed request and returns its error. One that no retry heals ends the watch if nothing is known of the resource
+// yet; later it may heal, but is not hurried.
+func (i *informer) note(ctx context.Context, err error) error {
+	if ctx.Err() != nil { // the watch is being stopped
 		return err
-	default:
 	}
-	i.trouble.Store(&err)
-	if final {
-		i.once.Do(func() {
-			i.err = &UnwatchableError{Resource: i.resource, Err: err}
-			close(i.failed)
-		})
+	i.health.failed(err)
+	if !refused(err) {
+		return err
 	}
+	if i.store.isPrimed() {
+		i.pause(ctx)
+		return err
+	}
+	i.once.Do(func() {
+		i.err = &UnwatchableError{Resource: i.resource, Err: err}
+		close(i.failed)
+	})
 	return err
+}
+
+// refused reports whether the API server does not let the resource be listed or watched.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// pause waits before a refused request is tried again.
+func (i *informer) pause(ctx context.Context) {
+	timer := i.settings.Clock.NewTimer(refusalWait + rand.N(refusalWait/2)) //nolint:gosec // jitter needs no secret
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
 }

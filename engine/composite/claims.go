@@ -4,22 +4,28 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/claim"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classify says what is the parent's, and which of it comes or goes. Objects that were its own at the last look, and are the same still, are
-// not looked at again.
-func (s *Shape) classify(reader cache.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool) (object.Set, claim.Claims) {
-	owned := make([][]*object.Object, len(s.declared))
+// classify returns the parent's children, and which of them come or go. Objects that were its own at the last look, and are the same
+// still, are not looked at again.
+func (s *Shape) classify(
+	reader view.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool,
+) (view.Set, claim.Claims, error) {
+	owned := make([]view.List, len(s.declared))
 	var orphans []*object.Object
 	for i, d := range s.declared {
-		owned[i] = reader.OwnedBy(d.Resource, parent.UID())
+		v, err := reader.View(d.Resource)
+		if err != nil {
+			return view.Set{}, claim.Claims{}, err
+		}
+		owned[i] = v.OwnedBy(parent.UID())
 		if !leaving {
-			orphans = append(orphans, reader.Orphans(d.Resource, parent.Namespace())...)
+			orphans = slices.AppendSeq(orphans, v.Orphans(parent.Namespace()).All())
 		}
 	}
 	params := claim.Params{Parent: parent, Selector: selector}
@@ -28,16 +34,40 @@ func (s *Shape) classify(reader cache.Reader, key object.Key, parent *object.Obj
 	claims := claim.Classify(params)
 	if len(claims.Owned) != len(params.Candidates) {
 		s.looks.forget(key)
-		params.Candidates = slices.Concat(owned...)
+		params.Candidates = all(owned)
 		claims = claim.Classify(params)
-		return s.adopting(params, orphans, claims, object.NewSet(claims.Owned...))
+		children, claims := s.adopting(params, orphans, claims, view.SetOf(among(claims.Owned, owned)...))
+		return children, claims, nil
 	}
 	s.looks.keep(key, look)
-	return s.adopting(params, orphans, claims, object.Collect(owned...))
+	children, claims := s.adopting(params, orphans, claims, view.SetOf(owned...))
+	return children, claims, nil
+}
+
+// all are the objects of lists.
+func all(lists []view.List) []*object.Object {
+	var objects []*object.Object
+	for _, l := range lists {
+		objects = slices.AppendSeq(objects, l.All())
+	}
+	return objects
+}
+
+// among are lists without the objects that are not chosen.
+func among(chosen []*object.Object, lists []view.List) []view.List {
+	keep := make(map[*object.Object]bool, len(chosen))
+	for _, o := range chosen {
+		keep[o] = true
+	}
+	out := make([]view.List, len(lists))
+	for i, l := range lists {
+		out[i] = l.Where(func(o *object.Object) bool { return keep[o] })
+	}
+	return out
 }
 
 // adopting adds the orphans that become the parent's.
-func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims claim.Claims, children object.Set) (object.Set, claim.Claims) {
+func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims claim.Claims, children view.Set) (view.Set, claim.Claims) {
 	params.Candidates = orphans
 	claims.Adopt = claim.Classify(params).Adopt
 	return children.With(claims.Adopt...), claims
@@ -47,7 +77,7 @@ func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims c
 type look struct {
 	uid      types.UID
 	selector string
-	owned    [][]*object.Object
+	owned    []view.List
 }
 
 // looks are the last look at each parent.
@@ -62,11 +92,11 @@ func (l *looks) fresh(key object.Key, now look) []*object.Object {
 	before, found := l.last[key]
 	l.mu.Unlock()
 	if !found || before.uid != now.uid || before.selector != now.selector {
-		return slices.Concat(now.owned...)
+		return all(now.owned)
 	}
 	var out []*object.Object
 	for i, list := range now.owned {
-		out = append(out, object.Fresh(before.owned[i], list)...)
+		out = append(out, view.Added(before.owned[i], list)...)
 	}
 	return out
 }

@@ -3,18 +3,22 @@ package composite
 import (
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/claim"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Observe reads a parent and what belongs to it. It returns nil for a parent that is gone, or that leaves (is being deleted or no
 // longer selected) without our finalizer.
-func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, error) {
-	parent := reader.Get(s.rules.Resource, key.Parent.Namespace, key.Parent.Name)
+func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
+	parents, err := reader.View(s.rules.Resource)
+	if err != nil {
+		return nil, err
+	}
+	parent := parents.Get(key.Parent.Namespace, key.Parent.Name)
 	if parent == nil {
 		s.looks.forget(key)
 		return nil, nil
@@ -31,7 +35,10 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 	if err != nil {
 		return nil, &pipeline.ParentError{Field: "spec.selector", Problem: err.Error()}
 	}
-	children, claims := s.classify(reader, key, parent, selector, leaving)
+	children, claims, err := s.classify(reader, key, parent, selector, leaving)
+	if err != nil {
+		return nil, err
+	}
 	observed := &plan.Observed{
 		Key: key, Parent: parent,
 		Children:   children,

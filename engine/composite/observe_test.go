@@ -9,10 +9,11 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/view"
 )
 
-// view is what a test looks at in an observation.
-type view struct {
+// observation is what a test looks at in an observation.
+type observation struct {
 	// Ask is the operation that the hook is asked; empty where it is not asked.
 	Ask      hook.Op
 	Children []string
@@ -20,7 +21,7 @@ type view struct {
 	Prepare []string
 }
 
-func observe(t *testing.T, s *Shape, w world) *view {
+func observe(t *testing.T, s *Shape, w world) *observation {
 	t.Helper()
 	o, err := s.Observe(w, object.Key{Parent: object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}})
 	if err != nil {
@@ -29,7 +30,7 @@ func observe(t *testing.T, s *Shape, w world) *view {
 	if o == nil {
 		return nil
 	}
-	v := &view{}
+	v := &observation{}
 	for _, c := range o.Children.Of(pages.GVK) {
 		v.Children = append(v.Children, c.Ref().NamespacedName())
 	}
@@ -60,11 +61,11 @@ func TestObserve(t *testing.T) {
 		name    string
 		declare func(*v1alpha1.CompositeControllerSpec)
 		world   []string
-		want    *view
+		want    *observation
 	}{
 		{"the parent is gone", nil, nil, nil},
-		{"the parent has no children", nil, []string{web("", selector)}, &view{Ask: hook.Sync}},
-		{"the parent is selected", selecting, []string{web(front, selector)}, &view{Ask: hook.Sync}},
+		{"the parent has no children", nil, []string{web("", selector)}, &observation{Ask: hook.Sync}},
+		{"the parent is selected", selecting, []string{web(front, selector)}, &observation{Ask: hook.Sync}},
 		{"the parent is not selected", selecting, []string{web("", selector)}, nil},
 
 		{"a parent that leaves", nil, []string{web(deleting, selector)}, nil},
@@ -74,75 +75,75 @@ func TestObserve(t *testing.T) {
 		},
 		{
 			"a parent that leaves and waits for us", withFinalize,
-			[]string{web(deleting+held, selector), page("shop", "a", ours+app)}, &view{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			[]string{web(deleting+held, selector), page("shop", "a", ours+app)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
 			"a parent that is no longer selected and waits for us",
 			func(c *v1alpha1.CompositeControllerSpec) { withFinalize(c); selecting(c) },
-			[]string{web(held, selector), page("shop", "a", ours+app)}, &view{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			[]string{web(held, selector), page("shop", "a", ours+app)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
 			"a parent that leaves and waits for a hook that is declared no more", nil,
 			[]string{web(deleting+held, selector), page("shop", "a", ours+app)},
-			&view{Children: []string{"shop/a"}, Prepare: []string{"remove-finalizer web"}},
+			&observation{Children: []string{"shop/a"}, Prepare: []string{"remove-finalizer web"}},
 		},
 		{
 			"the garbage collector deletes the children first", withFinalize,
 			[]string{web(deleting+finalizers(finalize, "foregroundDeletion"), selector), page("shop", "a", ours+app)},
-			&view{Children: []string{"shop/a"}},
+			&observation{Children: []string{"shop/a"}},
 		},
 		{
 			"the garbage collector leaves the children alone", withFinalize,
 			[]string{web(deleting+finalizers(finalize, "orphan"), selector), page("shop", "a", ours+app)},
-			&view{Children: []string{"shop/a"}},
+			&observation{Children: []string{"shop/a"}},
 		},
 
 		{
 			"a finalizer is to be added", withFinalize, []string{web("", selector)},
-			&view{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}},
+			&observation{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}},
 		},
-		{"it is there", withFinalize, []string{web(held, selector)}, &view{Ask: hook.Sync}},
+		{"it is there", withFinalize, []string{web(held, selector)}, &observation{Ask: hook.Sync}},
 		{
 			"the hook that it waited for is gone", nil, []string{web(held, selector)},
-			&view{Ask: hook.Sync, Prepare: []string{"remove-finalizer web"}},
+			&observation{Ask: hook.Sync, Prepare: []string{"remove-finalizer web"}},
 		},
 
 		{
 			"own, foreign and unrelated objects", nil,
 			[]string{web("", selector), page("shop", "a", ours+app), page("shop", "b", theirs+app), page("shop", "c", "")},
-			&view{Ask: hook.Sync, Children: []string{"shop/a"}},
+			&observation{Ask: hook.Sync, Children: []string{"shop/a"}},
 		},
 		{
 			"an orphan that is selected", nil,
 			[]string{web("", selector), page("shop", "a", app), page("else", "b", app), page("shop", "c", app+deleting)},
-			&view{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"adopt a"}},
+			&observation{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"adopt a"}},
 		},
 		{
 			"attachments of a decorator of the same parent", nil,
 			[]string{web("", selector), page("shop", "a", ours+app), page("shop", "b", ours+app+attached), page("shop", "c", ours+attached), page("shop", "d", app+attached)},
-			&view{Ask: hook.Sync, Children: []string{"shop/a"}},
+			&observation{Ask: hook.Sync, Children: []string{"shop/a"}},
 		},
 		{
 			"a parent that leaves adopts nothing", withFinalize,
-			[]string{web(deleting+held, selector), page("shop", "a", app)}, &view{Ask: hook.Finalize},
+			[]string{web(deleting+held, selector), page("shop", "a", app)}, &observation{Ask: hook.Finalize},
 		},
 		{
 			"a child that is selected no more", nil, []string{web("", selector), page("shop", "a", ours)},
-			&view{Ask: hook.Sync, Prepare: []string{"release a"}},
+			&observation{Ask: hook.Sync, Prepare: []string{"release a"}},
 		},
 		{
 			"a parent that leaves releases nothing", withFinalize,
-			[]string{web(deleting+held, selector), page("shop", "a", ours)}, &view{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			[]string{web(deleting+held, selector), page("shop", "a", ours)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
 			"first the finalizer, then the claims", withFinalize,
 			[]string{web("", selector), page("shop", "a", app), page("shop", "b", ours)},
-			&view{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"add-finalizer web", "adopt a", "release b"}},
+			&observation{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"add-finalizer web", "adopt a", "release b"}},
 		},
 		{
 			"a generated selector", generating,
 			[]string{web("", "{}"), page("shop", "a", ours+`,"labels":{"controller-uid":"u"}`), page("shop", "b", `,"labels":{"controller-uid":"u"}`)},
-			&view{Ask: hook.Sync, Children: []string{"shop/a", "shop/b"}, Prepare: []string{"adopt b"}},
+			&observation{Ask: hook.Sync, Children: []string{"shop/a", "shop/b"}, Prepare: []string{"adopt b"}},
 		},
 	}
 	for _, test := range tests {
@@ -159,9 +160,24 @@ func TestClusterScopedParent(t *testing.T) {
 	s := declare(t, sites, nil)
 	w := holds(t, `{"apiVersion":"example.com/v1","kind":"Site","metadata":{"name":"web","uid":"u"},"spec":`+selector+`}`,
 		page("shop", "a", ours+app), page("else", "b", app))
-	want := &view{Ask: hook.Sync, Children: []string{"else/b", "shop/a"}, Prepare: []string{"adopt b"}}
+	want := &observation{Ask: hook.Sync, Children: []string{"else/b", "shop/a"}, Prepare: []string{"adopt b"}}
 	if diff := cmp.Diff(want, observe(t, s, w)); diff != "" {
 		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known: nothing is observed then.
+func TestWhatIsNotKnownIsAnError(t *testing.T) {
+	for _, r := range []object.Resource{webs, pages, revisions} {
+		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
+			w := holds(t, web(finalizers(finalize), selector), page("shop", "a", ours+app))
+			w.Break(r, state)
+			o, err := declare(t, webs, rollingPages).Observe(w, object.Key{Parent: w.Objects[0].Ref()})
+			var unknown *view.Error
+			if o != nil || !errors.As(err, &unknown) || unknown.Resource != r || unknown.State != state {
+				t.Errorf("%s is %s: Observe = %v, %v, want its error", r, state, o, err)
+			}
+		}
 	}
 }
 
@@ -187,7 +203,7 @@ func TestSelectorsThatAreNone(t *testing.T) {
 		`{"selector":{"matchExpressions":[{"key":"app","operator":"Near","values":["web"]}]}}`,
 	} {
 		w := holds(t, web("", spec))
-		o, err := declare(t, webs, nil).Observe(w, object.Key{Parent: w[0].Ref()})
+		o, err := declare(t, webs, nil).Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 		var fault *pipeline.ParentError
 		if o != nil || !errors.As(err, &fault) || fault.Field != "spec.selector" {
 			t.Errorf("%s: Observe = %v, %v, want an error of spec.selector", spec, o, err)

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/rollout"
 	"github.com/hookloop/hookloop/engine/said"
+	"github.com/hookloop/hookloop/engine/view"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,25 +61,27 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 }
 
 // records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent that was deleted without them.
-func (s *Shape) records(reader cache.Reader, o *plan.Observed) (*plan.Records, []plan.Action, error) {
+func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []plan.Action, error) {
 	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
 	r := &plan.Records{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
 	if r.Namespace == "" {
 		r.Namespace = metav1.NamespaceDefault // where Events of cluster-scoped objects are, too
 	}
-	known := reader.OwnedBy(revisions, o.Parent.UID())
-	known = slices.DeleteFunc(known, (*object.Object).Deleting)
+	v, err := reader.View(revisions)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := v.OwnedBy(o.Parent.UID()).Where(func(o *object.Object) bool { return !o.Deleting() })
 	var adopt []plan.Action
 	if !o.Finalizing {
-		for _, orphan := range reader.Orphans(revisions, r.Namespace) {
+		for orphan := range v.Orphans(r.Namespace).All() {
 			set := labels.Set(orphan.Labels())
 			if !orphan.Deleting() && o.Scope.Selector.Matches(set) && labels.SelectorFromSet(own).Matches(set) {
 				adopt = append(adopt, claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"))
-				known = append(known, orphan)
+				known = known.With(orphan)
 			}
 		}
 	}
-	var err error
 	if r.History, err = rollout.Read(o.Parent, s.rolling.fields, known); err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package composite
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 )
 
 func rollingPages(c *v1alpha1.CompositeControllerSpec) {
@@ -50,7 +52,7 @@ func TestRolling(t *testing.T) {
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), record("empty", "older", `[]`),
 		present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,15 +109,42 @@ func TestRolling(t *testing.T) {
 func TestRollingAnswersAreAllValidated(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), selector), record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a"]}]`), present("a", "old"))
-	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d, err := s.Desired(o, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
-	if _, err := s.Observe(append(w, parse(t, record("bad", "x", `{}`))), object.Key{Parent: w[0].Ref()}); err == nil {
+	if _, err := s.Observe(viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...), object.Key{Parent: w.Objects[0].Ref()}); err == nil {
 		t.Error("a broken record is no error")
+	}
+}
+
+// TestRevisionThatIsBeingDeleted is left out, and what the cache holds stays as it is: the next observation sees the same.
+func TestRevisionThatIsBeingDeleted(t *testing.T) {
+	s := declare(t, webs, rollingPages)
+	gone := strings.Replace(record("b", "older", `[]`), ours, deleting+ours, 1)
+	w := holds(t, web(finalizers(finalize), selector), record("a", "old", `[]`), gone, record("c", "oldest", `[]`))
+	for range 2 {
+		o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range o.Records.History[1:] {
+			names = append(names, r.Object.Name())
+		}
+		if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {
+			t.Errorf("revisions (-want +got):\n%s", diff)
+		}
+	}
+	v, err := w.View(revisions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := v.OwnedBy("u").Len(); n != 3 {
+		t.Errorf("%d revisions are left in the cache, want 3", n)
 	}
 }
 
@@ -132,7 +161,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 		web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +206,7 @@ func TestRollingLeavesTheRecall(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"))
-	o, err := s.Observe(w, object.Key{Parent: w[0].Ref()})
+	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,14 @@
 package composite
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 var (
@@ -25,16 +23,14 @@ var (
 var kinds = []object.Resource{pages}
 
 // world is a cache that holds what a test says.
-type world []*object.Object
-
-var _ cache.Reader = world(nil)
+type world struct{ *viewtest.Reader }
 
 // holds makes a world of objects in JSON.
 func holds(t *testing.T, objects ...string) world {
 	t.Helper()
-	var w world
+	w := world{viewtest.NewReader()}
 	for _, text := range objects {
-		w = append(w, parse(t, text))
+		w.Objects = append(w.Objects, parse(t, text))
 	}
 	return w
 }
@@ -47,38 +43,6 @@ func parse(t *testing.T, text string) *object.Object {
 	}
 	return o
 }
-
-func (w world) filter(r object.Resource, keep func(*object.Object) bool) []*object.Object {
-	var found []*object.Object
-	for _, o := range w {
-		if o.GVK() == r.GVK && keep(o) {
-			found = append(found, o)
-		}
-	}
-	return found
-}
-
-func (w world) Get(r object.Resource, namespace, name string) *object.Object {
-	found := w.filter(r, func(o *object.Object) bool { return o.Namespace() == namespace && o.Name() == name })
-	if len(found) == 0 {
-		return nil
-	}
-	return found[0]
-}
-
-func (w world) OwnedBy(r object.Resource, owner types.UID) []*object.Object {
-	return w.filter(r, func(o *object.Object) bool { return o.ControllerRef() != nil && o.ControllerRef().UID == owner })
-}
-
-func (w world) Orphans(r object.Resource, namespace string) []*object.Object {
-	return slices.DeleteFunc(w.List(r, namespace), func(o *object.Object) bool { return o.ControllerRef() != nil })
-}
-
-func (w world) List(r object.Resource, namespace string) []*object.Object {
-	return w.filter(r, func(o *object.Object) bool { return namespace == "" || o.Namespace() == namespace })
-}
-
-func (w world) Passed(object.Resource, string) bool { return true }
 
 // web is a parent with more metadata and a spec.
 func web(metadata, spec string) string {

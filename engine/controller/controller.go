@@ -22,6 +22,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -75,7 +76,7 @@ type Filter func(cache.Event) bool
 
 // Runtime is what an initializer sees.
 type Runtime interface {
-	Reader() cache.Reader
+	Reader() view.Reader
 	Enqueue(key object.Key, p queue.Priority, c queue.Cause)
 }
 
@@ -90,6 +91,7 @@ type Controller struct {
 	initialize func(context.Context, Runtime) error
 	reconciler Reconciler
 	slots      *slots
+	views      views
 }
 
 // watched is a type whose objects are the keys. An event counts where all filters say so.
@@ -135,9 +137,6 @@ func (c *Controller) Initialize(f func(context.Context, Runtime) error) { c.init
 // Reconcile declares the reconciler.
 func (c *Controller) Reconcile(r Reconciler) { c.reconciler = r }
 
-// Reader is the cache's read-only face.
-func (c *Controller) Reader() cache.Reader { return c.settings.Cache.Reader() }
-
 // Enqueue brings a key to the queue.
 func (c *Controller) Enqueue(key object.Key, p queue.Priority, cause queue.Cause) {
 	if cause.At.IsZero() {
@@ -154,10 +153,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	ctx = share.WithFlow(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", c.name)), c.name)
 	handles, err := c.acquire(ctx)
-	defer release(handles)
+	defer handles.Release()
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", c.name, err)
 	}
+	defer c.hold(handles)()
 	if c.initialize != nil {
 		if err := c.initialize(ctx, c); err != nil {
 			return fmt.Errorf("controller %s: initializer: %w", c.name, err)
@@ -171,8 +171,8 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // acquire has every declared resource watched, each once.
-func (c *Controller) acquire(ctx context.Context) (map[object.Resource]*cache.Handle, error) {
-	handles := map[object.Resource]*cache.Handle{}
+func (c *Controller) acquire(ctx context.Context) (cache.Held, error) {
+	handles := cache.Held{}
 	var resources []object.Resource
 	for _, w := range c.watched {
 		resources = append(resources, w.resource)
@@ -193,14 +193,8 @@ func (c *Controller) acquire(ctx context.Context) (map[object.Resource]*cache.Ha
 	return handles, nil
 }
 
-func release(handles map[object.Resource]*cache.Handle) {
-	for _, h := range handles {
-		h.Release()
-	}
-}
-
 // subscribe connects the caches' events to the queue. Further watches come first, because their mappers may keep indexes of the watched type.
-func (c *Controller) subscribe(ctx context.Context, handles map[object.Resource]*cache.Handle) []func() {
+func (c *Controller) subscribe(ctx context.Context, handles cache.Held) []func() {
 	var cancels []func()
 	for _, w := range c.watches {
 		cancels = append(cancels, handles[w.resource].Subscribe(func(e cache.Event) { c.mapped(ctx, w, e) }))
@@ -347,6 +341,7 @@ func (c *Controller) one(ctx context.Context, item queue.Item) {
 	defer c.queue.Done(item.Key)
 	result, err := c.protected(ctx, item)
 	if err != nil {
+		c.unreadable(item.Key, err)
 		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.settings.Clock.Now()})
 		return
 	}

@@ -142,8 +142,9 @@ func TestInitializerAndSource(t *testing.T) {
 	w.For(books)
 	initialized := false
 	w.Initialize(func(_ context.Context, r controller.Runtime) error {
-		initialized = r.Reader().Get(books, "shop", "a") != nil
-		return nil
+		v, err := r.Reader().View(books)
+		initialized = err == nil && v.Get("shop", "a") != nil
+		return err
 	})
 	times := 0
 	w.Source(func(ctx context.Context, enqueue controller.Enqueue) error {

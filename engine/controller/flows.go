@@ -66,41 +66,54 @@ func (c *Controller) resync(ctx context.Context) {
 		case <-timer.C():
 		}
 		for _, w := range c.watched {
-			c.resyncAll(w)
-		}
-	}
-}
-
-// resyncAll enqueues the objects of one type that would count if they were new.
-func (c *Controller) resyncAll(w watched) {
-	for o := range c.counting(w) {
-		wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
-		c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
-			queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
-	}
-}
-
-// counting are the objects of one type that would count if they were new.
-func (c *Controller) counting(w watched) iter.Seq[*object.Object] {
-	return func(yield func(*object.Object) bool) {
-		for _, o := range c.Reader().List(w.resource, "") {
-			if w.counts(cache.Event{Type: cache.Added, Resource: w.resource, New: o, Initial: true}) && !yield(o) {
-				return
+			if err := c.resyncAll(w); err != nil { // events and the next resync bring them
+				klog.FromContext(ctx).Error(err, "resync is left out")
 			}
 		}
 	}
 }
 
-// Trigger enqueues the watched objects that match, and returns how many. Without a match it is all of them.
-func (c *Controller) Trigger(match func(*object.Object) bool, p queue.Priority, reason string) int {
+// resyncAll enqueues the objects of one type that would count if they were new.
+func (c *Controller) resyncAll(w watched) error {
+	objects, err := c.counting(w)
+	if err != nil {
+		return err
+	}
+	for o := range objects {
+		wait := rand.N(c.settings.ResyncPeriod/4 + 1) //nolint:gosec // jitter needs no secret
+		c.queue.AddAfter(object.Key{Parent: o.Ref()}, wait, queue.Resync,
+			queue.Cause{Kind: queue.CauseResync, At: c.settings.Clock.Now()})
+	}
+	return nil
+}
+
+// counting are the objects of one type that would count if they were new.
+func (c *Controller) counting(w watched) (iter.Seq[*object.Object], error) {
+	v, err := c.Reader().View(w.resource)
+	if err != nil {
+		return nil, err
+	}
+	counts := func(o *object.Object) bool {
+		return w.counts(cache.Event{Type: cache.Added, Resource: w.resource, New: o, Initial: true})
+	}
+	return v.List("").Where(counts).All(), nil
+}
+
+// Trigger enqueues the watched objects that match, and returns how many. Without a match it is all of them. It fails with a
+// *view.Error if the objects of a watched type are not known.
+func (c *Controller) Trigger(match func(*object.Object) bool, p queue.Priority, reason string) (int, error) {
 	n := 0
 	for _, w := range c.watched {
-		for o := range c.counting(w) {
+		objects, err := c.counting(w)
+		if err != nil {
+			return n, err
+		}
+		for o := range objects {
 			if match == nil || match(o) {
 				c.Enqueue(object.Key{Parent: o.Ref()}, p, queue.Cause{Kind: queue.CauseTrigger, Reason: reason})
 				n++
 			}
 		}
 	}
-	return n
+	return n, nil
 }

@@ -35,7 +35,9 @@ type Settings struct {
 	Discovery Discovery
 	// Enqueue takes the keys of parents whose related objects have changed.
 	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
-	Clock   clock.Clock
+	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
+	ViewsChanged func()
+	Clock        clock.Clock
 }
 
 // Discovery knows the resources that the API server serves.
@@ -49,10 +51,11 @@ type Discovery interface {
 // Customizer serves one controller.
 type Customizer struct {
 	Settings
-	index *related.Index
-	root  context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
-	end   context.CancelFunc
-	tasks sync.WaitGroup
+	index  *related.Index
+	labels namespaceLabels
+	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
 	answers map[object.Key]*answer
@@ -82,6 +85,9 @@ type group struct {
 
 // New makes a Customizer. Close ends it.
 func New(s Settings) *Customizer {
+	if s.ViewsChanged == nil {
+		s.ViewsChanged = func() {}
+	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: related.NewIndex(), root: root, end: end,
@@ -94,6 +100,7 @@ func (c *Customizer) Close() {
 	c.end()
 	c.mu.Lock()
 	for _, w := range c.watches {
+		w.ended = true
 		c.tasks.Go(w.stop)
 	}
 	clear(c.watches)
@@ -155,35 +162,21 @@ func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Questio
 // Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
 func (c *Customizer) Forget(key object.Key) { c.note(key, nil) }
 
+// Invalidate has the answer about a parent asked anew. What the last one names stays watched until the next one is known.
+func (c *Customizer) Invalidate(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answers, key)
+}
+
 // related are the objects that a parent's rules select: one group for each resource that is named.
 func (c *Customizer) related(ctx context.Context, key object.Key, parent *object.Object) (*answer, []hook.RelatedGroup, error) {
 	a, err := c.answer(ctx, key, parent)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.watchAll(ctx, key, a); err != nil {
-		return nil, nil, err
-	}
-	return a, c.findAll(a), nil
-}
-
-// watchAll has everything watched that an answer names.
-func (c *Customizer) watchAll(ctx context.Context, key object.Key, a *answer) error {
-	for _, r := range a.resources(c.namespaces) {
-		if err := c.watch(ctx, r, key); err != nil {
-			return fmt.Errorf("related resource: %w", err)
-		}
-	}
-	return nil
-}
-
-// findAll reads the objects that an answer names.
-func (c *Customizer) findAll(a *answer) []hook.RelatedGroup {
-	groups := make([]hook.RelatedGroup, len(a.groups))
-	for i, g := range a.groups {
-		groups[i] = c.find(g)
-	}
-	return groups
+	groups, err := c.read(ctx, key, a)
+	return a, groups, err
 }
 
 // answer is the customize hook's, asked anew only when the parent has changed in a way that it may depend on.
@@ -233,7 +226,11 @@ func (c *Customizer) note(key object.Key, a *answer) {
 	} else {
 		c.answers[key] = a
 		c.index.Set(key, a.rules())
-		for _, r := range a.resources(c.namespaces) {
+		resources, err := a.resources(c.namespaces)
+		if err != nil { // nothing is given up before all that is needed is known
+			return
+		}
+		for _, r := range resources {
 			needed[r] = true
 		}
 	}
@@ -252,8 +249,8 @@ func (a *answer) rules() []related.Rule {
 	return rules
 }
 
-// resources are those that must be watched for an answer: the ones that are served, and namespaces where they are selected by labels.
-func (a *answer) resources(namespaces func() (object.Resource, error)) []object.Resource {
+// resources are those that must be watched for an answer: the ones that are served, and namespaces if they are selected by labels.
+func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
 	var all []object.Resource
 	selects := false
 	for _, g := range a.groups {
@@ -264,10 +261,11 @@ func (a *answer) resources(namespaces func() (object.Resource, error)) []object.
 			selects = selects || rule.Spaces != nil
 		}
 	}
-	if r, err := namespaces(); selects && err == nil {
-		all = append(all, r)
+	if !selects {
+		return all, nil
 	}
-	return all
+	r, err := namespaces()
+	return append(all, r), err
 }
 
 func (c *Customizer) namespaces() (object.Resource, error) {

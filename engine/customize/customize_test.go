@@ -264,7 +264,7 @@ func TestTrouble(t *testing.T) {
 		_, err := w.sync(parent(t, "first", "1"))
 		first <- err
 	}()
-	w.eventually("the first waits", func() bool { return w.Cache.Trouble(pages) != nil && w.clock.HasWaiters() })
+	w.eventually("the first waits", func() bool { return w.Cache.LastError(pages) != nil && w.clock.HasWaiters() })
 	w.clock.Step(patience)
 	_, second := w.sync(parent(t, "second", "1"))
 	for _, err := range []error{<-first, second} {

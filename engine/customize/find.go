@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/discovery"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/related"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -69,50 +69,57 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 }
 
 // find reads a group's objects, each once, in the order of namespace and name.
-func (c *Customizer) find(g group) hook.RelatedGroup {
+func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error) {
 	if g.resource == (object.Resource{}) {
 		gv, err := schema.ParseGroupVersion(g.apiVersion)
 		return hook.RelatedGroup{
 			Group: hook.Group{Resource: object.Resource{GVK: gv.WithKind(""), Plural: g.plural}}, NotFound: true, Err: err,
-		}
+		}, nil
 	}
-	var found []*object.Object
+	v, err := reader.View(g.resource)
+	if err != nil {
+		return hook.RelatedGroup{}, err
+	}
+	var found []view.List
 	for i := range g.rules {
-		found = append(found, c.selected(&g.rules[i])...)
+		l, err := c.selected(reader, v, &g.rules[i])
+		if err != nil {
+			return hook.RelatedGroup{}, err
+		}
+		found = append(found, l...)
 	}
-	return hook.RelatedGroup{Group: hook.Group{Resource: g.resource, Objects: object.NewSet(found...).Of(g.resource.GVK)}}
+	return hook.RelatedGroup{Group: hook.Group{Resource: g.resource, Objects: view.SetOf(found...).Of(g.resource.GVK)}}, nil
 }
 
 // selected reads the objects that one rule selects.
-func (c *Customizer) selected(rule *related.Rule) []*object.Object {
-	reader := c.Cache.Reader()
-	var candidates []*object.Object
+func (c *Customizer) selected(reader view.Reader, v view.View, rule *related.Rule) ([]view.List, error) {
 	switch {
 	case len(rule.Names) > 0 && (rule.Namespace != "" || !rule.Resource.Namespaced):
-		for _, name := range rule.Names {
-			if o := reader.Get(rule.Resource, rule.Namespace, name); o != nil {
-				candidates = append(candidates, o)
-			}
-		}
-		return candidates
+		return []view.List{v.Named(rule.Namespace, rule.Names...)}, nil
 	case rule.Spaces != nil:
-		candidates = c.inSelectedSpaces(reader, rule)
+		return c.inSelectedSpaces(reader, v, rule)
 	default:
-		candidates = reader.List(rule.Resource, rule.Namespace)
+		matches := func(o *object.Object) bool { return rule.Matches(o, nil) }
+		return []view.List{v.List(rule.Namespace).Where(matches)}, nil
 	}
-	return slices.DeleteFunc(candidates, func(o *object.Object) bool { return !rule.Matches(o, c.spaces) })
 }
 
-func (c *Customizer) inSelectedSpaces(reader cache.Reader, rule *related.Rule) []*object.Object {
+func (c *Customizer) inSelectedSpaces(reader view.Reader, v view.View, rule *related.Rule) ([]view.List, error) {
 	namespaces, err := c.namespaces()
-	if err != nil { // then no namespace is known
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	var candidates []*object.Object
-	for _, space := range reader.List(namespaces, "") {
+	spaces, err := reader.View(namespaces)
+	if err != nil {
+		return nil, err
+	}
+	labels := func(namespace string) map[string]string { return labelsOf(spaces.Get("", namespace)) }
+	matches := func(o *object.Object) bool { return rule.Matches(o, labels) }
+	var found []view.List
+	for space := range spaces.List("").All() {
 		if rule.Spaces.Matches(labelsOf(space)) {
-			candidates = append(candidates, reader.List(rule.Resource, space.Name())...)
+			found = append(found, v.List(space.Name()).Where(matches))
 		}
 	}
-	return candidates
+	return found, nil
 }

@@ -27,13 +27,13 @@ var errBoth = errors.New("requirements: the controller declares a customize hook
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
 	key := object.Key{Parent: q.Parent.Ref()}
 	known := c.known(key, q.Parent)
-	shown, err := c.seed(ctx, key, known)
+	shown, groups, err := c.seed(ctx, key, known)
 	if err != nil {
 		return nil, err
 	}
 	var before []hook.RelatedRule
 	for range maxRounds {
-		said, err := c.show(ctx, next, q, shown)
+		said, err := show(ctx, next, q, groups)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 			return said, nil
 		}
 		before = shown.declared()
-		if shown, err = c.required(ctx, key, next, q, said.Requirements); err != nil {
+		if shown, groups, err = c.required(ctx, key, next, q, said.Requirements); err != nil {
 			return nil, err
 		}
 		known = shown
@@ -68,23 +68,21 @@ func (c *Customizer) known(key object.Key, parent *object.Object) *answer {
 
 // seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so that a hook which no longer requires it can
 // say so.
-func (c *Customizer) seed(ctx context.Context, key object.Key, known *answer) (*answer, error) {
+func (c *Customizer) seed(ctx context.Context, key object.Key, known *answer) (*answer, []hook.RelatedGroup, error) {
 	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if err := c.watchAll(ctx, key, known); err != nil {
-		return nil, ctx.Err()
+	groups, err := c.read(ctx, key, known)
+	if err != nil {
+		return nil, nil, ctx.Err()
 	}
-	return known, nil
+	return known, groups, nil
 }
 
-// show asks once, with what an answer names; nil names nothing.
-func (c *Customizer) show(ctx context.Context, next *hook.Opened, q *hook.Question, a *answer) (*hook.Answer, error) {
-	if a == nil {
-		return next.Ask(ctx, q)
-	}
+// show asks once, with related objects.
+func show(ctx context.Context, next *hook.Opened, q *hook.Question, groups []hook.RelatedGroup) (*hook.Answer, error) {
 	with := *q
-	with.Related = c.findAll(a)
+	with.Related = groups
 	return next.Ask(ctx, &with)
 }
 
@@ -96,18 +94,21 @@ func settled(shown *answer, said *hook.Answer) bool {
 	return slices.Equal(canonical(shown.declared()), canonical(said.Requirements))
 }
 
-// required notes and watches what an answer requires.
-func (c *Customizer) required(ctx context.Context, key object.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule) (*answer, error) {
+// required notes and reads what an answer requires.
+func (c *Customizer) required(
+	ctx context.Context, key object.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
+) (*answer, []hook.RelatedGroup, error) {
 	if len(rules) > maxRequirements {
-		return nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))
+		return nil, nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))
 	}
 	groups, err := c.check("requirements", rules, q.Parent.Namespace())
 	if err != nil {
-		return nil, invalid(q, next, err)
+		return nil, nil, invalid(q, next, err)
 	}
 	a := &answer{uid: q.Parent.UID(), rulesSaid: rules, groups: groups}
 	c.note(key, a)
-	return a, c.watchAll(ctx, key, a)
+	shown, err := c.read(ctx, key, a)
+	return a, shown, err
 }
 
 // declared are the rules as the hook said them.

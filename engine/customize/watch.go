@@ -2,7 +2,6 @@ package customize
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,21 +9,27 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// patience is how long a sync waits for the first list of a related resource. The watch goes on, and brings the parent back when it is in.
+// patience is how long a sync waits for the first list of a related resource. The watch goes on, and brings the parent back when it is
+// in.
 const patience = 10 * time.Second
 
 // watch is one related resource that is watched while a parent needs it.
 type watch struct {
 	users map[object.Key]bool
-	// late are the users that did not wait any longer for the first list.
+	// pins counts the reads under way; ended is set when the watch is being ended.
+	pins  int
+	ended bool
+	// late are the users that could not read: the first list was not in, or the view was stale.
 	late map[object.Key]bool
-	// done is closed when the objects are known, or err is set; stop gives everything back and may be called from then on.
-	done chan struct{}
-	err  error
-	free func()
+	// done is closed when the objects are known, or err is set; handle is set then, and stop gives everything back.
+	done   chan struct{}
+	err    error
+	handle *cache.Handle
+	free   func()
 }
 
 // stop waits until the watch has begun or failed, and ends it.
@@ -35,33 +40,30 @@ func (w *watch) stop() {
 	}
 }
 
-// watch has a resource watched for a parent, and returns when its objects are known. Where the API server is known not to list them for
-// now it fails at once, so that a resource in trouble does not keep workers.
-func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Key) error {
-	trouble := c.Cache.Trouble(r)
+// watch has a resource watched for a parent, and returns when its objects are known. If the API server is known not to list them for
+// now it fails at once, so that a resource in trouble does not keep workers. The watch is pinned, with an error, too.
+func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Key) (*watch, error) {
+	trouble := c.Cache.LastError(r)
 	w := c.use(r, key)
 	if trouble == nil {
 		timer := c.Clock.NewTimer(patience)
 		defer timer.Stop()
 		select {
 		case <-w.done:
-			return w.err
+			return w, w.err
 		case <-ctx.Done():
-			return ctx.Err()
+			return w, ctx.Err()
 		case <-timer.C():
-			trouble = c.Cache.Trouble(r)
+			trouble = c.Cache.LastError(r)
 		}
 	}
-	if c.begun(w, key) {
-		return w.err
+	if c.hasBegun(w, key) {
+		return w, w.err
 	}
-	if trouble == nil {
-		return fmt.Errorf("the objects of %s are not known yet", r)
-	}
-	return fmt.Errorf("the objects of %s are not known yet: %w", r, trouble)
+	return w, &view.Error{Resource: r, State: view.Filling, Err: trouble}
 }
 
-// use enters a parent among those who need a watch, and begins one where there is none.
+// use enters a parent among those who need a watch, pins the watch, and begins one if there is none.
 func (c *Customizer) use(r object.Resource, key object.Key) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,42 +77,44 @@ func (c *Customizer) use(r object.Resource, key object.Key) *watch {
 		})
 	}
 	w.users[key] = true
+	w.pins++
 	return w
 }
 
-// begun says whether a watch has begun or failed; a parent for which it has not is late.
-func (c *Customizer) begun(w *watch, key object.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// begun reports whether the watch has begun or failed.
+func (w *watch) begun() bool {
 	select {
 	case <-w.done:
 		return true
 	default:
-		w.late[key] = true
 		return false
 	}
+}
+
+// failed reports whether the watch could not begin.
+func (w *watch) failed() bool { return w.begun() && w.err != nil }
+
+// hasBegun reports whether a watch has begun or failed; a parent for which it has not is late.
+func (c *Customizer) hasBegun(w *watch, key object.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !w.begun() {
+		w.late[key] = true
+	}
+	return w.begun()
 }
 
 // recall brings the parents to the queue that were late, once their objects are known. After a failure they come back by themselves.
 func (c *Customizer) recall(w *watch) {
 	c.mu.Lock()
 	late := w.late
-	w.late = nil
+	w.late = map[object.Key]bool{}
 	c.mu.Unlock()
 	if w.err != nil {
 		return
 	}
 	for key := range late {
 		c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
-	}
-}
-
-func (w *watch) failed() bool {
-	select {
-	case <-w.done:
-		return w.err != nil
-	default:
-		return false
 	}
 }
 
@@ -123,34 +127,57 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 		return
 	}
 	silence := handle.Subscribe(c.heard)
-	w.free = func() {
+	ignore := handle.Follow(func(err error) {
+		if err == nil {
+			c.recall(w)
+		}
+		c.ViewsChanged()
+	})
+	w.handle, w.free = handle, func() {
+		ignore()
 		silence()
 		handle.Release()
+		if r.GVK == namespaceKind {
+			c.labels.forget()
+		}
 	}
 }
 
-// leave takes a parent off a watch, and ends it after the last. The caller holds the lock.
+// leave takes a parent off a watch. The caller holds the lock.
 func (c *Customizer) leave(r object.Resource, w *watch, key object.Key) {
 	delete(w.users, key)
 	delete(w.late, key)
-	if len(w.users) == 0 {
-		delete(c.watches, r)
-		c.tasks.Go(w.stop)
+	c.endUnused(r, w)
+}
+
+// endUnused ends a watch that no parent needs and no read pins. The caller holds the lock.
+func (c *Customizer) endUnused(r object.Resource, w *watch) {
+	if len(w.users) > 0 || w.pins > 0 || w.ended {
+		return
 	}
+	w.ended = true
+	if c.watches[r] == w {
+		delete(c.watches, r)
+	}
+	c.tasks.Go(w.stop)
 }
 
 // heard brings the parents to the queue whose rules an object meets, or met before the event.
 func (c *Customizer) heard(e cache.Event) {
+	isNamespace := e.Resource.GVK == namespaceKind
+	if isNamespace {
+		c.labels.note(e)
+	}
 	if e.Initial {
 		return
 	}
 	var keys []object.Key
 	for _, o := range []*object.Object{e.Old, e.New} {
 		if o != nil {
-			keys = append(keys, c.index.Match(o, c.spaces)...)
+			keys = append(keys, c.index.Match(o, c.labels.of)...)
 		}
 	}
-	if namespaces, err := c.namespaces(); err == nil && e.Resource == namespaces {
+	if isNamespace {
 		keys = append(keys, c.index.Moved(labelsOf(e.Old), labelsOf(e.New))...)
 	}
 	current := e.New
@@ -162,15 +189,6 @@ func (c *Customizer) heard(e cache.Event) {
 			Kind: queue.CauseRelated, Ref: current.Ref(), ResourceVersion: current.ResourceVersion(), At: c.Clock.Now(),
 		})
 	}
-}
-
-// spaces are the labels of a namespace.
-func (c *Customizer) spaces(namespace string) map[string]string {
-	r, err := c.namespaces()
-	if err != nil { // then no namespace is known
-		return nil
-	}
-	return labelsOf(c.Cache.Reader().Get(r, "", namespace))
 }
 
 func labelsOf(o *object.Object) labels.Set {
@@ -185,7 +203,7 @@ func (c *Customizer) Follow(ctx context.Context) error {
 	for {
 		changed := c.Discovery.Changed()
 		for _, key := range c.outdated() {
-			c.Forget(key)
+			c.Invalidate(key)
 			c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
 		}
 		select {

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/claim"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -21,6 +20,7 @@ import (
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/said"
+	"github.com/hookloop/hookloop/engine/view"
 )
 
 const (
@@ -81,19 +81,27 @@ func (s *Shape) Wire(c *controller.Controller) {
 
 // Observe reads a target and its attachments. It returns nil for a target that is gone, or that leaves (is being deleted or no longer
 // selected) without our finalizer: its attachments stay.
-func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, error) {
+func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
 	i := slices.IndexFunc(s.targets, func(t *parent.Rules) bool { return t.Resource.GVK == key.Parent.GVK })
 	if i < 0 {
 		return nil, nil
 	}
 	rules := s.targets[i]
-	target := reader.Get(rules.Resource, key.Parent.Namespace, key.Parent.Name)
+	targets, err := reader.View(rules.Resource)
+	if err != nil {
+		return nil, err
+	}
+	target := targets.Get(key.Parent.Namespace, key.Parent.Name)
 	if target == nil || rules.Leaving(target) && !rules.Held(target) {
 		return nil, nil
 	}
+	attachments, err := s.attachments(reader, target)
+	if err != nil {
+		return nil, err
+	}
 	return &plan.Observed{
 		Key: key, Parent: target,
-		Children:   object.NewSet(s.attachments(reader, target)...),
+		Children:   attachments,
 		Finalizing: rules.Leaving(target),
 		Settled:    rules.Untouched(target),
 		Scope: plan.Scope{
@@ -107,16 +115,16 @@ func (s *Shape) Observe(reader cache.Reader, key object.Key) (*plan.Observed, er
 }
 
 // attachments are the objects that the target controls and that carry our name: other controllers may attach to it, too.
-func (s *Shape) attachments(reader cache.Reader, target *object.Object) []*object.Object {
-	var own []*object.Object
-	for _, d := range s.declared {
-		for _, o := range reader.OwnedBy(d.Resource, target.UID()) {
-			if o.Annotations()[Annotation] == s.object.Name() {
-				own = append(own, o)
-			}
+func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set, error) {
+	own := make([]view.List, len(s.declared))
+	for i, d := range s.declared {
+		v, err := reader.View(d.Resource)
+		if err != nil {
+			return view.Set{}, err
 		}
+		own[i] = v.OwnedBy(target.UID()).Where(func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() })
 	}
-	return own
+	return view.SetOf(own...), nil
 }
 
 // Questions is one question: to the finalize hook while the target leaves, else to the sync hook. None where nothing is to be

@@ -2,18 +2,19 @@ package decorator
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 var (
@@ -21,40 +22,15 @@ var (
 	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
 )
 
-// world is a cache that holds one target and pages.
-type world struct {
-	cache.Reader
-	objects []*object.Object
-}
-
-func (w world) Get(r object.Resource, _, _ string) *object.Object {
-	for _, o := range w.objects {
-		if o.GVK() == r.GVK {
-			return o
-		}
-	}
-	return nil
-}
-
-func (w world) OwnedBy(r object.Resource, owner types.UID) []*object.Object {
-	var owned []*object.Object
-	for _, o := range w.objects {
-		if ref := o.ControllerRef(); o.GVK() == r.GVK && ref != nil && ref.UID == owner {
-			owned = append(owned, o)
-		}
-	}
-	return owned
-}
-
-func of(t *testing.T, objects ...string) world {
+func of(t *testing.T, objects ...string) *viewtest.Reader {
 	t.Helper()
-	var w world
+	w := viewtest.NewReader()
 	for _, text := range objects {
 		o, err := object.Decode([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.objects = append(w.objects, o)
+		w.Objects = append(w.Objects, o)
 	}
 	return w
 }
@@ -78,7 +54,7 @@ func declare(t *testing.T, change func(*v1alpha1.DecoratorControllerSpec)) *Shap
 	if change != nil {
 		change(&c.Spec)
 	}
-	declaring := of(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"deco"}}`).objects[0]
+	declaring := of(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"deco"}}`).Objects[0]
 	s, err := New(declaring, c, []resource{webs}, []resource{pages})
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +70,8 @@ func selecting(c *v1alpha1.DecoratorControllerSpec) {
 	c.Resources[0].AnnotationSelector = &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"wanted": "yes, please"}}
 }
 
-// view is what a test looks at in an observation.
-type view struct {
+// observation is what a test looks at in an observation.
+type observation struct {
 	Ask      hook.Op
 	Children []string
 	Prepare  []string
@@ -112,22 +88,22 @@ func TestObserve(t *testing.T) {
 		name    string
 		declare func(*v1alpha1.DecoratorControllerSpec)
 		world   []string
-		want    *view
+		want    *observation
 	}{
 		{"the target is gone", nil, nil, nil},
-		{"the target has no attachments", nil, []string{web("")}, &view{Ask: hook.Sync}},
+		{"the target has no attachments", nil, []string{web("")}, &observation{Ask: hook.Sync}},
 		{
 			"own attachments, those of another decorator, and those of another target", nil,
-			[]string{web(""), page("a", "u", "deco"), page("b", "u", "other"), page("c", "v", "deco")}, &view{Ask: hook.Sync, Children: []string{"a"}},
+			[]string{web(""), page("a", "u", "deco"), page("b", "u", "other"), page("c", "v", "deco")}, &observation{Ask: hook.Sync, Children: []string{"a"}},
 		},
-		{"the target is selected", selecting, []string{web(wanted)}, &view{Ask: hook.Sync}},
+		{"the target is selected", selecting, []string{web(wanted)}, &observation{Ask: hook.Sync}},
 		{"the target is not selected: attachments stay", selecting, []string{web(""), page("a", "u", "deco")}, nil},
-		{"the target is not selected, and waits for us", both, []string{web(held), page("a", "u", "deco")}, &view{Ask: hook.Finalize, Children: []string{"a"}}},
+		{"the target is not selected, and waits for us", both, []string{web(held), page("a", "u", "deco")}, &observation{Ask: hook.Finalize, Children: []string{"a"}}},
 		{"the target goes", nil, []string{web(deleting)}, nil},
-		{"the target goes and waits for us", withFinalize, []string{web(deleting + held)}, &view{Ask: hook.Finalize}},
-		{"the target goes and waits for a hook that is declared no more", nil, []string{web(deleting + held)}, &view{Prepare: []string{"remove-finalizer web"}}},
-		{"a finalizer is to be added", withFinalize, []string{web("")}, &view{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}}},
-		{"it is there", withFinalize, []string{web(held)}, &view{Ask: hook.Sync}},
+		{"the target goes and waits for us", withFinalize, []string{web(deleting + held)}, &observation{Ask: hook.Finalize}},
+		{"the target goes and waits for a hook that is declared no more", nil, []string{web(deleting + held)}, &observation{Prepare: []string{"remove-finalizer web"}}},
+		{"a finalizer is to be added", withFinalize, []string{web("")}, &observation{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}}},
+		{"it is there", withFinalize, []string{web(held)}, &observation{Ask: hook.Sync}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -136,9 +112,9 @@ func TestObserve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got *view
+			var got *observation
 			if o != nil {
-				got = &view{}
+				got = &observation{}
 				for _, c := range o.Children.Of(pages.GVK) {
 					got.Children = append(got.Children, c.Name())
 				}
@@ -153,6 +129,21 @@ func TestObserve(t *testing.T) {
 				t.Errorf("observed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known: nothing is observed then.
+func TestWhatIsNotKnownIsAnError(t *testing.T) {
+	for _, r := range []object.Resource{webs, pages} {
+		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
+			w := of(t, web(""), page("a", "u", "deco"))
+			w.Break(r, state)
+			o, err := declare(t, nil).Observe(w, object.Key{Parent: w.Objects[0].Ref()})
+			var unknown *view.Error
+			if o != nil || !errors.As(err, &unknown) || unknown.Resource != r || unknown.State != state {
+				t.Errorf("%s is %s: Observe = %v, %v, want its error", r, state, o, err)
+			}
+		}
 	}
 }
 
@@ -190,7 +181,7 @@ func TestSelector(t *testing.T) {
 
 func TestDesired(t *testing.T) {
 	s := declare(t, withFinalize)
-	o, err := s.Observe(of(t, web("")), object.Key{Parent: object.Ref{GVK: webs.GVK}})
+	o, err := s.Observe(of(t, web("")), object.Key{Parent: object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}})
 	if err != nil {
 		t.Fatal(err)
 	}

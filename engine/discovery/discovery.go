@@ -124,12 +124,29 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 			}
 		}
 	}
+	if serves(d.resources, core) && !serves(found, core) {
+		return fmt.Errorf("discovery: the API server names no resource of %s any more; expected its own", core)
+	}
 	if !maps.Equal(found, d.resources) {
 		d.resources = found
 		close(d.changed)
 		d.changed = make(chan struct{})
 	}
 	return err
+}
+
+// core is the group and version that every API server has. The client takes a 404 for an API server without it, which
+// a proxy in front of one may answer, too.
+var core = schema.GroupVersion{Version: "v1"}
+
+// serves reports whether there is a resource of a group and version.
+func serves(resources map[schema.GroupVersionResource]object.Resource, gv schema.GroupVersion) bool {
+	for gvr := range resources {
+		if gvr.GroupVersion() == gv {
+			return true
+		}
+	}
+	return false
 }
 
 // collect reads one group and version.

@@ -126,10 +126,10 @@ func (s Set) Get(ref Ref) *Object {
 	return k.objects[at]
 }
 
-// Of lists the objects of one kind, ordered by namespace and name. The caller must not change the slice.
+// Of lists the objects of one kind, ordered by namespace and name. The caller must not change the slice; it can append to it.
 func (s Set) Of(gvk schema.GroupVersionKind) []*Object {
 	if k := s.find(gvk); k != nil {
-		return k.objects
+		return slices.Clip(k.objects)
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -115,11 +115,15 @@ type echo struct {
 	uid             types.UID
 }
 
-func (e echo) seen(reader cache.Reader) bool {
-	if e.resourceVersion != "" {
-		return reader.Passed(e.resource, e.resourceVersion)
+func (e echo) seen(reader view.Reader) bool {
+	v, err := reader.View(e.resource)
+	if err != nil { // what is not known has not been seen
+		return false
 	}
-	present := reader.Get(e.resource, e.ref.Namespace, e.ref.Name)
+	if e.resourceVersion != "" {
+		return v.AtLeast(e.resourceVersion)
+	}
+	present := v.Get(e.ref.Namespace, e.ref.Name)
 	return present == nil || present.UID() != e.uid || present.Deleting()
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/controller"
@@ -18,6 +17,7 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -38,7 +38,7 @@ type Settings struct {
 	Apply plan.Apply
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
-	Reader   cache.Reader
+	Reader   view.Reader
 	Writer   *act.Writer
 	Status   *report.Status
 	Events   Events
@@ -113,8 +113,10 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	if result, ok := run.early(); ok {
 		return result, nil
 	}
-	ctx = run.begin(ctx)
-	err := run.recovered(ctx)
+	ctx, err := run.begin(ctx)
+	if err == nil {
+		err = run.recovered(ctx)
+	}
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
 	p.memory.count(run.remembered, run.remembered.breaker != nil && run.remembered.breaker.Open() && !run.tally.gone)
@@ -158,10 +160,12 @@ type run struct {
 	remembered *remembered
 	span       trace.Span
 	change     change.ID
+	// found is the parent as the cache has it when the sync begins; nil if it is gone, or if that is not known.
+	found *object.Object
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
 	// children are the observed ones.
-	children object.Set
+	children view.Set
 	// unbraked has the sync write whatever the circuit.
 	unbraked bool
 	asked    bool

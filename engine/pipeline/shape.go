@@ -7,17 +7,18 @@
 package pipeline
 
 import (
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view"
 )
 
 // Shape is what makes a composite, a decorator or a map controller different. All three methods are pure over their arguments
 // and what the cache holds; none of them writes.
 type Shape interface {
-	// Observe reads the state that key stands for. It returns nil where the parent is gone or not this controller's concern.
-	Observe(cache.Reader, object.Key) (*plan.Observed, error)
+	// Observe reads the state that key stands for. It returns nil where the parent is gone or not this controller's concern. The error
+	// is a *view.Error if something that it reads is not known.
+	Observe(view.Reader, object.Key) (*plan.Observed, error)
 	// Questions lists what the hook is to be asked; more than one while several revisions of a parent are live.
 	Questions(*plan.Observed) []*hook.Question
 	// Desired validates and merges the answers, one for each question in the same order. Its error is an *plan.AnswerError.

@@ -13,12 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/act"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,6 @@ import (
 
 // world is an API server with one parent, the cache that shows it at once, and a shape whose hook answers what the test says.
 type world struct {
-	cache.Reader
 	t        *testing.T
 	resource object.Resource
 	parent   *object.Object
@@ -43,10 +43,11 @@ type world struct {
 	clock   *clocktesting.FakeClock
 }
 
-func (w *world) Get(object.Resource, string, string) *object.Object { return w.parent }
-func (w *world) Passed(object.Resource, string) bool                { return true }
+func (w *world) View(r object.Resource) (view.View, error) {
+	return viewtest.NewReader(w.parent).View(r)
+}
 
-func (w *world) Observe(_ cache.Reader, key object.Key) (*plan.Observed, error) {
+func (w *world) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
 	return &plan.Observed{Key: key, Parent: w.parent}, nil
 }
 

@@ -53,12 +53,16 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	defer span.End()
 	observed, err := r.Shape.Observe(r.Reader, r.item.Key)
 	if err != nil {
-		r.parent = r.Reader.Get(r.resource, r.item.Key.Parent.Namespace, r.item.Key.Parent.Name)
+		r.parent = r.found
 		return nil, err
 	}
 	if observed == nil {
 		r.tally.gone = true
 		return nil, nil
+	}
+	if err := observed.Check(); err != nil {
+		r.parent = r.found
+		return nil, err
 	}
 	observed.Memory, observed.Apply, observed.Scope.Recall = r.remembered.settled, r.Apply, &r.remembered.recall
 	r.parent, r.children = observed.Parent, observed.Children
@@ -193,10 +197,10 @@ func (r *run) stage(ctx context.Context, actions []plan.Action) error {
 // wrote takes one write into account: the tally, the wait for its echo, and what its answer settles.
 func (r *run) wrote(o act.Outcome) {
 	r.tally.writes++
-	if o.Err != nil {
+	if o.Err != nil && o.Object == nil {
 		return
 	}
-	r.remembered.expect(o)
+	r.remembered.expect(o) // beside an error the object is what a part of the action has written
 	if o.Action.Verb == plan.Delete && o.Object != nil {
 		r.tally.spared++
 	}

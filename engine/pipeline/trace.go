@@ -17,11 +17,14 @@ import (
 
 // begin starts the sync's span: under the change's trace while the parent's generation has not converged, else in a trace of
 // its own with a link to it, so that no trace grows for ever. Causes are links, because the queue merges many events into
-// one sync. The logger in the returned context carries the trace id.
-func (r *run) begin(ctx context.Context) context.Context {
+// one sync. The logger in the returned context carries the trace id. The error is a *view.Error if the parents are not known.
+func (r *run) begin(ctx context.Context) (context.Context, error) {
 	key := r.item.Key.Parent
-	parent := r.Reader.Get(r.resource, key.Namespace, key.Name)
-	links := causeLinks(r.item.Causes)
+	parents, err := r.Reader.View(r.resource)
+	if err == nil {
+		r.found = parents.Get(key.Namespace, key.Name)
+	}
+	parent, links := r.found, causeLinks(r.item.Causes)
 	if parent != nil {
 		r.replaced = r.remembered.about(parent.UID())
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
@@ -40,7 +43,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
-	return klog.NewContext(ctx, log)
+	return klog.NewContext(ctx, log), err
 }
 
 // provisional has the sync exported only if it writes something or fails. The retry of a failure is exported from the start, so

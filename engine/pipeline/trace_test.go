@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/change"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -22,14 +23,23 @@ import (
 
 // still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a sync without writes asks.
 type still struct {
-	cache.Reader
 	parent *object.Object
 	err    error
+	// unknown is the error of reading the parent.
+	unknown error
 }
 
-func (s *still) Get(object.Resource, string, string) *object.Object { return s.parent }
+func (s *still) View(r object.Resource) (view.View, error) {
+	if s.unknown != nil {
+		return view.View{}, s.unknown
+	}
+	if s.parent == nil {
+		return viewtest.NewReader().View(r)
+	}
+	return viewtest.NewReader(s.parent).View(r)
+}
 
-func (s *still) Observe(_ cache.Reader, key object.Key) (*plan.Observed, error) {
+func (s *still) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
 	if s.parent == nil || s.err != nil {
 		return nil, s.err
 	}
@@ -192,6 +202,7 @@ func TestOutcomes(t *testing.T) {
 		{"gone", &still{}, nothing, "gone", false},
 		{"throttled", &still{parent: generation(t, "1")}, throttled, "HookThrottled", false},
 		{"shutting down", &still{parent: generation(t, "1")}, stopped, "ShuttingDown", true},
+		{"the parents are not known", &still{unknown: &view.Error{Resource: web, State: view.Stale}}, nothing, "StaleView", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

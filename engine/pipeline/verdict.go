@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -20,6 +21,9 @@ import (
 
 // Synced is the condition on a parent that reports whether its last sync had a fault.
 const Synced = plan.Synced
+
+// reasonStaleView is the reason of a sync that cannot read a view because its watch has failed for too long.
+const reasonStaleView = "StaleView"
 
 // ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
 type ParentError struct {
@@ -58,6 +62,7 @@ type fault struct {
 // rules is the one table from error to reason and retry; the first rule that knows the error wins.
 var rules = []func(error) (fault, bool){
 	fenced,         // another process may lead: it goes on
+	unknownView,    // something that the sync reads is not known: nothing is decided without it
 	shuttingDown,   // the process stops: the next leader goes on
 	panicked,       // a fault of ours: on record, with backoff
 	circuitOpen,    // a field is rewritten over and over: writes pause
@@ -91,7 +96,20 @@ func shuttingDown(err error) (fault, bool) {
 
 func panicked(err error) (fault, bool) {
 	var e *PanicError
-	return fault{reason: "InternalError"}, errors.As(err, &e)
+	var incomplete *plan.UnknownError
+	return fault{reason: "InternalError"}, errors.As(err, &e) || errors.As(err, &incomplete)
+}
+
+// unknownView names the state of the view: a stale one is retried when it is good again.
+func unknownView(err error) (fault, bool) {
+	var e *view.Error
+	if !errors.As(err, &e) {
+		return fault{}, false
+	}
+	if e.State == view.Stale {
+		return fault{reason: reasonStaleView}, true
+	}
+	return fault{reason: "ViewNotReady"}, true
 }
 
 func circuitOpen(err error) (fault, bool) {

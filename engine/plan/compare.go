@@ -17,11 +17,12 @@ type Apply struct {
 type comparison struct {
 	// desired is as the hook wants it, applied with the owner reference put in; merged is what an apply makes of before.
 	desired, applied, before, merged map[string]any
-	// why is the first difference between before and merged, fields the paths in it; empty where there is none.
+	// why is the first difference between before and merged, fields the paths in it; empty if there is none.
 	why    string
 	fields []string
-	// recorded says that the object carries the strategy's own record of an apply; same that this apply wanted what is desired now.
-	recorded, same bool
+	// recorded reports whether the object carries the strategy's own record of this apply, and same whether the apply that
+	// is on record wanted what is desired now. unknown reports that there is no record of any apply.
+	recorded, same, unknown bool
 }
 
 func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
@@ -31,10 +32,11 @@ func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
 	if v.before, err = o.Map(); err != nil {
 		return v, err
 	}
-	v.applied = merge.Apply(nil, nil, v.desired)
+	v.applied = merge.Apply(nil, nil, stored(c.Ref.GVK, v.desired))
 	own(v.applied, p.observed.Scope.Owner)
 	last, dropped := lastApplied(o), dropped(o, p.observed.Apply.Manager, v.applied)
-	v.merged = merge.Apply(v.before, last, v.desired)
+	v.merged = merge.Apply(v.before, stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired))
+	v.unknown = last == nil && dropped == nil
 	if p.observed.Apply.ServerSide {
 		v.recorded = dropped != nil && o.LastApplied() == ""
 		v.same = v.recorded && dropped.Empty()
@@ -64,23 +66,29 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 	return owned.Dropped(applied)
 }
 
-// compare looks for a difference and, where there is one, updates or recreates the child by its method. A record of the apply that is missing
-// or says something else is written, so that later removals work, but nothing is recreated for it.
+// compare looks for a difference and, if there is one, updates or recreates the child by its method. A missing or
+// different record of the apply is written, so that later removals work, but nothing is recreated for it: a child
+// that is recreated gets its annotation when it is created, and is applied in place to record it in managedFields.
 func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 	v, err := p.look(c, o)
 	if err != nil {
 		return err
 	}
+	if known.Desired != c.Hash {
+		known = Settled{}
+	}
 	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
-	rest := residue(v.before, v.merged, recreate || v.recorded)
+	rest := residue(v.before, v.merged)
+	same := rest == 0 || known.Residue == rest
+	recorded := v.recorded || known.Unrecorded || recreate && !p.observed.Apply.ServerSide
 	switch {
-	case rest == 0, known.Desired == c.Hash && known.Residue == rest:
-		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest})
+	case same && recorded:
+		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest, Unrecorded: !v.recorded})
 		return nil
-	case recreate:
+	case recreate && !same:
 		p.remove(c.Declared, o, "recreate: "+v.why)
 		p.deletes[len(p.deletes)-1].Fields = v.fields
-		if known.Desired != c.Hash && v.same {
+		if known.Desired == 0 && (v.same || v.unknown) {
 			return p.doubt(c, v)
 		}
 		return nil
@@ -88,10 +96,12 @@ func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 	return p.update(c, o, v)
 }
 
-// doubt has the last delete asked about first. The hook wants what it wanted before, and nothing is remembered of what the server made of
-// it, as after a restart: the difference may be the server's own way of writing a value (1000m is 1), for which nothing must be recreated.
+// doubt has the last delete asked about first. The hook wants what it wanted before, or nothing is known of that, and
+// nothing is remembered of what the server made of it, as after a restart: the difference may be the server's own
+// notation of a value (1000m is 1), for which nothing must be recreated.
 func (p *planner) doubt(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
+	a.Owner = p.observed.Scope.Owner
 	if p.observed.Apply.ServerSide {
 		a.Manager, a.Applied = p.observed.Apply.Manager, v.applied
 	} else if err := annotate(v.merged, v.desired); err != nil {

@@ -15,10 +15,14 @@ import (
 const maxAnnotations = 256 << 10
 
 // Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
-// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be written.
+// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be
+// written, or an *UnknownError if the observed children may lack objects.
 func Make(observed *Observed, desired *Desired) (Result, error) {
 	p := planner{observed: observed}
-	var err error
+	err := observed.Check()
+	if err != nil {
+		return Result{}, err
+	}
 	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
 		return Result{}, err
 	}
@@ -151,6 +155,7 @@ func (p *planner) create(c Child) error {
 	a.Body = merge.Apply(nil, nil, desired)
 	own(a.Body, a.Owner)
 	if p.observed.Apply.ServerSide {
+		a.Body = stored(c.Ref.GVK, a.Body)
 		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err

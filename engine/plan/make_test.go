@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // desire validates an answer that is known to be good.
@@ -89,13 +94,39 @@ func TestChildMapIsTheCallersOwn(t *testing.T) {
 	}
 }
 
+// TestNothingIsPlannedFromWhatIsNotKnown refuses observed children that may lack objects, whatever they are.
+func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
+	w := newWorld(t, inPlace)
+	w.converge(pod)
+	known := w.observed()
+	all := slices.Collect(maps.Values(w.shown))
+	for name, children := range map[string]view.Set{
+		"nothing was read":               {},
+		"objects that come from nowhere": {Set: object.NewSet(all...)},
+		"a list that is not known":       view.SetOf(view.List{}),
+		"another kind was read":          viewtest.Set([]object.Resource{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Stranger"}}}).With(all...),
+	} {
+		observed := *known
+		observed.Children = children
+		for _, desired := range []*plan.Desired{{}, desire(t, w.scope, pod)} {
+			var unknown *plan.UnknownError
+			if result, err := plan.Make(&observed, desired); !errors.As(err, &unknown) || result.Len() > 0 {
+				t.Errorf("%s: Make = %+v, %v, want an error and no action", name, result, err)
+			}
+		}
+	}
+	if result, err := plan.Make(known, &plan.Desired{}); err != nil || len(result.Actions) != 1 || result.Actions[0].Verb != plan.Delete {
+		t.Errorf("a child of a complete view is not deleted: %+v, %v", result, err)
+	}
+}
+
 func TestAnnotationThatIsTooLarge(t *testing.T) {
 	large := func(n int) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"x":%q}}`, strings.Repeat("x", n))
 	}
 	w := newWorld(t, inPlace)
 	w.converge(large(255 << 10))
-	for _, observed := range []*plan.Observed{w.observed(), {Scope: w.scope}} {
+	for _, observed := range []*plan.Observed{w.observed(), {Scope: w.scope, Children: complete(w.scope)}} {
 		_, err := plan.Make(observed, desire(t, w.scope, large(256<<10)))
 		var fault *plan.AnswerError
 		if !errors.As(err, &fault) || fault.Index != 0 || !strings.Contains(err.Error(), `children[0] Pod.v1 "shop/a": its annotations would be`) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/rollout"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +24,8 @@ type Observed struct {
 	Key    object.Key
 	Parent *object.Object
 	// Children are the objects that belong to the parent, those that Prepare adopts included, those that it releases left out.
-	Children object.Set
+	// Invariant: they are complete for every declared kind (see Check).
+	Children view.Set
 	// Finalizing says that the finalize hook is to be asked instead of the sync hook.
 	Finalizing bool
 	// Settled says that children are not to be reconciled at all: the parent goes and its finalizer is not ours to wait for.
@@ -38,6 +40,24 @@ type Observed struct {
 	Memory Memory
 	// Records are the parent's revisions; nil where no child is updated by a rolling method.
 	Records *Records
+}
+
+// Check returns an error unless the children of every declared kind are known: nothing may be asked about or planned from a view
+// that may lack objects.
+func (o *Observed) Check() error {
+	for _, d := range o.Scope.Declared {
+		if !o.Children.Complete(d.Resource.GVK) {
+			return &UnknownError{Resource: d.Resource}
+		}
+	}
+	return nil
+}
+
+// UnknownError reports that a plan was to be made without a complete view of a kind of child. It is a fault of the engine.
+type UnknownError struct{ Resource object.Resource }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("internal error: the observed children may lack objects of %s; expected a complete view of each declared kind", e.Resource)
 }
 
 // Method is an update strategy's method (compatibility: childResources[].updateStrategy.method).
@@ -221,6 +241,9 @@ type Settled struct {
 	// Residue stands for the differences that the server's answer to our write of Desired still had: values that it drops or
 	// changes. As long as nothing but these differs, there is nothing to do. 0 where the server took everything.
 	Residue uint64
+	// Unrecorded reports that the server kept no record of the apply (the annotation, managedFields) although it was
+	// written: there is no use in writing it again.
+	Unrecorded bool
 }
 
 // Memory is what is remembered of a parent's children. It is a hint: without it the plan is right, with it cheaper.

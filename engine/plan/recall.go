@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
 )
 
 // Recall is what is kept of a parent's last answer and of the plan that was made of it, so that the next ones cost what changed: items of an
@@ -21,7 +22,7 @@ type Recall struct {
 // recalledPlan is the last plan, where the next may go on from it.
 type recalledPlan struct {
 	children []Child
-	observed object.Set
+	observed view.Set
 	// open are the places of children that were not found settled, in order.
 	open []int
 	at   map[object.Ref]int
@@ -95,7 +96,7 @@ func (r *Recall) changes(observed *Observed, desired []Child) ([]int, bool) {
 		return nil, false
 	}
 	places, known := slices.Clone(r.plan.open), true
-	object.Compare(r.plan.observed, observed.Children, func(ref object.Ref) {
+	object.Compare(r.plan.observed.Set, observed.Children.Set, func(ref object.Ref) {
 		place, found := r.plan.at[ref]
 		places, known = append(places, place), known && found
 	})

@@ -22,7 +22,7 @@ func Settle(a Action, answer *object.Object) (Settled, error) {
 	}
 	applied, recorded := a.Applied, false
 	if a.Manager == "" {
-		applied = lastApplied(answer)
+		applied = stored(answer.GVK(), lastApplied(answer))
 		recorded = applied != nil
 	}
 	merged := merge.Apply(body, applied, applied)
@@ -30,18 +30,22 @@ func Settle(a Action, answer *object.Object) (Settled, error) {
 		dropped.Remove(merged)
 		recorded = answer.LastApplied() == ""
 	}
-	return Settled{
-		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), Residue: residue(body, merged, recorded || a.Verb == Delete),
-	}, nil
+	keepOwner(merged, body, a.Owner.UID)
+	s := Settled{
+		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), Residue: residue(body, merged), Unrecorded: !recorded,
+	}
+	if !recorded && a.Manager != "" && a.Verb != ServerSideApply { // a lost claim: the next sync writes the record
+		s.Unrecorded, s.ResourceVersion = false, ""
+	}
+	return s, nil
 }
 
-// residue is a hash of the differences between an object and what an apply makes of it; 0 where there is none and the annotation says
-// what was applied. It does not depend on the rest of the object, which others may change at any time.
-func residue(before, merged map[string]any, annotated bool) uint64 {
+// residue is a hash of the differences between an object and what an apply makes of it; 0 if there is none. It does not
+// depend on the rest of the object, which others may change at any time.
+func residue(before, merged map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	differs := !annotated
-	writeValue(&h, annotated)
+	differs := false
 	merge.Differences(before, merged, func(path string, old, wanted any) {
 		differs = true
 		writeString(&h, path)

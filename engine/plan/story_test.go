@@ -86,7 +86,7 @@ type scopeFile struct {
 func tell(t *testing.T, archive *txtar.Archive) string {
 	parent := parentOf(t, section(archive, "parent.yaml"))
 	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
-	observed.Children = object.NewSet(childrenOf(t, parent, section(archive, "observed.yaml"))...)
+	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
 	children, err := plan.Children(observed.Scope, itemsOf(t, section(archive, "answer.json")))
 	if err != nil {
 		return "error: " + err.Error() + "\n"

@@ -13,6 +13,8 @@ import (
 	"github.com/hookloop/hookloop/engine/merge"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -45,7 +47,16 @@ func (w *world) observed() *plan.Observed {
 			children = append(children, o)
 		}
 	}
-	return &plan.Observed{Scope: w.scope, Children: object.NewSet(children...), Memory: w.memory}
+	return &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...), Memory: w.memory}
+}
+
+// complete are observed children of which none is missing.
+func complete(scope plan.Scope, children ...*object.Object) view.Set {
+	var declared []object.Resource
+	for _, d := range scope.Declared {
+		declared = append(declared, d.Resource)
+	}
+	return viewtest.Set(declared, children...)
 }
 
 func (w *world) get(ref object.Ref) *object.Object {

@@ -45,13 +45,9 @@ func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Objec
 	))
 	defer span.End()
 	written, err := s.writer.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)
-	result := "ok"
+	err = statusError(o, err)
+	result := act.ResultOf(err)
 	if err != nil {
-		if err = statusError(o, err); apierrors.ReasonForError(err) != "" {
-			result = string(apierrors.ReasonForError(err))
-		} else {
-			result = "stale"
-		}
 		span.SetStatus(codes.Error, result)
 	}
 	s.meter.Wrote("status", result)
@@ -60,7 +56,10 @@ func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Objec
 }
 
 func statusError(o *object.Object, err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsConflict(err) || act.Gone(err) {
 		return fmt.Errorf("status of %s: %w", o.Ref(), act.ErrStale)
 	}
 	return fmt.Errorf("status of %s: %w", o.Ref(), err)

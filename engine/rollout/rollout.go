@@ -9,10 +9,12 @@ package rollout
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -46,8 +48,12 @@ type Revision struct {
 type History []*Revision
 
 // Read sorts a parent's ControllerRevisions: the one that stands for the parent as it is comes first (a new one where there is none), the
-// others after it, the youngest first. The error names the ControllerRevision that cannot be read.
-func Read(parent *object.Object, fields Fields, records []*object.Object) (History, error) {
+// others after it, the youngest first. The error names the ControllerRevision that cannot be read. It is an error, too, if the list is
+// unknown: without a parent's revisions, all of its children would move at once.
+func Read(parent *object.Object, fields Fields, records view.List) (History, error) {
+	if !records.Known() {
+		return nil, errors.New("internal error: the parent's revisions are not known; expected a list from a view")
+	}
 	latest, err := fields.latest(parent)
 	if err != nil {
 		return nil, err
@@ -68,8 +74,8 @@ func Read(parent *object.Object, fields Fields, records []*object.Object) (Histo
 }
 
 // sorted orders ControllerRevisions by age, the youngest first.
-func sorted(records []*object.Object) []*object.Object {
-	return slices.SortedFunc(slices.Values(records), func(a, b *object.Object) int {
+func sorted(records view.List) []*object.Object {
+	return slices.SortedFunc(records.All(), func(a, b *object.Object) int {
 		return cmp.Or(
 			b.Meta().GetCreationTimestamp().Compare(a.Meta().GetCreationTimestamp().Time),
 			cmp.Compare(a.Name(), b.Name()),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -28,6 +30,18 @@ func setOf(spec string) string {
 func recorded(name, made, patch, children string) string {
 	return `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"ControllerRevision","metadata":{"namespace":"shop","name":"` + name +
 		`","creationTimestamp":"` + made + `"},"parentPatch":` + patch + `,"children":` + children + `}`
+}
+
+// revisions is the resource of the records.
+var revisions = object.Resource{
+	GVK: schema.GroupVersionKind{Group: "metacontroller.k8s.io", Version: "v1alpha1", Kind: "ControllerRevision"}, Plural: "controllerrevisions",
+}
+
+// TestReadNeedsAKnownList has no history of revisions that may lack some: all children would move at once.
+func TestReadNeedsAKnownList(t *testing.T) {
+	if history, err := Read(parse(t, setOf(`{"a":1}`)), Fields{"spec"}, view.List{}); err == nil {
+		t.Errorf("Read = %+v, want an error", history)
+	}
 }
 
 // TestRead finds the parent's revision among the records, whatever they are called and however their JSON is written.
@@ -63,7 +77,7 @@ func TestRead(t *testing.T) {
 			for _, text := range test.records {
 				records = append(records, parse(t, text))
 			}
-			history, err := Read(parse(t, setOf(test.spec)), test.fields, records)
+			history, err := Read(parse(t, setOf(test.spec)), test.fields, viewtest.List(revisions, records...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +107,7 @@ func TestReadNamesABrokenRecord(t *testing.T) {
 		"children no list": recorded("x", "2026-01-01T00:00:00Z", `{}`, `{}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read(parse(t, setOf(`{}`)), Fields{"spec"}, []*object.Object{parse(t, record)})
+			_, err := Read(parse(t, setOf(`{}`)), Fields{"spec"}, viewtest.List(revisions, parse(t, record)))
 			if err == nil || !strings.Contains(err.Error(), `ControllerRevision.metacontroller.k8s.io/v1alpha1 "shop/x"`) {
 				t.Errorf("error %v, want one that names the ControllerRevision", err)
 			}
@@ -126,7 +140,7 @@ func TestParent(t *testing.T) {
 }
 
 func TestName(t *testing.T) {
-	history, err := Read(parse(t, setOf(`{"b":1,"a":2}`)), Fields{"spec"}, nil)
+	history, err := Read(parse(t, setOf(`{"b":1,"a":2}`)), Fields{"spec"}, viewtest.List(revisions))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
@@ -33,6 +35,7 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
+	run   *controller.Controller
 	// related shows the hooks related objects.
 	related *customize.Customizer
 }
@@ -56,17 +59,22 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	})
 	shape.Wire(run)
 	i := &instance{
-		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, related: s.customize(c, hooks, run),
+		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
+		related: s.customize(key, c, hooks, run),
 	}
-	h.gone, h.replaced, asks.forget = i.gone, i.forget, i.related.Forget
+	h.gone, h.replaced, asks.invalidate = i.gone, i.forget, i.related.Invalidate
 	asks.run.Store(run)
+	run.ViewsChanged(func() {
+		s.nudge(key)
+		asks.replay()
+	})
 	run.Initialize(func(context.Context, controller.Runtime) error {
 		close(i.filled)
 		s.nudge(key)
 		return nil
 	})
 	run.Reconcile(pipeline.New(pipeline.Settings{
-		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: s.Cache.Reader(),
+		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit,
 	}))
@@ -89,7 +97,7 @@ func (i *instance) forget(parent types.UID) {
 }
 
 // customize has the hooks of a controller asked with the related objects that its customize hook names or, without one, their own answers.
-func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
+func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
 	names := hook.Sync
 	if hooks[hook.Customize] != nil {
 		names = hook.Customize
@@ -97,7 +105,7 @@ func (s *Supervisor) customize(c *config, hooks map[hook.Op]*hook.Opened, run *c
 	related := customize.New(customize.Settings{
 		Contract: c.contract, Controller: c.object, Hook: hooks[hook.Customize],
 		V1:    c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
-		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, Clock: s.Clock,
+		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
 	})
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 		if next, declared := hooks[op]; declared {
@@ -276,7 +284,21 @@ func (s *Supervisor) health(key object.Key) report.Condition {
 	if !i.ready() {
 		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
 	}
+	if stale := slices.Concat(i.run.Unreadable(), i.related.Unreadable()); len(stale) > 0 {
+		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
+	}
 	return i.health.condition()
+}
+
+// staleMessage names each resource whose view is stale, since when, and the API server's answer.
+func staleMessage(stale []*view.Error) string {
+	var views []string
+	for _, e := range stale {
+		if text := e.Error(); !slices.Contains(views, text) {
+			views = append(views, text)
+		}
+	}
+	return "parents that need them are not synced: " + strings.Join(views, "; ")
 }
 
 // ready says whether the controller's caches are filled.
@@ -300,7 +322,7 @@ func (s *Supervisor) starting(c *config) string {
 // troubles says which of a controller's resources the API server cannot list, and its answer; empty where there is none.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
-		if err := s.Cache.Trouble(r); err != nil {
+		if err := s.Cache.LastError(r); err != nil {
 			return fmt.Sprintf("the objects of %s are not known yet: %v", r, err)
 		}
 	}

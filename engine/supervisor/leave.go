@@ -69,8 +69,12 @@ func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, fi
 		return fmt.Errorf("finalizer %s stays on %s: %w", finalizer, r, err)
 	}
 	defer handle.Release()
+	v, err := handle.View()
+	if err != nil {
+		return fmt.Errorf("finalizer %s stays on %s: %w", finalizer, r, err)
+	}
 	var actions []plan.Action
-	for _, o := range s.Cache.Reader().List(r, "") {
+	for o := range v.List("").All() {
 		if o.HasFinalizer(finalizer) {
 			actions = append(actions, plan.Action{
 				Verb: plan.RemoveFinalizer, Resource: r, Ref: o.Ref(), UID: o.UID(), Finalizer: finalizer, Why: "its controller was deleted",

@@ -19,8 +19,12 @@ import (
 // Reconcile makes one controller run as it is declared.
 func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	key := item.Key
+	declaring, err := s.reader.View(resourceOf(key))
+	if err != nil { // a declaring object that is not known may not be taken for one that is gone
+		return controller.Result{}, err
+	}
 	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
-	o := s.Cache.Reader().Get(resourceOf(key), "", key.Parent.Name)
+	o := declaring.Get("", key.Parent.Name)
 	switch {
 	case o == nil || o.Deleting():
 		s.stop(ctx, key, o)
@@ -46,7 +50,11 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	if !s.announce(ctx, key, o) {
 		again.RequeueAfter = lookAgain
 	}
-	_, err = s.say(ctx, o, s.health(key))
+	health := s.health(key)
+	news, err := s.say(ctx, o, health)
+	if news && health.Reason == v1alpha1.ReasonStaleView {
+		s.Events.Warning(ctx, o, health.Reason, health.Message)
+	}
 	return again, err
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
 	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/engine/view"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,12 +74,13 @@ type Supervisor struct {
 	Settings
 	// log is the process's logger, without what the supervisor's own controller adds to it.
 	log klog.Logger
-	// enqueue has a declaring object looked at again; nil before Run.
+	// enqueue has a declaring object looked at again, reader reads the declaring objects; nil before Run.
 	enqueue controller.Enqueue
 	// starts holds back controllers that do not come up.
 	starts *starts
 	// missing notes which controllers wait for a resource.
 	missing *missing
+	reader  view.Reader
 
 	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance
@@ -118,13 +120,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	c := controller.New("supervisor", controller.Settings{
 		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics, MaxBackoff: maxLookWait,
 	})
-	s.enqueue = c.Enqueue
+	s.enqueue, s.reader = c.Enqueue, c.Reader()
 	c.For(kinds[0])
 	for _, r := range kinds[1:] {
 		c.Watch(r, mapper.Self())
 	}
 	c.Source(s.rediscovered)
-	c.Initialize(func(context.Context, controller.Runtime) error { s.first(); return nil })
+	c.Initialize(func(context.Context, controller.Runtime) error { return s.first() })
 	c.Reconcile(traced{s})
 	return c.Run(ctx)
 }
@@ -160,19 +162,25 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 
 // first notes which declaring objects there are when the supervisor starts, and has each of them looked at: one that is deleted before the
 // supervisor subscribes has no event.
-func (s *Supervisor) first() {
-	s.mu.Lock()
-	s.pending = map[object.Key]bool{}
+func (s *Supervisor) first() error {
+	pending := map[object.Key]bool{}
 	for _, r := range kinds {
-		for _, o := range s.Cache.Reader().List(r, "") {
-			s.pending[object.Key{Parent: o.Ref()}] = true
+		v, err := s.reader.View(r)
+		if err != nil {
+			return err
+		}
+		for o := range v.List("").All() {
+			pending[object.Key{Parent: o.Ref()}] = true
 		}
 	}
-	keys := slices.Collect(maps.Keys(s.pending))
+	keys := slices.Collect(maps.Keys(pending))
+	s.mu.Lock()
+	s.pending = pending
 	s.mu.Unlock()
 	for _, key := range keys {
 		s.enqueue(key, queue.Resync, queue.Cause{Kind: queue.CauseInitial})
 	}
+	return nil
 }
 
 // nudge has a declaring object looked at again for a reason that is no event.
@@ -181,12 +189,16 @@ func (s *Supervisor) nudge(key object.Key) {
 }
 
 // rediscovered is a source: all declaring objects, at the beginning and whenever the API server serves other resources than before. What
-// changes while they are listed brings them once more.
+// changes while they are listed brings them once more. The error is a *view.Error if they are not known.
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue) error {
 	for {
 		changed := s.Discovery.Changed()
 		for _, r := range kinds {
-			for _, o := range s.Cache.Reader().List(r, "") {
+			v, err := s.reader.View(r)
+			if err != nil {
+				return err
+			}
+			for o := range v.List("").All() {
 				enqueue(object.Key{Parent: o.Ref()}, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 			}
 		}

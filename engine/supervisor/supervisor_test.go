@@ -24,6 +24,7 @@ import (
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -181,7 +182,7 @@ func (w *world) declare(name, spec string) object.Key {
 	version := w.server.Put(composites, fmt.Sprintf(
 		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`, name, name, spec))
 	w.follow()
-	for !w.Cache.Reader().Passed(composites, version) {
+	for !w.declaring().AtLeast(version) {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatal("the cache does not show the controller")
@@ -194,13 +195,26 @@ func (w *world) declare(name, spec string) object.Key {
 // follow has the declaring objects watched, as Run does.
 func (w *world) follow() {
 	w.t.Helper()
+	held := cache.Held{}
 	for _, r := range kinds {
 		h, err := w.Cache.Acquire(w.t.Context(), r)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(h.Release)
+		held[r] = h
 	}
+	w.reader = held
+}
+
+// declaring is the view of the declaring objects.
+func (w *world) declaring() view.View {
+	w.t.Helper()
+	v, err := w.reader.View(composites)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
 }
 
 // look has a declaring object looked at.
@@ -276,12 +290,12 @@ func TestMissingRightsAreNamedAtOnce(t *testing.T) {
 func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
-	c, err := w.resolve(w.Cache.Reader().Get(composites, "", "hello"))
+	c, err := w.resolve(w.declaring().Get("", "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
-	late.related = w.customize(c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
 	w.running[key] = late
@@ -307,9 +321,11 @@ func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	key := w.declare("hello", webSpec)
 	var enqueued []object.Key
 	w.enqueue = func(k object.Key, _ queue.Priority, _ queue.Cause) { enqueued = append(enqueued, k) }
-	w.first()
+	if err := w.first(); err != nil {
+		t.Fatal(err)
+	}
 	w.server.Delete(composites, "", "hello")
-	for w.Cache.Reader().Get(composites, "", "hello") != nil {
+	for w.declaring().Get("", "hello") != nil {
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the cache still shows the controller")

@@ -1,12 +1,15 @@
 package supervisor
 
 import (
+	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
@@ -25,8 +28,12 @@ type trigger struct {
 	log        klog.Logger
 	limit      *rate.Limiter
 	run        atomic.Pointer[controller.Controller]
-	// forget drops what answers about a parent have brought; it is set before run.
-	forget func(object.Key)
+	// invalidate has the answers about a parent asked anew; it is set before run.
+	invalidate func(object.Key)
+
+	mu sync.Mutex // guards missed
+	// missed stands for triggers in the background that found the parents unknown; nil for none.
+	missed *hook.Trigger
 }
 
 func newTrigger(c *config, log klog.Logger) *trigger {
@@ -50,18 +57,55 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 	if wish.Renewed {
 		match = t.renewing(match)
 	}
-	parents := run.Trigger(match, priority, wish.Reason)
+	parents, err := run.Trigger(match, priority, wish.Reason)
+	if err != nil {
+		return parents, t.miss(wish, err)
+	}
 	t.log.Info("parents are synced by a trigger", "controller", t.controller, "parents", parents, "reason", wish.Reason)
 	return parents, nil
 }
 
-// renewing forgets what was learnt of each parent that matches, before it is synced.
+// miss keeps a trigger that nobody repeats until the parents are known again. Before the controller runs its first list brings them all.
+func (t *trigger) miss(wish hook.Trigger, err error) error {
+	var unknown *view.Error
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	if unknown.State == view.Unwatched {
+		return nil
+	}
+	if !wish.Background {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wish.Parents, wish.Selector = nil, nil // one trigger for all that are missed: it is about all parents
+	wish.Renewed = wish.Renewed || t.missed != nil && t.missed.Renewed
+	t.missed = &wish
+	return nil
+}
+
+// replay repeats what was missed. What is missed again is kept again.
+func (t *trigger) replay() {
+	t.mu.Lock()
+	missed := t.missed
+	t.missed = nil
+	t.mu.Unlock()
+	if missed == nil {
+		return
+	}
+	if _, err := t.ask(*missed); err != nil {
+		t.log.Error(err, "parents are not synced by a trigger", "controller", t.controller, "reason", missed.Reason)
+	}
+}
+
+// renewing has what was learnt of each parent that matches asked anew, before it is synced.
 func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object) bool {
 	return func(o *object.Object) bool {
 		if match != nil && !match(o) {
 			return false
 		}
-		t.forget(object.Key{Parent: o.Ref()})
+		t.invalidate(object.Key{Parent: o.Ref()})
 		return true
 	}
 }

@@ -11,19 +11,18 @@ import (
 
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/composite"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/transports/webhook"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
@@ -42,27 +41,10 @@ const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":
 
 // world is the cache in the state to which a parent has converged. It does not change, so that nothing may be written.
 type world struct {
+	*viewtest.Reader
 	parent   *object.Object
 	children []*object.Object
 }
-
-func (w *world) Get(r object.Resource, _, name string) *object.Object {
-	if r == parents {
-		return w.parent
-	}
-	i := slices.IndexFunc(w.children, func(o *object.Object) bool { return o.Name() == name })
-	if i < 0 {
-		return nil
-	}
-	return w.children[i]
-}
-
-func (w *world) OwnedBy(object.Resource, types.UID) []*object.Object       { return w.children }
-func (w *world) Orphans(object.Resource, string) []*object.Object          { return nil }
-func (w *world) List(r object.Resource, namespace string) []*object.Object { return w.children }
-func (w *world) Passed(object.Resource, string) bool                       { return true }
-
-var _ cache.Reader = (*world)(nil)
 
 // converged is a world with the children of the answer as an API server would have stored them.
 func converged(b *testing.B) *world {
@@ -88,6 +70,7 @@ func converged(b *testing.B) *world {
 		}
 		w.children = append(w.children, o)
 	}
+	w.Reader = viewtest.NewReader(append(slices.Clone(w.children), w.parent)...)
 	return w
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,16 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	}
 	file := c.path(namespace + "." + name + ".kubeconfig")
 	return file, WriteKubeconfig(config, file)
+}
+
+// InstallKubectl writes a script kubectl, which runs the control plane's own, and returns its folder, for PATH.
+func (c *Cluster) InstallKubectl() (folder string, err error) {
+	folder = c.path("bin")
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return "", err
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", c.program)
+	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700) //nolint:gosec // it is to be executed
 }
 
 // Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the cluster's folder.

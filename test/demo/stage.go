@@ -20,7 +20,9 @@ const stepTimeout = 60 * time.Second
 
 // stage is what the story is played on.
 type stage struct {
-	dir     string
+	dir string
+	// bin is the folder of the cluster's kubectl.
+	bin     string
 	cluster *cluster.Cluster
 	jaeger  *jaeger.Jaeger
 	engine  *serve.Engine
@@ -57,6 +59,10 @@ func (s *stage) startCluster(ctx context.Context) (err error) {
 		crds = append(crds, filepath.Join(cluster.Root(), "examples", t.example, "crd.yaml"))
 	}
 	s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds})
+	if err != nil {
+		return err
+	}
+	s.bin, err = s.cluster.InstallKubectl()
 	return err
 }
 
@@ -126,9 +132,9 @@ func (s *stage) lookAround() {
 	fmt.Printf(`
 Everything is still running. To look around, in another terminal:
   export KUBECONFIG=%s
-  alias kubectl='%s kubectl'
+  export PATH=%s:$PATH
 Hookloop's log: %s
 Traces: %s/api/traces?service=hookloop
 Ctrl-C ends it all.
-`, s.cluster.Kubeconfig(), filepath.Join(cluster.Root(), ".cache", "bin", "controlplane"), filepath.Join(s.dir, "hookloop.log"), s.jaeger.URL())
+`, s.cluster.Kubeconfig(), s.bin, filepath.Join(s.dir, "hookloop.log"), s.jaeger.URL())
 }

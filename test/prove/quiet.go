@@ -116,7 +116,7 @@ func (s *stage) clean(ctx context.Context, dir string) error {
 
 // run runs kubectl.
 func (s *stage) run(ctx context.Context, args ...string) error {
-	return s.command(exec.CommandContext(ctx, filepath.Join(s.dir, "bin", "kubectl"), args...)) //nolint:gosec // the stage's own kubectl
+	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...)) //nolint:gosec // the stage's own kubectl
 }
 
 func (s *stage) command(c *exec.Cmd) error {

@@ -17,7 +17,9 @@ import (
 
 // stage is what examples are run on.
 type stage struct {
-	dir     string
+	dir string
+	// bin is the folder of the cluster's kubectl.
+	bin     string
 	cluster *cluster.Cluster
 	engine  *serve.Engine
 	gateway gateway
@@ -40,7 +42,7 @@ func open(ctx context.Context) (*stage, error) {
 	if s.cluster, err = cluster.New(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), CRDs: crds}); err != nil {
 		return s, err
 	}
-	if err := s.kubectl(); err != nil {
+	if s.bin, err = s.cluster.InstallKubectl(); err != nil {
 		return s, err
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -60,15 +62,6 @@ func open(ctx context.Context) (*stage, error) {
 	return s, err
 }
 
-// kubectl puts a kubectl where scripts find it.
-func (s *stage) kubectl() error {
-	if err := os.MkdirAll(filepath.Join(s.dir, "bin"), 0o700); err != nil {
-		return err
-	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", s.cluster.Program())
-	return os.WriteFile(filepath.Join(s.dir, "bin", "kubectl"), []byte(script), 0o700) //nolint:gosec // it is to be executed
-}
-
 // env is a script's environment: the cluster, a kubectl for it, and the engine's gateway.
 func (s *stage) env() []string {
 	var env []string
@@ -78,7 +71,7 @@ func (s *stage) env() []string {
 		}
 	}
 	env = append(env, s.gateway.env()...)
-	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
+	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+s.bin+":"+os.Getenv("PATH"))
 }
 
 // close ends everything, in the order in which it depends on each other.

@@ -103,7 +103,7 @@ func New(s Settings) *Gateway {
 func (g *Gateway) worker(name string) *worker {
 	w := g.workers[name]
 	if w == nil {
-		w = &worker{name: name, pool: stream.NewPool(g.settings.Clock), users: map[controller]int{}}
+		w = &worker{name: name, pool: stream.NewPool(g.settings.Clock, func() { g.renewed(name) }), users: map[controller]int{}}
 		g.workers[name] = w
 	}
 	return w
@@ -208,7 +208,7 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *strea
 	}
 	s, leave := g.resume(ticket{whose, wish.GetSessionId()})
 	defer leave()
-	s.Serve(func() { g.changed(w) }, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
+	s.Serve(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
 	w.pool.Add(s)
 	err = s.Run(ctx, conn)
 	w.pool.Remove(s)
@@ -240,12 +240,9 @@ func ended(err error) error {
 	return err
 }
 
-// changed hears that a session of a worker opened or closed.
-func (g *Gateway) changed(w *worker) {
-	if !w.pool.Changed() {
-		return
-	}
-	for _, c := range g.users(w.name, "") {
-		g.tell(c, hook.Trigger{Reason: "worker " + w.name + " has a new build"})
+// renewed has parents synced, because another build of a worker answers for them.
+func (g *Gateway) renewed(worker string) {
+	for _, c := range g.users(worker, "") {
+		g.tell(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
 	}
 }

@@ -113,7 +113,7 @@ func (g *Gateway) newIntercept(want *streamv1.Intercept, user string) (*intercep
 		claim: claim{
 			controller{want.GetControllerKind(), want.GetControllerName()}, want.GetNamespace(), want.GetName(), want.GetLabelSelector(),
 		},
-		labels: selector, pool: stream.NewPool(g.settings.Clock), user: user, answered: map[hook.ParentName]labels.Set{},
+		labels: selector, pool: stream.NewPool(g.settings.Clock, nil), user: user, answered: map[hook.ParentName]labels.Set{},
 	}, nil
 }
 

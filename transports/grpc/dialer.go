@@ -51,6 +51,10 @@ const (
 	unserved = time.Minute
 	// farewell is how long calls to an address that is gone may take.
 	farewell = 30 * time.Second
+	// retrigger is the wait before parents are synced for a new build, if there were too many triggers.
+	retrigger = 5 * time.Second
+	// goodService is how long a stream must have been open for the next one to be opened without the backoff of those before.
+	goodService = 10 * time.Second
 )
 
 // dialer keeps one stream open to each address of a hook.
@@ -65,7 +69,9 @@ type dialer struct {
 	stopped chan struct{}
 	session stream.Settings // but for its ID
 	trigger hook.TriggerFunc
-	clock   clock.Clock
+	// renewals holds something when another build answers than before.
+	renewals chan struct{}
+	clock    clock.Clock
 }
 
 // share finds the streams of a controller to an address, or begins them.
@@ -78,10 +84,11 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 		return d
 	}
 	d := &dialer{
-		key: key, users: 1, config: c, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}), stopped: make(chan struct{}),
-		trigger: s.Trigger, clock: clock.RealClock{},
+		key: key, users: 1, config: c, address: address, keyring: keyring, stopped: make(chan struct{}),
+		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
 	}
-	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Changed: d.changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
+	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
+	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
 	if t.dialers == nil {
 		t.dialers = map[string]*dialer{}
 	}
@@ -107,11 +114,31 @@ func (t *Transport) release(d *dialer) {
 	}
 }
 
-// changed hears that a session opened or closed.
-func (d *dialer) changed() {
-	if d.pool.Changed() && d.trigger != nil {
-		if _, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true}); err != nil {
-			klog.Background().Error(err, "parents are not synced by the hook's new build", "hook", d.address)
+// renewed notes that another build answers than before.
+func (d *dialer) renewed() {
+	select {
+	case d.renewals <- struct{}{}:
+	default: // it is noted already
+	}
+}
+
+// renew has parents synced when another build answers, until ctx ends.
+func (d *dialer) renew(ctx context.Context) {
+	for {
+		select {
+		case <-d.renewals:
+		case <-ctx.Done():
+			return
+		}
+		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true})
+		switch {
+		case errors.Is(err, hook.ErrTooManyTriggers):
+			if !d.pause(ctx.Done(), retrigger) {
+				return
+			}
+			d.renewed()
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "parents are not synced by the hook's new build", "hook", d.address)
 		}
 	}
 }
@@ -121,6 +148,9 @@ func (d *dialer) run(ctx context.Context) {
 	defer close(d.stopped)
 	var wait sync.WaitGroup
 	defer wait.Wait()
+	if d.trigger != nil {
+		wait.Go(func() { d.renew(ctx) })
+	}
 	links := map[string]*link{}
 	for {
 		addresses, err := d.resolve(ctx)
@@ -261,21 +291,29 @@ func (l *link) run(ctx context.Context, address string) {
 		return
 	}
 	defer connection.Close() //nolint:errcheck // it ends with the link
-	for attempt := 0; ctx.Err() == nil; attempt++ {
+	for attempt := 0; ctx.Err() == nil; {
+		began := l.clock.Now()
 		opened, err := l.connect(ctx, connection)
-		if opened {
-			attempt = 0
-		}
 		if ctx.Err() != nil || l.leaving.Load() {
 			return
 		}
 		l.pool.Fail(err)
 		wait := again(attempt)
+		attempt = following(attempt, opened, l.clock.Since(began))
 		if status.Code(err) == codes.Unimplemented {
 			wait = unserved
 		}
 		l.pause(ctx.Done(), wait)
 	}
+}
+
+// following is the number of the next attempt after one that took a time. A hook that accepts streams and ends them soon is
+// no better than one that refuses them.
+func following(attempt int, opened bool, took time.Duration) int {
+	if opened && took >= goodService {
+		return 0
+	}
+	return attempt + 1
 }
 
 // again is the wait before the next attempt, from 0.2 to 5 seconds.

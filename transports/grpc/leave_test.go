@@ -25,7 +25,7 @@ func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 	d := dialerTo(t, address)
 	changed := make(chan struct{}, 1)
 	d.session.Changed = func() {
-		d.changed()
+		d.pool.Changed()
 		select {
 		case changed <- struct{}{}:
 		default: // it will be looked at anyway
@@ -90,7 +90,24 @@ func dialerTo(t *testing.T, address string) *dialer {
 		t.Fatal(err)
 	}
 	return &dialer{
-		config: config, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}), clock: clocktesting.NewFakeClock(time.Now()),
+		config: config, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}, nil), clock: clocktesting.NewFakeClock(time.Now()),
 		session: stream.Settings{Clock: clock.RealClock{}},
+	}
+}
+
+// TestBackoffGrowsUntilGoodService has streams open and end.
+func TestBackoffGrowsUntilGoodService(t *testing.T) {
+	attempt := 0
+	for range 40 {
+		attempt = following(attempt, true, goodService/2)
+	}
+	if wait := again(attempt); wait < reconnect.Backoff.MaxDelay/2 {
+		t.Errorf("after 40 streams that ended soon the next attempt is made after %s, want about %s", wait, reconnect.Backoff.MaxDelay)
+	}
+	if next := following(attempt, false, time.Hour); next != attempt+1 {
+		t.Errorf("an attempt that never opened is followed by number %d, want %d", next, attempt+1)
+	}
+	if next := following(attempt, true, goodService); next != 0 {
+		t.Errorf("good service is followed by attempt %d, want 0", next)
 	}
 }

@@ -28,20 +28,23 @@ import (
 const patience = 2 * time.Second
 
 // Pool is the sessions of one hook. Questions about one parent go to the same session while there is one, so that what the hook holds is
-// of use. Where sessions have different builds, the newest build gets them.
+// of use. Where sessions have different builds, one build gets them.
 type Pool struct {
-	clock clock.Clock
+	clock   clock.Clock
+	renewed func()
 
 	mu       sync.Mutex // guards what follows
 	sessions []*Session
-	builds   []string      // in the order in which they were seen first
-	answers  string        // the build that answers, or did when a session was open last
+	builds   *builds
 	changed  chan struct{} // closed, and replaced, with every change
 	fault    error         // why there is no session, as far as is known
 }
 
-// NewPool makes an empty pool.
-func NewPool(c clock.Clock) *Pool { return &Pool{clock: c, changed: make(chan struct{})} }
+// NewPool makes an empty pool. renewed is called, without a lock, when another build has taken over, so that answers may
+// differ from before; it may be nil.
+func NewPool(c clock.WithDelayedExecution, renewed func()) *Pool {
+	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{})}
+}
 
 // Add takes a session in.
 func (p *Pool) Add(s *Session) { p.update(func() { p.sessions = append(p.sessions, s) }) }
@@ -75,38 +78,6 @@ func (p *Pool) Unserved() bool {
 	return status.Code(p.fault) == codes.Unimplemented && len(p.open()) == 0
 }
 
-// Changed must be called when a session opens or closes; with an open one, what has failed before no longer counts. It says whether another build answers than before: a newer one, or an older one
-// because the newer has gone.
-func (p *Pool) Changed() (rebuilt bool) {
-	p.update(func() {
-		newest, open := -1, p.open()
-		if len(open) > 0 {
-			p.fault = nil
-		}
-		for _, s := range open {
-			build := s.Build()
-			if build == "" {
-				continue
-			}
-			if !slices.Contains(p.builds, build) {
-				p.builds = append(p.builds, build)
-			}
-			newest = max(newest, slices.Index(p.builds, build))
-		}
-		if newest >= 0 {
-			rebuilt = p.answers != "" && p.answers != p.builds[newest]
-			p.answers = p.builds[newest]
-		}
-		if n := len(p.builds); n > maxBuilds {
-			p.builds = p.builds[n-maxBuilds:]
-		}
-	})
-	return rebuilt
-}
-
-// maxBuilds bounds what is remembered of a hook's builds.
-const maxBuilds = 100
-
 func (p *Pool) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,11 +104,12 @@ func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 	var best *Session
 	var rank [2]uint64 // build, then hash
 	for _, s := range p.open() {
-		mine := [2]uint64{uint64(slices.Index(p.builds, s.Build()) + 1), weight(subject, s.ID())} //nolint:gosec // not negative
+		mine := [2]uint64{p.builds.rank(s), weight(subject, s.ID())}
 		if best == nil || mine[0] > rank[0] || mine[0] == rank[0] && mine[1] > rank[1] {
 			best, rank = s, mine
 		}
 	}
+	p.builds.strayed = p.builds.strayed || best != nil && p.builds.answers != "" && best.Build() != p.builds.answers
 	return best, p.changed, p.fault
 }
 

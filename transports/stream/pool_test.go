@@ -20,7 +20,7 @@ import (
 // members is a pool with sessions that are open, one for each build.
 func members(t *testing.T, builds ...string) (*Pool, []*Session) {
 	t.Helper()
-	p := NewPool(clock.RealClock{})
+	p := NewPool(clock.RealClock{}, nil)
 	var sessions []*Session
 	for i, build := range builds {
 		s := New(settingsOf(fmt.Sprintf("session-%d", i), nil))
@@ -75,66 +75,6 @@ func TestSubjectsStayWhereTheyAre(t *testing.T) {
 	})
 }
 
-// TestNewestBuildAnswers has a hook deployed anew, and rolled back. Each time that others answer than before, all parents are to be asked
-// about again.
-func TestNewestBuildAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(clock.RealClock{})
-		rebuilds := 0
-		changed := func() {
-			if p.Changed() {
-				rebuilds++
-			}
-		}
-		serve := func(build string) *peer {
-			s := New(settingsOf(build, changed))
-			p.Add(s)
-			return connect(t, s).greet(build)
-		}
-		expect := func(what, build string, times int) {
-			t.Helper()
-			for subject, s := range places(t, p) {
-				if s.Build() != build {
-					t.Fatalf("%s: %s goes to %s, want %s", what, subject, s.Build(), build)
-				}
-			}
-			if rebuilds != times {
-				t.Errorf("%s: all parents were asked about again %d times, want %d", what, rebuilds, times)
-			}
-		}
-		serve("old")
-		expect("one build", "old", 0)
-		next := serve("new")
-		expect("a new build joins", "new", 1)
-		next.fail(io.EOF)
-		synctest.Wait()
-		expect("it is rolled back", "old", 2)
-		next = connect(t, next.Session).greet("new")
-		expect("it is deployed again", "new", 3)
-		next.fail(io.EOF)
-		next.awaitEnd()
-		connect(t, next.Session).greet("newest")
-		expect("with another build in the place of the same session", "newest", 4+1) // the old one was alone in between
-	})
-}
-
-// TestOnlySessionRestarts is no new build.
-func TestOnlySessionRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(clock.RealClock{})
-		var rebuilt bool
-		s := New(settingsOf("a", func() { rebuilt = p.Changed() || rebuilt }))
-		p.Add(s)
-		first := connect(t, s).greet("one")
-		first.fail(io.EOF)
-		first.awaitEnd()
-		connect(t, s).greet("one")
-		if rebuilt {
-			t.Error("a hook that comes back as it was is taken for a new build")
-		}
-	})
-}
-
 // TestPatience asks where there is no session.
 func TestPatience(t *testing.T) {
 	cases := map[string]struct {
@@ -155,7 +95,7 @@ func TestPatience(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := NewPool(clock.RealClock{})
+				p := NewPool(clock.RealClock{}, nil)
 				p.Fail(c.fault)
 				began := time.Now()
 				if text := (<-begin(t, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}, "web")).text(); text != c.want {

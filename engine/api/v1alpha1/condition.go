@@ -35,6 +35,8 @@ const (
 	ReasonChildNotFound = "ChildNotFound"
 	// ReasonForbidden: the engine may not list or watch one of the resources (False).
 	ReasonForbidden = "Forbidden"
+	// ReasonStaleView: the list or the watch of one of the resources fails for so long that nothing is decided from it (False).
+	ReasonStaleView = "StaleView"
 	// ReasonHookUnreachable: the hook was not reached at the last sync (False).
 	ReasonHookUnreachable = "HookUnreachable"
 )

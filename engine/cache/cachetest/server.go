@@ -121,6 +121,21 @@ func (s *Server) Bookmark(r object.Resource) string {
 	return fmt.Sprint(s.version)
 }
 
+// Fail sends every watcher of a resource an error event, which ends its watch, and refuses requests with the code from then on.
+func (s *Server) Fail(r object.Resource, code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[path(r)] = code
+	s.send(path(r), "ERROR", status(code))
+}
+
+// Garble sends every watcher of a resource an event that cannot be decoded.
+func (s *Server) Garble(r object.Resource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send(path(r), "MODIFIED", json.RawMessage(`[]`))
+}
+
 // Refuse answers every request for a resource with a status code; 0 ends that.
 func (s *Server) Refuse(r object.Resource, code int) {
 	s.mu.Lock()
@@ -200,12 +215,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) fail(w http.ResponseWriter, code int) {
 	w.WriteHeader(code)
+	s.write(w, status(code))
+}
+
+// status is an API server's answer with an error code.
+func status(code int) json.RawMessage {
 	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound", http.StatusGone: "Expired"}[code]
-	s.write(w, []byte(fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)))
+	return json.RawMessage(fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the answer is %d","code":%d}`, reason, code, code))
 }
 
 func (s *Server) write(w http.ResponseWriter, data []byte) {
-	_, _ = w.Write(data) //nolint:gosec // JSON for tests; a client that has gone is its own affair
+	_, _ = w.Write(data) // a client that has gone is its own affair
 }
 
 func (s *Server) list(at string) []byte {

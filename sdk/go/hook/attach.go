@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
@@ -72,14 +73,21 @@ type AttachOptions struct {
 	GracePeriod time.Duration
 	// Attached is called, in a goroutine of its own, each time that a session opens. It may be nil.
 	Attached func()
+
+	waits waits // those of an attachment where it is zero
 }
 
-// The waits between attempts to dial in: they grow from the first to the second; after a refusal, which time alone seldom heals, it is the third.
-const (
-	firstWait   = 200 * time.Millisecond
-	longestWait = 10 * time.Second
-	refusedWait = 30 * time.Second
-)
+// waits are the times between attempts to dial in: they grow from the first to the longest. After a refusal, which time alone seldom heals,
+// it is the last.
+type waits struct{ first, longest, refused time.Duration }
+
+var defaultWaits = waits{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
+
+// dialBackoff is the library's own wait between connections. The attachment's waits come on top and reset it: it must not be the longer one.
+var dialBackoff = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: defaultWaits.first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: defaultWaits.longest},
+	MinConnectTimeout: 5 * time.Second,
+}
 
 // dialPing finds a dead connection. The gateway takes one ping in 20 seconds.
 var dialPing = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
@@ -107,7 +115,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 		return err
 	}
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
-	a := &attachment{AttachOptions: o, client: streamv1.NewGatewayServiceClient(connection)}
+	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
 	serving := Options{Build: o.Build, Triggers: o.Triggers}
 	a.streams = serving.streams(ctx, o.Log, tracing.provider, hooks)
 	a.run(ctx)
@@ -141,6 +149,7 @@ func (g *Gateway) connect() (*grpc.ClientConn, error) {
 	}
 	return grpc.NewClient(g.Address,
 		grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithKeepaliveParams(dialPing),
+		grpc.WithConnectParams(dialBackoff),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(
 			filters.Not(filters.ServiceName(streamv1.GatewayService_ServiceDesc.ServiceName))))))
 }
@@ -176,9 +185,10 @@ func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parent
 // attachment is a hook that dials in.
 type attachment struct {
 	AttachOptions
-	client  streamv1.GatewayServiceClient
-	streams *streams
-	session atomic.Pointer[string] // the id of the last session; nil before the first
+	connection *grpc.ClientConn
+	client     streamv1.GatewayServiceClient
+	streams    *streams
+	session    atomic.Pointer[string] // the id of the last session; nil before the first
 }
 
 func (a *attachment) grace() time.Duration { return cmp.Or(a.GracePeriod, DefaultGracePeriod) }
@@ -188,21 +198,22 @@ var lasting = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.
 
 // run dials in, again and again.
 func (a *attachment) run(ctx context.Context) {
-	wait, refusals := firstWait, 0
+	pace := cmp.Or(a.waits, defaultWaits)
+	wait, refusals := pace.first, 0
 	for ctx.Err() == nil {
 		opened, err := a.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		wait, refusals = min(2*wait, longestWait), refusals+1
+		wait, refusals = min(2*wait, pace.longest), refusals+1
 		switch code := status.Code(err); {
 		case opened: // what ended it may be over, such as a token's time
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
-			wait, refusals = firstWait, 0
+			wait, refusals = pace.first, 0
 		case slices.Contains(lasting, code):
 			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(), "message", status.Convert(err).Message())
 			if refusals > 1 {
-				wait = refusedWait
+				wait = pace.refused
 			}
 		default:
 			a.Log.Warn("the gateway does not take this hook yet", "gateway", a.Gateway.Address, "error", err)
@@ -226,6 +237,7 @@ func (a *attachment) once(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	a.connection.ResetConnectBackoff() // the attachment's own waits are enough
 	conn, err := a.client.Attach(lasting)
 	if err != nil {
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -201,6 +202,43 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 		t.Errorf("the hook holds %d subjects, want the one", c.Resumed)
 	}
 	close(release)
+}
+
+// TestDialingWaitsNoLongerThanSaid dials a gateway that takes no connection for a long time: the library's backoff, which grows to two minutes,
+// does not hold the attempts up.
+func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := make(chan struct{})
+	go func() {
+		defer close(attempts)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			_ = conn.Close()
+			attempts <- struct{}{}
+		}
+	}()
+	o := hook.AttachOptions{Gateway: hook.Gateway{Address: listener.Addr().String()}, Log: slog.New(slog.DiscardHandler)}
+	o.Hurry()
+	attach(t, o, hook.Composite{})
+	late := time.After(30 * time.Second)
+	for n := range 30 {
+		select {
+		case <-attempts:
+		case <-late:
+			t.Fatalf("after %d attempts the hook waits", n)
+		}
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range attempts {
+	}
 }
 
 // TestTriggersOfSeveralStreams reach the one whose controller is meant, and the others refuse.

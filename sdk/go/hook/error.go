@@ -46,6 +46,8 @@ func (s said) Unwrap() error { return s.error }
 func statusOf(err error) error {
 	var own said
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &own):
 		s := status.Convert(own.error)
 		text := strings.Replace(err.Error(), own.Error(), s.Message(), 1) // with what the error was wrapped in, and without gRPC's words

@@ -22,22 +22,35 @@ type memories struct {
 }
 
 type kept struct {
-	id     string
-	memory *session.Memory
+	id   string
+	held *held
 }
 
-// take gives a stream what was kept for its session, or an empty memory where there is nothing. A stream that still has it loses it: the
+// held is what a hook holds of one session, over all its streams.
+type held struct {
+	memory *session.Memory
+	slots  slots
+}
+
+func newHeld() *held {
+	return &held{memory: session.NewMemory(0), slots: make(slots, session.DefaultCalls)}
+}
+
+// take gives a stream what was kept for its session; it is empty where there is nothing. A stream that still has it loses it: the
 // engine has one at a time, and knows better which of them lives.
-func (m *memories) take(id string, x *exchange) *session.Memory {
-	memory, before := m.begin(id, x)
+func (m *memories) take(id string, x *exchange) *held {
+	found, before := m.begin(id, x)
 	if before != nil {
-		memory = cmp.Or(before.surrender(), memory)
+		found = cmp.Or(before.surrender(), found)
 	}
-	return cmp.Or(memory, session.NewMemory(0))
+	if found == nil {
+		found = newHeld()
+	}
+	return found
 }
 
 // begin notes which stream has a session, and finds what was kept for it, or the stream that had it.
-func (m *memories) begin(id string, x *exchange) (memory *session.Memory, before *exchange) {
+func (m *memories) begin(id string, x *exchange) (found *held, before *exchange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy == nil {
@@ -45,27 +58,27 @@ func (m *memories) begin(id string, x *exchange) (memory *session.Memory, before
 	}
 	before, m.busy[id] = m.busy[id], x
 	if i := slices.IndexFunc(m.idle, func(k kept) bool { return k.id == id }); i >= 0 {
-		memory = m.idle[i].memory
+		found = m.idle[i].held
 		m.idle = slices.Delete(m.idle, i, i+1)
 	}
-	return memory, before
+	return found, before
 }
 
-// give keeps a stream's memory for the next, unless another stream has it by now.
-func (m *memories) give(id string, x *exchange, memory *session.Memory) {
+// give keeps what a stream held for the next, unless another stream has it by now.
+func (m *memories) give(id string, x *exchange, left *held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy[id] != x {
 		return
 	}
 	delete(m.busy, id)
-	m.idle = append(m.idle, kept{id, memory})
+	m.idle = append(m.idle, kept{id, left})
 	bytes := 0
 	for _, k := range m.idle {
-		bytes += k.memory.Bytes()
+		bytes += k.held.memory.Bytes()
 	}
 	for len(m.idle) > maxIdle || bytes > maxIdleBytes {
-		bytes -= m.idle[0].memory.Bytes()
+		bytes -= m.idle[0].held.memory.Bytes()
 		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 }

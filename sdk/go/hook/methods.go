@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -69,17 +70,12 @@ func methodsOf(hooks []Hook) methods {
 func (m methods) names() []string { return slices.Sorted(maps.Keys(m)) }
 
 // call answers one question. A panic is an error of that call only.
-func (m methods) call(ctx context.Context, method string, request proto.Message, recovered func(context.Context, any) error) (response proto.Message, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			response, err = nil, recovered(ctx, cause)
-		}
-	}()
+func (m methods) call(ctx context.Context, method string, request proto.Message, logged failures) (proto.Message, error) {
 	f := m[method]
 	if f == nil {
 		return nil, said{status.Error(codes.Unimplemented, fmt.Sprintf("this hook does not serve %s", method[1:]))}
 	}
-	return f(ctx, request)
+	return guard(ctx, logged, method, request, func() (proto.Message, error) { return f(ctx, request) })
 }
 
 // Ask has a hook answer a request by a method of the contract ("/hookloop.hook.v1.CompositeHookService/Sync"), without a server, for tests
@@ -103,7 +99,7 @@ func Ask(ctx context.Context, h Hook, method string, req *SyncRequest) (proto.Me
 	default:
 		return nil, fmt.Errorf("method %q takes no such request, expected Sync or Finalize", method)
 	}
-	return h.methods().call(ctx, method, request, func(_ context.Context, cause any) error { return fmt.Errorf("panic: %v", cause) })
+	return h.methods().call(ctx, method, request, failures{slog.New(slog.DiscardHandler)})
 }
 
 func encodeObject(o Object) *hookv1.Object {

@@ -11,21 +11,17 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime/debug"
 	"time"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
-	"google.golang.org/grpc/status"
 )
 
 const (
@@ -109,7 +105,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 		grpc.StatsHandler(otelgrpc.NewServerHandler(
 			otelgrpc.WithTracerProvider(tracing.provider), otelgrpc.WithPropagators(propagators),
 			otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
-		grpc.ChainUnaryInterceptor(recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(logPanic(log)))),
+		grpc.UnaryInterceptor(newUnary(failures{log}).intercept),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
@@ -138,7 +134,7 @@ func (o *Options) streams(ctx context.Context, log *slog.Logger, provider trace.
 		build = programHash()
 	}
 	s := &streams{
-		methods: methodsOf(hooks), build: build, log: log, stopping: ctx.Done(), triggers: &triggers{},
+		methods: methodsOf(hooks), failures: failures{log}, build: build, log: log, stopping: ctx.Done(), triggers: &triggers{},
 		tracer: provider.Tracer("github.com/hookloop/hookloop/sdk/go/hook"),
 	}
 	if o.Triggers != nil {
@@ -186,12 +182,4 @@ func (o *Options) run(ctx context.Context, server *grpc.Server, healthy *health.
 	defer late.Stop()
 	server.GracefulStop()
 	return <-served
-}
-
-// logPanic puts a panic on record and answers the call with its text.
-func logPanic(log *slog.Logger) recovery.RecoveryHandlerFuncContext {
-	return func(ctx context.Context, cause any) error {
-		log.ErrorContext(ctx, "panic in a hook's function", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		return said{status.Errorf(codes.Internal, "panic: %v", cause)}
-	}
 }

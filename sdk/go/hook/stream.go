@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // conn is a stream, whichever side opened it.
@@ -29,6 +30,7 @@ type conn interface {
 type streams struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	methods  methods
+	failures failures
 	build    string
 	log      *slog.Logger
 	tracer   trace.Tracer
@@ -48,10 +50,10 @@ func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, 
 // serve answers questions until the stream ends. Opened hears the session's id; it may be nil.
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelFunc{}}
+	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelCauseFunc{}}
 	x.hook = session.NewHook(session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
-		x.id, x.memory = id, s.memories.take(id, x)
-		return x.memory
+		x.id, x.held = id, s.memories.take(id, x)
+		return x.held.memory
 	}})
 	go x.receive(ctx)
 	sent := make(chan struct{})
@@ -66,8 +68,8 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 		<-ctx.Done()
 	}
 	<-sent
-	if memory := x.surrender(); memory != nil {
-		s.memories.give(x.id, x, memory)
+	if left := x.surrender(); left != nil {
+		s.memories.give(x.id, x, left)
 	}
 	s.triggers.leave(x)
 	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
@@ -87,9 +89,9 @@ type exchange struct {
 	mu       sync.Mutex // guards what follows
 	hook     *session.Hook
 	id       string
-	memory   *session.Memory
+	held     *held
 	closed   bool // a message that comes now is too late
-	cancels  map[*session.Work]context.CancelFunc
+	cancels  map[*session.Work]context.CancelCauseFunc
 	draining bool
 }
 
@@ -105,15 +107,15 @@ func (x *exchange) do(change func()) {
 }
 
 // surrender ends the stream, and gives away what is held: nil where it is given away already, or nothing is.
-func (x *exchange) surrender() *session.Memory {
+func (x *exchange) surrender() *held {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 	x.hook.Lost()
-	memory := x.memory
-	x.memory = nil
+	left := x.held
+	x.held = nil
 	x.end(errMoved)
-	return memory
+	return left
 }
 
 // errMoved is the end of a stream whose session the engine has opened anew; a stream that has ended before has its own cause.
@@ -188,7 +190,7 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 	case got.Cancelled != nil:
 		x.do(func() {
 			if cancel := x.cancels[got.Cancelled]; cancel != nil {
-				cancel()
+				cancel(errGivenUp)
 			}
 			x.hook.Refuse(got.Cancelled, &streamv1.Status{Code: int32(codes.Canceled), Message: "the engine gave the call up"})
 		})
@@ -201,30 +203,53 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 	}
 }
 
-// begin has the function called.
+// errGivenUp is the cause of a context that ends because the engine has cancelled the call, as a rule when its own timeout was over.
+var errGivenUp = errors.New("the engine gave the call up")
+
+// begin has the function called, as soon as fewer run than the window allows.
 func (x *exchange) begin(ctx context.Context, w *session.Work) {
-	var cancel context.CancelFunc
+	ctx, cancel := context.WithCancelCause(ctx)
+	timed, stop := ctx, context.CancelFunc(func() {})
 	if w.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, w.Timeout)
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+		timed, stop = context.WithTimeoutCause(ctx, w.Timeout, errTookLonger)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed { // nobody waits for more work
-		cancel()
+		stop()
+		cancel(nil)
 		return
 	}
 	x.cancels[w] = cancel
+	slots := x.held.slots
 	x.work.run(func() {
-		defer cancel()
-		x.answer(ctx, w)
+		defer cancel(nil)
+		defer stop()
+		x.answer(timed, w, slots)
 		x.do(func() { delete(x.cancels, w) })
 	})
 }
 
-// answer calls the function, in a span that continues the engine's trace.
-func (x *exchange) answer(ctx context.Context, w *session.Work) {
+// answer calls the function, in a span that continues the engine's trace. A call that is given up while it waits for a slot does not begin.
+func (x *exchange) answer(ctx context.Context, w *session.Work, slots slots) {
+	defer x.failures.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
+	var response proto.Message
+	err := slots.take(ctx)
+	if err == nil {
+		defer slots.free()
+		response, err = x.call(ctx, w)
+	}
+	if err != nil {
+		s := status.Convert(err)
+		refusal := &streamv1.Status{Code: s.Proto().GetCode(), Message: s.Message(), Details: s.Proto().GetDetails()}
+		x.do(func() { x.hook.Refuse(w, refusal) })
+		return
+	}
+	x.do(func() { x.hook.Answer(w, response) })
+}
+
+// call calls the function in a span.
+func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, error) {
 	ctx = propagators.Extract(ctx, propagation.MapCarrier(w.TraceContext))
 	name := strings.TrimPrefix(w.Method, "/")
 	service, method, _ := strings.Cut(name, "/")
@@ -233,17 +258,14 @@ func (x *exchange) answer(ctx context.Context, w *session.Work) {
 	defer span.End()
 	last, _ := w.Recall.([]encoded) // nil for the first call about a parent
 	said := &recall{before: last}
-	response, err := x.methods.call(withRecall(ctx, said), w.Method, w.Request, logPanic(x.log))
-	if err == nil && ctx.Err() != nil {
+	response, err := x.methods.call(withRecall(ctx, said), w.Method, w.Request, x.failures)
+	if err == nil {
 		err = statusOf(ctx.Err())
 	}
 	if err != nil {
-		s := status.Convert(err)
-		span.SetStatus(otelcodes.Error, s.Message())
-		refusal := &streamv1.Status{Code: s.Proto().GetCode(), Message: s.Message(), Details: s.Proto().GetDetails()}
-		x.do(func() { x.hook.Refuse(w, refusal) })
-		return
+		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
+		return nil, err
 	}
 	w.Recall = said.after
-	x.do(func() { x.hook.Answer(w, response) })
+	return response, nil
 }

@@ -3,9 +3,13 @@ package hook_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
@@ -139,6 +143,49 @@ func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 	want := []string{hookv1.CompositeHookService_Sync_FullMethodName, hookv1.DecoratorHookService_Finalize_FullMethodName}
 	if got := m.GetWelcome().GetCapabilities(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+}
+
+// TestTheWindowBoundsWhatRuns cancels a thousand calls of a function that does not end with its context: no more run than the window has room
+// for. The others are answered without a call of the function.
+func TestTheWindowBoundsWhatRuns(t *testing.T) {
+	const calls = 1000
+	var running, most atomic.Int64
+	release := make(chan struct{})
+	connection, stop := start(t, hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+		most.Store(max(most.Load(), running.Add(1)))
+		<-release
+		running.Add(-1)
+		return &hook.SyncResponse{}, nil
+	}})
+	engine := newEngine("a")
+	e := hello(t, connection, engine)
+	answered := 0
+	for n := range calls {
+		ticket := engine.Ask(questionAbout(fmt.Sprint(n)))
+		e.say()
+		if n < session.DefaultCalls { // each of these begins
+			for running.Load() <= int64(n) {
+				runtime.Gosched()
+			}
+		}
+		engine.Cancel(ticket)
+		e.say()
+		m, err := e.stream.Recv()
+		if err == nil {
+			_, err = engine.Receive(m)
+		}
+		if code := m.GetAnswer().GetError().GetCode(); err != nil || code != int32(codes.Canceled) {
+			t.Fatalf("call %d: got %v, %v; want CANCELLED", n, m, err)
+		}
+		answered++
+	}
+	close(release)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if answered != calls || most.Load() != session.DefaultCalls {
+		t.Errorf("%d of %d calls are answered, and %d functions ran at a time; want %d", answered, calls, most.Load(), session.DefaultCalls)
 	}
 }
 

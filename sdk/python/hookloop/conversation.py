@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from hookloop import status
 from hookloop.errors import InvalidQuestion, NotHere, TriggerRefused
-from hookloop.service import Route, within
+from hookloop.service import Route, name_of, within
 from hookloop.session import Cancelled, Machine, ProtocolError, VersionMismatch, Work
 from hookloop.session.observed import ObservedSet
 from hookloop.stream.v1 import stream_pb2
@@ -38,7 +38,7 @@ class Conversation:
         self._changed = threading.Condition()  # guards all below, and what the writer waits for
         self._machine = machine
         self._deadlines: list[tuple[float, int]] = []  # a heap of times and call ids
-        self._running: dict[int, Future] = {}
+        self._running: dict[int, tuple[Work, Future]] = {}
         self._triggers: dict[int, Future] = {}
         self._asked = 0  # triggers so far
         self._stopping = False  # whether no more calls are wanted
@@ -57,7 +57,7 @@ class Conversation:
             if isinstance(said, Work):
                 self._begin(said)
             elif isinstance(said, Cancelled):
-                self._forget(said.call_id)
+                self._give_up(said.call_id, "the engine has cancelled it")
             elif isinstance(said, stream_pb2.Triggered):
                 self._triggered(said)
             elif isinstance(said, stream_pb2.Status):
@@ -119,7 +119,7 @@ class Conversation:
         if work.timeout is not None:
             heapq.heappush(self._deadlines, (time.monotonic() + work.timeout, work.call_id))
         try:
-            self._running[work.call_id] = self._pool.submit(self._run, work)
+            self._running[work.call_id] = work, self._pool.submit(self._run, work)
         except RuntimeError:  # the pool takes no more
             self._refuse(work.call_id, status.Failure(status.UNAVAILABLE, "the hook is stopping"))
 
@@ -128,11 +128,14 @@ class Conversation:
         with self._changed:
             if not self._machine.under_way(work.call_id):
                 return
+        failed: Optional[BaseException] = None
         try:
             answer = _ask(self._routes, work)
         except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
-            answer = status.failure(error, work.method)
+            answer, failed = status.failure(error), error
         with self._changed:
+            if failed is not None and self._machine.under_way(work.call_id):  # else it is logged already
+                status.report(failed, work.method, _parent_of(work))
             self._forget(work.call_id)
             if isinstance(answer, status.Failure):
                 self._refuse(work.call_id, answer)
@@ -150,9 +153,16 @@ class Conversation:
 
     def _forget(self, call_id: int) -> None:
         """Takes a call out of the queue where it has not begun."""
-        future = self._running.pop(call_id, None)
-        if future is not None:
-            future.cancel()
+        found = self._running.pop(call_id, None)
+        if found is not None:
+            found[1].cancel()
+
+    def _give_up(self, call_id: int, why: str) -> None:
+        """Logs a call without an answer, and takes it out of the queue."""
+        found = self._running.get(call_id)
+        if found is not None:
+            status.given_up(found[0].method, _parent_of(found[0]), why)
+        self._forget(call_id)
 
     def _triggered(self, said: Any) -> None:
         future = self._triggers.pop(said.id, None)
@@ -178,8 +188,9 @@ class Conversation:
         while self._deadlines and self._deadlines[0][0] <= now:
             _, call_id = heapq.heappop(self._deadlines)
             if self._machine.under_way(call_id):
-                self._refuse(call_id, status.Failure(status.DEADLINE_EXCEEDED, "the hook's function took longer than the call's timeout"))
-                self._forget(call_id)
+                text = "the hook's function took longer than the call's timeout"
+                self._refuse(call_id, status.Failure(status.DEADLINE_EXCEEDED, text))
+                self._give_up(call_id, text)
 
     def _over(self, now: float) -> bool:
         if self._machine.closed:
@@ -209,6 +220,10 @@ class Conversation:
         self._triggers = {}
         self._deadlines = []
         self._changed.notify_all()
+
+
+def _parent_of(work: Work) -> str:
+    return name_of(next(iter(work.objects.view(1)), None))
 
 
 def _ask(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:

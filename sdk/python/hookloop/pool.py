@@ -1,7 +1,7 @@
 """Threads for functions that may never return: unlike those of concurrent.futures they do not keep a program from ending."""
 
 import threading
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Optional
@@ -15,7 +15,7 @@ class Pool(Executor):
             raise ValueError(f"threads is {threads}, expected at least 1")
         self._most, self._name = threads, name
         self._changed = threading.Condition()  # guards all below, and what idle threads wait for
-        self._tasks: deque[tuple[Future, Callable[[], Any]]] = deque()
+        self._tasks: OrderedDict[Future, Callable[[], Any]] = OrderedDict()  # in the order in which they came
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._closed = False
@@ -26,14 +26,13 @@ class Pool(Executor):
         with self._changed:
             if self._closed:
                 raise RuntimeError(f"the pool {self._name} is shut down")
-            while self._tasks and self._tasks[0][0].cancelled():  # while no thread returns, nobody else clears them away
-                self._tasks.popleft()
             if self._idle <= len(self._tasks) and len(self._threads) < self._most:
                 thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
                 thread.start()
                 self._threads.append(thread)
-            self._tasks.append((future, lambda: fn(*args, **kwargs)))
+            self._tasks[future] = lambda: fn(*args, **kwargs)
             self._changed.notify()
+        future.add_done_callback(self._drop)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -44,10 +43,15 @@ class Pool(Executor):
             if cancel_futures:
                 self._tasks.clear()
             self._changed.notify_all()
-        for future, _ in dropped:
+        for future in dropped:
             future.cancel()
         for thread in self._threads if wait else ():
             thread.join()
+
+    def _drop(self, future: Future) -> None:
+        """Lets a task go that is cancelled before a thread has taken it."""
+        with self._changed:
+            self._tasks.pop(future, None)
 
     def _work(self) -> None:
         """A thread."""
@@ -60,7 +64,7 @@ class Pool(Executor):
             self._idle += 1
             self._changed.wait_for(lambda: self._tasks or self._closed)
             self._idle -= 1
-            return self._tasks.popleft() if self._tasks else None
+            return self._tasks.popitem(last=False) if self._tasks else None
 
 
 def _run(future: Future, call: Callable[[], Any]) -> None:

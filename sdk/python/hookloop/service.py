@@ -82,6 +82,13 @@ def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
     return {route.path: route for route in found}
 
 
+def name_of(parent: Optional[Any]) -> str:
+    """What the log calls a parent: its kind, namespace and name."""
+    if parent is None:
+        return "no parent"
+    return f"{parent.kind} {parent.namespace}/{parent.name}" if parent.namespace else f"{parent.kind} {parent.name}"
+
+
 def served(routes: Mapping[str, Route]) -> list[str]:
     """The full names of the methods that have a function, sorted."""
     return sorted(path for path, route in routes.items() if route.function is not None)

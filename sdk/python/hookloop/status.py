@@ -26,14 +26,23 @@ class Failure:
     detail: Optional[Any] = None
 
 
-def failure(error: BaseException, method: str) -> Failure:
-    """The status of what a question to a method ended with. What is a fault of the hook's program is logged."""
+def failure(error: BaseException) -> Failure:
+    """The status of what a question ended with."""
     code, detail = _coded(error)
-    if isinstance(error, (InvalidAnswer, InvalidQuestion)):
-        log.error("%s: %s", method, error)
-    elif code == INTERNAL:
-        log.error("%s failed", method, exc_info=error)
     return Failure(code, _text(error), detail)
+
+
+def report(error: BaseException, method: str, parent: str) -> None:
+    """Logs what is a fault of the hook's program, with the parent's name. Reject and RetryAfter are answers."""
+    if isinstance(error, (InvalidAnswer, InvalidQuestion)):
+        log.error("%s of %s failed: %s", method, parent, error)
+    elif _coded(error)[0] == INTERNAL:
+        log.error("%s of %s failed", method, parent, exc_info=error)
+
+
+def given_up(method: str, parent: str, why: str) -> None:
+    """Logs a call that ended before its function had an answer."""
+    log.warning("%s of %s was given up: %s", method, parent, why)
 
 
 def _coded(error: BaseException) -> tuple[int, Optional[Any]]:

@@ -1,14 +1,16 @@
 """Serves hooks with one call for each question: the services of package hookloop.hook.v1."""
 
-from collections.abc import Mapping
-from concurrent.futures import Executor
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, NoReturn
 
 import grpc
 
 from hookloop import wellknown
-from hookloop.service import Route, whole, within
-from hookloop.status import Failure, failure
+from hookloop.service import Route, name_of, whole, within
+from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, given_up, report
 
 DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -31,10 +33,25 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
         return whole(route.shape, *route.ask(message, objects, metadata))
 
     def serve(message: Any, context: grpc.ServicerContext) -> Any:
+        parent = name_of(getattr(message, route.shape.parent))
+        in_time = _watch(context)
+
+        def run() -> Any:
+            if not in_time():
+                raise CancelledError
+            return answer(message, context.invocation_metadata())
+
+        future = pool.submit(run)
+        if not context.add_callback(lambda: _give_up(future, route.path, parent)):
+            _give_up(future, route.path, parent)
         try:
-            return pool.submit(answer, message, context.invocation_metadata()).result()
+            return future.result()
+        except CancelledError:
+            failed = Failure(DEADLINE_EXCEEDED, "the call ended before the hook's function began")
         except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
-            failed = failure(error, route.path)
+            if in_time():
+                report(error, route.path, parent)
+            failed = failure(error)
         return _abort(context, failed)
 
     return grpc.unary_unary_rpc_method_handler(
@@ -42,6 +59,20 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
         request_deserializer=route.shape.message(route.method, "Request").FromString,
         response_serializer=route.shape.message(route.method, "Response").SerializeToString,
     )
+
+
+def _watch(context: grpc.ServicerContext) -> Callable[[], bool]:
+    """Says, whenever it is called, whether an answer is still wanted."""
+    remaining = context.time_remaining()
+    deadline = math.inf if remaining is None else time.monotonic() + remaining
+    return lambda: time.monotonic() < deadline and context.is_active()
+
+
+def _give_up(future: Future, method: str, parent: str) -> None:
+    """Takes a call that has ended out of the pool's queue. A function that has begun runs on."""
+    if not future.done():
+        future.cancel()
+        given_up(method, parent, "its time is over, or the engine has cancelled it")
 
 
 def _abort(context: grpc.ServicerContext, failed: Failure) -> NoReturn:

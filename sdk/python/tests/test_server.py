@@ -106,6 +106,40 @@ class Stopping(unittest.TestCase):
             self.assertEqual(program.wait(WAIT), 0)
 
 
+class Deadlines(unittest.TestCase):
+    def test_no_function_begins_after_its_deadline(self):
+        began, entered, leave = [], threading.Event(), threading.Event()
+
+        def stuck(_):
+            began.append(1)
+            entered.set()
+            leave.wait(WAIT)
+            return {}
+
+        with self.assertLogs("hookloop", "WARNING") as logged, serving(hookloop.Composite(sync=stuck), threads=1) as (channel, server):
+            first = begin(channel, timeout=WAIT)
+            self.assertTrue(entered.wait(WAIT))
+            late = [begin(channel, timeout=0.5) for _ in range(20)]
+            self.assertEqual({call.code() for call in late}, {grpc.StatusCode.DEADLINE_EXCEEDED})
+            for _ in range(WAIT * 100):  # the server hears of each a little later than its caller
+                if not server._functions._tasks:
+                    break
+                leave.wait(0.01)
+            self.assertEqual(len(server._functions._tasks), 0, "calls that nobody waits for are queued")
+            leave.set()
+            self.assertEqual(first.code(), grpc.StatusCode.OK)
+            ask(channel, "Sync", sync_request())
+        self.assertEqual(len(began), 2)
+        self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up")
+
+
+def begin(channel, timeout):
+    """A sync that is under way."""
+    return channel.unary_unary(
+        "/hookloop.hook.v1.CompositeHookService/Sync", request_serializer=type(sync_request()).SerializeToString
+    ).future(sync_request(), timeout=timeout)
+
+
 class WhatCannotBeServed(unittest.TestCase):
     def test_arguments(self):
         cases = [

@@ -231,7 +231,15 @@ class Answers(unittest.TestCase):
         with self.assertLogs("hookloop", logging.ERROR) as logged, self.assertRaises(grpc.RpcError) as raised:
             self.answer(KeyError("spec"))
         self.assertEqual(raised.exception.details(), "KeyError: 'spec'")
-        self.assertIn("Traceback", logged.output[0])
+        (line,) = logged.output
+        self.assertIn("/hookloop.hook.v1.CompositeHookService/Sync of Greeting shop/hi failed", line)
+        self.assertIn("Traceback", line)
+
+    def test_what_is_an_answer_is_not_logged(self):
+        for error in (hookloop.Reject("Bad", "no"), hookloop.RetryAfter(1, "busy")):
+            with self.assertNoLogs("hookloop") if hasattr(self, "assertNoLogs") else contextlib.nullcontext():
+                with self.assertRaises(grpc.RpcError):
+                    self.answer(error)
 
     def test_an_exit_ends_the_call_only(self):
         def function(_):

@@ -214,16 +214,36 @@ class Streams(unittest.TestCase):
         with streaming(hookloop.Composite(sync=slow)) as (stream, _, _):
             stream.send(stream.engine.call(pods(1)))
             self.assertTrue(slow.entered.wait(WAIT))
-            stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=1)))
-            self.assertEqual(stream.read().answer.error.code, 1)
+            with self.assertLogs("hookloop", "WARNING") as logged:
+                stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=1)))
+                self.assertEqual(stream.read().answer.error.code, 1)
+            self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up: the engine has cancelled it")
             slow.leave.set()
             self.assertEqual(json.loads(stream.ask(pods(1)).status), {"done": True})
+
+    def test_no_more_functions_run_than_there_are_threads(self):
+        running, leave = [], threading.Event()
+
+        def stuck(_):
+            running.append(1)
+            leave.wait(WAIT)
+            return {}
+
+        with self.assertLogs("hookloop", "WARNING"), streaming(hookloop.Composite(sync=stuck), threads=3) as (stream, _, _):
+            for number in range(1, 201):
+                stream.send(stream.engine.call(pods(1), subject=str(number)))
+                stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=number)))
+                self.assertEqual(stream.read().answer.error.code, 1)
+            leave.set()
+        self.assertLessEqual(len(running), 3)
 
     def test_a_call_has_its_time(self):
         slow = Held()
         with streaming(hookloop.Composite(sync=slow)) as (stream, _, _):
-            stream.send(stream.engine.call(pods(1), timeout=0.05))
-            self.assertEqual(stream.read().answer.error.code, 4)
+            with self.assertLogs("hookloop", "WARNING") as logged:
+                stream.send(stream.engine.call(pods(1), timeout=0.05))
+                self.assertEqual(stream.read().answer.error.code, 4)
+            self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up: the hook's function took longer")
             slow.leave.set()
 
     def test_a_stream_that_goes_on_sends_changes(self):

@@ -59,6 +59,12 @@ export function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
+/** Names the parent of a question, for the log: its kind, namespace and name. */
+export function parentOf({ shape }: Method, question: Question): string {
+  const { kind = "", namespace = "", name = "" } = question[shape.parent] ?? {};
+  return `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
+}
+
 /** Puts a question to a hook's function; what it says must be an answer. */
 export async function ask(method: Method, fn: AnyFunction, question: Question, signal: AbortSignal): Promise<Response> {
   return encode(method.shape, method.op, method.desc, await fn(decode(method.shape, method.op, question), { signal }));

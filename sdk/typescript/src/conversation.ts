@@ -1,11 +1,12 @@
 /** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
 import { status as Code } from "@grpc/grpc-js";
-import { ask, methodsOf, SHAPES } from "./contract.js";
+import { ask, methodsOf, parentOf, SHAPES } from "./contract.js";
 import type { AnyFunction, Hook as Functions } from "./hooks.js";
 import { ProtocolError, VersionMismatch } from "./session/error.js";
 import { Hook, type HookSettings, type Received, type Work } from "./session/hook.js";
 import type { Memories, Memory } from "./session/memory.js";
-import { report, statusOf, wireStatus, type Failure } from "./status.js";
+import { slotsOf } from "./slots.js";
+import { givenUp, report, statusOf, wireStatus, type Failure } from "./status.js";
 import { traced } from "./tracing.js";
 import { Triggers, type Trigger } from "./trigger.js";
 
@@ -122,7 +123,7 @@ export class Conversation {
         void this.#run(received.work);
         break;
       case "cancelled":
-        this.#giveUp(received.id, { code: Code.CANCELLED, message: "the engine has given the call up" });
+        this.#giveUp(received.work, { code: Code.CANCELLED, message: "the engine has given the call up" });
         break;
       case "drain":
         this.#last = true;
@@ -149,19 +150,22 @@ export class Conversation {
     this.#running.set(id, running);
     const late = this.#limit(work);
     running.signal.addEventListener("abort", () => clearTimeout(late), { once: true }); // the function may never return
-    try {
-      const response = await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal));
-      this.#hook.answer(id, response);
-    } catch (error) {
-      if (!running.signal.aborted) {
-        report(method.path, error);
+    const slots = slotsOf(this.#held!.memory);
+    if (await slots.take(running.signal)) {
+      try {
+        this.#hook.answer(id, await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal)));
+      } catch (error) {
+        if (!running.signal.aborted) {
+          report(method.path, parentOf(method, question), error);
+        }
+        this.#hook.refuse(id, wireStatus(statusOf(error)));
+      } finally {
+        slots.free();
       }
-      this.#hook.refuse(id, wireStatus(statusOf(error)));
-    } finally {
-      clearTimeout(late);
-      this.#running.delete(id);
-      this.#flush();
     }
+    clearTimeout(late);
+    this.#running.delete(id);
+    this.#flush();
   }
 
   #functionOf({ method }: Work): AnyFunction | undefined {
@@ -169,18 +173,23 @@ export class Conversation {
   }
 
   /** Gives work up when its time is over. */
-  #limit({ id, method, timeout }: Work): NodeJS.Timeout | undefined {
+  #limit(work: Work): NodeJS.Timeout | undefined {
+    const { method, timeout } = work;
     if (timeout === undefined || timeout <= 0) {
       return undefined;
     }
     const message = `${method.path} took longer than ${timeout} ms`;
-    return setTimeout(() => this.#giveUp(id, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
+    return setTimeout(() => this.#giveUp(work, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
   }
 
   /** Answers work at once; its function is told, and what it still says is dropped. */
-  #giveUp(id: bigint, failure: Failure): void {
+  #giveUp({ id, method, question }: Work, failure: Failure): void {
+    const running = this.#running.get(id);
+    if (running && !running.signal.aborted) {
+      givenUp(method.path, parentOf(method, question), failure.message);
+    }
     this.#hook.refuse(id, wireStatus(failure));
-    this.#running.get(id)?.abort();
+    running?.abort();
     this.#flush();
   }
 

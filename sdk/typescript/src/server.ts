@@ -7,6 +7,7 @@ import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import { Health } from "./health.js";
 import type { Hook } from "./hooks.js";
 import { definition, implementation } from "./service.js";
+import { Slots } from "./slots.js";
 import { Streams } from "./streams.js";
 import type { Trigger } from "./trigger.js";
 
@@ -51,8 +52,9 @@ export class Server {
     this.#credentials = serverCredentials(options);
     this.#health = new Health([...names, HookStreamService.typeName]);
     this.#streams = new Streams(hooks, options.build || programHash());
+    const slots = new Slots();
     this.#server.addService(this.#health.definition, this.#health.implementation());
-    hooks.forEach((hook, index) => this.#server.addService(definition(services[index]!), implementation(hook)));
+    hooks.forEach((hook, index) => this.#server.addService(definition(services[index]!), implementation(hook, slots)));
     this.#server.addService(this.#streams.definition, this.#streams.implementation());
   }
 

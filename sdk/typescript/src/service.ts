@@ -1,9 +1,10 @@
 /** Serves hooks as the unary services of the contract. */
 import { fromBinary, toBinary, type DescService, type Message } from "@bufbuild/protobuf";
 import { status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
-import { ask, methodsOf, pathOf, SHAPES, type Method, type Question } from "./contract.js";
+import { ask, methodsOf, parentOf, pathOf, SHAPES, type Method, type Question } from "./contract.js";
 import type { AnyFunction, Hook } from "./hooks.js";
-import { report, serverError, statusOf } from "./status.js";
+import type { Slots } from "./slots.js";
+import { givenUp, report, serverError, statusOf } from "./status.js";
 import { traced } from "./tracing.js";
 
 /** A gRPC service as grpc-js defines them, from the description that is generated. */
@@ -19,24 +20,44 @@ export function definition(service: DescService): ServiceDefinition {
   }]));
 }
 
-/** The methods of a hook's service. */
-export function implementation(hook: Hook): UntypedServiceImplementation {
+/** The methods of a hook's service. Functions run while there are slots. */
+export function implementation(hook: Hook, slots: Slots): UntypedServiceImplementation {
   const methods = methodsOf(SHAPES[hook.shape]);
-  return Object.fromEntries(methods.map((method) => [method.op, unary(method, hook.functions[method.op])]));
+  return Object.fromEntries(methods.map((method) => [method.op, unary(method, hook.functions[method.op], slots)]));
 }
 
-function unary(method: Method, fn: AnyFunction | undefined): handleUnaryCall<Question, Message> {
+function unary(method: Method, fn: AnyFunction | undefined, slots: Slots): handleUnaryCall<Question, Message> {
   return (call, callback) => {
     if (!fn) {
       callback({ code: Code.UNIMPLEMENTED, details: `this hook has no ${method.op} function` });
       return;
     }
     const gone = new AbortController();
-    call.once("cancelled", () => gone.abort());
-    traced(method.path.slice(1), call.metadata.getMap(), () => ask(method, fn, call.request, gone.signal)).then(
+    const parent = parentOf(method, call.request);
+    let ended = false;
+    call.once("cancelled", () => {
+      if (!ended) {
+        givenUp(method.path, parent, "its time is over, or the engine has cancelled it");
+      }
+      gone.abort();
+    });
+    const run = async (): Promise<Message> => {
+      if (!await slots.take(gone.signal)) {
+        throw new Error("the call was given up before its function began");
+      }
+      try {
+        return await traced(method.path.slice(1), call.metadata.getMap(), () => ask(method, fn, call.request, gone.signal));
+      } finally {
+        slots.free();
+        ended = true;
+      }
+    };
+    run().then(
       (message) => callback(null, message),
       (error: unknown) => {
-        report(method.path, error);
+        if (!gone.signal.aborted) {
+          report(method.path, parent, error);
+        }
         callback(serverError(statusOf(error)));
       },
     );

@@ -42,14 +42,25 @@ export function wireStatus({ code, message, detail }: Failure): MessageInitShape
   return { code, message, details: detail ? [{ typeUrl: wellknown.typeUrl(detail), value: detail.value }] : [] };
 }
 
-/** Logs what a function has thrown. An error of this package says everything in its message. */
-export function report(method: string, error: unknown): void {
-  console.error(`${method}:`, isBug(error) ? error : (error as Error).message);
+/** Logs a function that has failed, with its parent. Reject and RetryAfter are answers. */
+export function report(method: string, parent: string, error: unknown): void {
+  if (!isAnswer(error)) {
+    console.error(`${method} of ${parent} failed:`, isBug(error) ? error : (error as Error).message);
+  }
+}
+
+/** Logs a call that was given up before its function had an answer. */
+export function givenUp(method: string, parent: string, why: string): void {
+  console.error(`${method} of ${parent} was given up: ${why}`);
+}
+
+function isAnswer(error: unknown): boolean {
+  return error instanceof Reject || error instanceof RetryAfter;
 }
 
 /** Whether an error is something for the author to look at: neither an answer, nor a mistake that its message names completely. */
 function isBug(error: unknown): boolean {
-  return ![Reject, RetryAfter, InvalidAnswer, InvalidQuestion].some((kind) => error instanceof kind);
+  return !isAnswer(error) && !(error instanceof InvalidAnswer) && !(error instanceof InvalidQuestion);
 }
 
 /** What the engine shows: for errors of other packages with their name, without which some say little. */

@@ -56,13 +56,16 @@ export async function serving(hooks: readonly Hook[], run: (client: Client, serv
 }
 
 /** Asks a question in one call. */
-export function ask(client: Client, method: DescMethod, question: object, deadline?: number): Promise<Message> {
-  return new Promise((resolve, reject) => client.makeUnaryRequest(
-    pathOf(method),
-    (message: Message) => Buffer.from(toBinary(method.input, message)),
-    (data: Buffer) => fromBinary(method.output, data),
-    create(method.input, question as Record<string, unknown>), new Metadata(), deadline ? { deadline } : {},
-    (error: ServiceError | null, answer?: Message) => (error ? reject(error) : resolve(answer!))));
+export function ask(client: Client, method: DescMethod, question: object, deadline?: number, signal?: AbortSignal): Promise<Message> {
+  return new Promise((resolve, reject) => {
+    const call = client.makeUnaryRequest(
+      pathOf(method),
+      (message: Message) => Buffer.from(toBinary(method.input, message)),
+      (data: Buffer) => fromBinary(method.output, data),
+      create(method.input, question as Record<string, unknown>), new Metadata(), deadline ? { deadline } : {},
+      (error: ServiceError | null, answer?: Message) => (error ? reject(error) : resolve(answer!)));
+    signal?.addEventListener("abort", () => call.cancel());
+  });
 }
 
 /** Asks a composite hook's sync. */

@@ -1,6 +1,7 @@
 /** What functions are asked and what becomes of their answers, over a loopback connection. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { setMaxListeners } from "node:events";
+import { test, type TestContext } from "node:test";
 import type { Message } from "@bufbuild/protobuf";
 import { status as Code, type ServiceError } from "@grpc/grpc-js";
 import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, RetryAfter, type Call, type SyncRequest } from "../src/index.js";
@@ -9,6 +10,8 @@ import { LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule
 import { DecoratorHookService, type DecoratorHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
 import { Severity } from "../src/gen/hookloop/hook/v1/answer_pb.js";
 import { ask, askSync, BIG, decoratorRequest, serving, syncRequest } from "./questions.js";
+import { until } from "./until.js";
+import { SLOTS } from "../src/slots.js";
 
 /** The question that a function gets. */
 async function asked(question: object, method = CompositeHookService.method.sync): Promise<SyncRequest> {
@@ -188,5 +191,56 @@ test("a function is told when the caller has given up", async (t) => {
   await serving([waiting], async (client) => {
     await assert.rejects(ask(client, CompositeHookService.method.sync, syncRequest(), Date.now() + 200), { code: Code.DEADLINE_EXCEEDED });
     await told;
+  });
+});
+
+/** What is logged while something runs. */
+async function logged(t: TestContext, run: () => Promise<void>): Promise<string[]> {
+  const error = t.mock.method(console, "error", () => undefined);
+  await run();
+  const lines = error.mock.calls.map(({ arguments: said }) => said.map(String).join(" "));
+  error.mock.restore();
+  return lines;
+}
+
+test("a failed function is logged once, with its parent; Reject and RetryAfter are answers", async (t) => {
+  const cases: [() => object | undefined, RegExp | undefined][] = [
+    [() => { throw new TypeError("no database"); }, /^\/hookloop.hook.v1.CompositeHookService\/Sync of Greeting shop\/hi failed: TypeError: no database/],
+    [() => undefined, /of Greeting shop\/hi failed: the hook's function returned undefined/],
+    [() => { throw new Reject("Bad", "no"); }, undefined],
+    [() => { throw new RetryAfter(1, "busy"); }, undefined],
+    [() => ({}), undefined],
+  ];
+  for (const [sync, text] of cases) {
+    const lines = await logged(t, () => serving([composite({ sync: sync as never })], async (client) => {
+      await askSync(client).catch(() => undefined);
+    }));
+    assert.equal(lines.length, text ? 1 : 0, `${lines}`);
+    assert.match(lines[0] ?? "", text ?? /^$/);
+    assert.doesNotMatch(lines.join(), /spec/);
+  }
+});
+
+test("unary calls run in so many slots, and those that are given up before do not begin", async (t) => {
+  let called = 0;
+  const release: (() => void)[] = [];
+  const stuck = composite({ sync: () => new Promise<object>((resolve) => {
+    called++;
+    release.push(() => resolve({}));
+  }) });
+  const error = t.mock.method(console, "error", () => undefined);
+  await serving([stuck], async (client) => {
+    const given = new AbortController();
+    setMaxListeners(0, given.signal);
+    const calls = Array.from({ length: 2 * SLOTS }, () =>
+      ask(client, CompositeHookService.method.sync, syncRequest(), undefined, given.signal));
+    await until(() => called === SLOTS);
+    given.abort();
+    const ended = await Promise.allSettled(calls);
+    assert.ok(ended.every(({ status }) => status === "rejected"));
+    await until(() => error.mock.calls.length >= SLOTS);
+    assert.match(String(error.mock.calls[0]!.arguments), /Sync of Greeting shop\/hi was given up/);
+    assert.equal(called, SLOTS);
+    release.forEach((go) => go());
   });
 });

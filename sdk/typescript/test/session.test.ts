@@ -279,7 +279,7 @@ test("a call that is given up is answered once", () => {
   const world = new World();
   world.open();
   const work = world.work(world.engine.call("p", entries([])));
-  assert.deepEqual(world.send({ case: "cancel", value: { callId: work.id } }), { kind: "cancelled", id: work.id });
+  assert.deepEqual(world.send({ case: "cancel", value: { callId: work.id } }), { kind: "cancelled", work });
   world.hook.refuse(work.id, { code: 1, message: "given up" });
   answer(world, work, ["late"]);
   assert.equal((world.answer().outcome.value as { code?: number }).code, 1);

@@ -10,11 +10,13 @@ import { Metadata, Server as GrpcServer, ServerCredentials, status as Code, type
 import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type Server, type SyncRequest } from "../src/index.js";
 import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
+import { SLOTS } from "../src/slots.js";
 import { BYTES } from "../src/streams.js";
 import { selfSigned } from "./certificate.js";
 import { Engine, say, type Entry } from "./engine.js";
 import { line, withPrograms } from "./program.js";
 import { BIG, object, serving } from "./questions.js";
+import { until } from "./until.js";
 
 type Message = Parameters<typeof say>[0];
 type Said = HookMessage["message"];
@@ -75,13 +77,6 @@ class Line {
 
   #woken(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
-  }
-}
-
-/** Waits until something is so; what is not so in time fails. */
-async function until(so: () => boolean): Promise<void> {
-  for (const end = Date.now() + 30_000; !so(); await new Promise(setImmediate)) {
-    assert.ok(Date.now() < end, `it is not so in time: ${so}`);
   }
 }
 
@@ -253,6 +248,30 @@ test("a server that stops asks for no more, and answers what is under way", asyn
     assert.equal(statusOf(line.engine, await line.next("answer")), '{"done":true}');
     await line.ended();
     await stopped;
+  });
+});
+
+test("the window bounds what runs: cancelled calls of functions that go on", async (t) => {
+  const told = t.mock.method(console, "error", () => undefined);
+  let running = 0;
+  const release: (() => void)[] = [];
+  const stuck = composite({ sync: () => new Promise<object>((resolve) => {
+    running++;
+    release.push(() => resolve({}));
+  }) });
+  await serving([stuck], async (client) => {
+    const line = await connect(client);
+    for (let n = 0; n < 1000; n++) {
+      const call = line.engine.call(`${n}`, entries());
+      line.send(call);
+      line.send({ case: "cancel", value: { callId: call.value!.id! } });
+      assert.equal((await line.next("answer")).outcome.case, "error");
+    }
+    assert.equal(running, SLOTS);
+    assert.equal(told.mock.calls.length, 1000);
+    assert.match(String(told.mock.calls[0]!.arguments[0]), /Sync of Greeting shop\/hi was given up: the engine has given the call up/);
+    release.forEach((go) => go());
+    line.call.end();
   });
 });
 

@@ -64,7 +64,7 @@ export type Received =
   /** A question to answer, by answer or refuse. */
   | { readonly kind: "work"; readonly work: Work }
   /** An answer is no longer wanted. It is given still. */
-  | { readonly kind: "cancelled"; readonly id: bigint }
+  | { readonly kind: "cancelled"; readonly work: Work }
   /** No more work comes: the stream may end when all is answered. */
   | { readonly kind: "drain" }
   | { readonly kind: "triggered"; readonly triggered: Triggered }
@@ -151,7 +151,7 @@ export class Hook {
       case "call":
         return this.#call(message.value, memory);
       case "cancel":
-        return this.#pending.has(message.value.callId) ? { kind: "cancelled", id: message.value.callId } : NOTHING;
+        return this.#cancelled(message.value.callId);
       case "forget":
         message.value.subjects.forEach((subject) => memory.forget(subject));
         return NOTHING;
@@ -166,6 +166,11 @@ export class Hook {
       default:
         return NOTHING;
     }
+  }
+
+  #cancelled(id: bigint): Received {
+    const pending = this.#pending.get(id);
+    return pending ? { kind: "cancelled", work: pending.work } : NOTHING;
   }
 
   /** Puts a question together. What is missing for that is asked for by a Nack. */

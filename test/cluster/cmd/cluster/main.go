@@ -34,8 +34,12 @@ func run(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	fmt.Printf("export KUBECONFIG=%s\nalias kubectl='%s kubectl'\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
-		c.Kubeconfig(), c.Program())
+	bin, err := c.InstallKubectl()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
+		c.Kubeconfig(), bin)
 	<-ctx.Done()
 	return nil
 }

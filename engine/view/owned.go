@@ -1,4 +1,4 @@
-package cache
+package view
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// family is the objects of one owner. Besides the objects it keeps a list of them in the order of their names, for readers, which is not
+// ownedSet is the objects of one owner. Besides the objects it keeps a list of them in the order of their names, for readers, which is not
 // changed once it is given away: a change costs a copy of the list when it is read next, not a sort.
-type family struct {
+type ownedSet struct {
 	members group
 	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
@@ -20,7 +20,7 @@ type family struct {
 // maxChanged is how many changes more than there are members are remembered for a list that nobody asks for.
 const maxChanged = 64
 
-func (f *family) set(key id, o *object.Object) {
+func (f *ownedSet) set(key id, o *object.Object) {
 	if o == nil {
 		delete(f.members, key)
 	} else {
@@ -35,7 +35,7 @@ func (f *family) set(key id, o *object.Object) {
 }
 
 // list is the members in the order of namespace and name. The caller holds the store's lock, and that for writing where fresh is false.
-func (f *family) list() []*object.Object {
+func (f *ownedSet) list() []*object.Object {
 	if f.fresh() {
 		return f.sorted
 	}
@@ -50,19 +50,19 @@ func (f *family) list() []*object.Object {
 	return f.sorted
 }
 
-// sortedOrNil is the list where fresh holds; nil for no family.
-func (f *family) sortedOrNil() []*object.Object {
+// sortedOrNil is the list where fresh holds; nil for no set.
+func (f *ownedSet) sortedOrNil() []*object.Object {
 	if f == nil {
 		return nil
 	}
 	return f.sorted
 }
 
-// fresh says whether list only reads.
-func (f *family) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
+// fresh reports whether list only reads.
+func (f *ownedSet) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
 
 // patch takes a few changes into a copy of the list.
-func (f *family) patch() {
+func (f *ownedSet) patch() {
 	next := append(make([]*object.Object, 0, len(f.sorted)+len(f.changed)), f.sorted...)
 	for key := range f.changed {
 		at, found := slices.BinarySearchFunc(next, key, func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })

@@ -1,4 +1,4 @@
-package cache
+package view
 
 import (
 	"fmt"
@@ -31,27 +31,23 @@ func thing(t testing.TB, namespace, name, owner string, version int) *object.Obj
 func TestIndexesAgreeWithAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s := newStore(things)
+		s := NewStore(things)
 		for version := range 100 {
 			o := thing(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)), []string{"", "u", "v"}[random.IntN(3)], version)
-			var err error
 			switch random.IntN(4) {
 			case 0:
-				err = s.Delete(o)
+				s.Delete(o)
 			case 1:
-				err = s.Replace([]any{o}, fmt.Sprint(version))
+				s.Replace([]*object.Object{o}, fmt.Sprint(version))
 			default:
-				err = s.Add(o)
-			}
-			if err != nil {
-				t.Fatal(err)
+				s.Put(o)
 			}
 			agree(t, s)
 		}
 	}
 }
 
-func agree(t *testing.T, s *store) {
+func agree(t *testing.T, s *Store) {
 	t.Helper()
 	owned, free, bytes := map[types.UID]int{}, map[string]int{}, 0
 	for _, o := range s.list("") {
@@ -72,7 +68,7 @@ func agree(t *testing.T, s *store) {
 			t.Fatalf("%d orphans are in %s, a scan finds %d", got, namespace, free[namespace])
 		}
 	}
-	if n, size := s.size(); size != bytes || n != len(s.list("")) {
+	if n, size := s.Size(); size != bytes || n != len(s.list("")) {
 		t.Fatalf("size = %d objects of %d bytes, a scan finds %d", n, size, bytes)
 	}
 }
@@ -80,15 +76,11 @@ func agree(t *testing.T, s *store) {
 // TestListsThatNobodyReads has objects come and go that nobody asks for, and more of them each time that somebody does: what is remembered
 // of the changes is bounded, and the list is right whenever it is read.
 func TestListsThatNobodyReads(t *testing.T) {
-	s := newStore(things)
+	s := NewStore(things)
 	for version := range 1000 {
-		if err := s.Add(thing(t, "ns", fmt.Sprint("n", version), "u", version)); err != nil {
-			t.Fatal(err)
-		}
+		s.Put(thing(t, "ns", fmt.Sprint("n", version), "u", version))
 		if version >= 3 {
-			if err := s.Delete(thing(t, "ns", fmt.Sprint("n", version-3), "u", version)); err != nil {
-				t.Fatal(err)
-			}
+			s.Delete(thing(t, "ns", fmt.Sprint("n", version-3), "u", version))
 		}
 		if got := len(s.owned["u"].changed); got > 3+maxChanged {
 			t.Fatalf("%d changes are remembered of 3 objects", got)
@@ -107,16 +99,14 @@ func TestListsThatNobodyReads(t *testing.T) {
 }
 
 // filled is a store of n objects, ten for each owner.
-func filled(b *testing.B, n int) (*store, []any) {
+func filled(b *testing.B, n int) (*Store, []*object.Object) {
 	b.Helper()
-	items := make([]any, n)
+	items := make([]*object.Object, n)
 	for i := range items {
 		items[i] = thing(b, "shop", fmt.Sprint("n", i), fmt.Sprint("u", i/10), i)
 	}
-	s := newStore(things)
-	if err := s.Replace(items, "1"); err != nil {
-		b.Fatal(err)
-	}
+	s := NewStore(things)
+	s.Replace(items, "1")
 	return s, items
 }
 
@@ -127,7 +117,7 @@ func BenchmarkOwnedBy(b *testing.B) {
 			s, _ := filled(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if len(s.ownedBy("u7")) != 10 {
+				if v, err := s.View(); err != nil || v.OwnedBy("u7").Len() != 10 {
 					b.Fatal("not ten children")
 				}
 			}
@@ -143,9 +133,7 @@ func BenchmarkPut(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if err := s.Update(items[i%n]); err != nil {
-					b.Fatal(err)
-				}
+				s.Put(items[i%n])
 				i++
 			}
 		})

@@ -1,0 +1,109 @@
+package customize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+)
+
+// pins are the watches that one read of related objects needs. They stay while they are pinned, whoever else lets go of them.
+type pins struct {
+	customizer *Customizer
+	watches    map[object.Resource]*watch
+}
+
+var _ view.Reader = (*pins)(nil)
+
+// View implements view.Reader.
+func (p *pins) View(r object.Resource) (view.View, error) {
+	w, ok := p.watches[r]
+	if !ok {
+		return view.View{}, &view.Error{Resource: r, State: view.Unwatched}
+	}
+	return w.handle.View()
+}
+
+// release gives the watches back, and ends those that nobody needs.
+func (p *pins) release() {
+	p.customizer.mu.Lock()
+	defer p.customizer.mu.Unlock()
+	for r, w := range p.watches {
+		w.pins--
+		p.customizer.endUnused(r, w)
+	}
+}
+
+// read reads the objects that an answer about a parent selects: one group for each resource that is named. The error is a *view.Error
+// if some of them are not known; the parent comes to the queue when they are.
+func (c *Customizer) read(ctx context.Context, key object.Key, a *answer) ([]hook.RelatedGroup, error) {
+	resources, err := a.resources(c.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.pin(ctx, key, resources)
+	defer p.release()
+	if err != nil {
+		return nil, fmt.Errorf("related resource: %w", err)
+	}
+	groups := make([]hook.RelatedGroup, len(a.groups))
+	for i, g := range a.groups {
+		if groups[i], err = c.find(p, g); err != nil {
+			c.refused(p, key, err)
+			return nil, fmt.Errorf("related resource: %w", err)
+		}
+	}
+	return groups, nil
+}
+
+// pin has resources watched for a parent, and returns when their objects are known. What it returns must be released, with an error, too.
+func (c *Customizer) pin(ctx context.Context, key object.Key, resources []object.Resource) (*pins, error) {
+	p := &pins{customizer: c, watches: make(map[object.Resource]*watch, len(resources))}
+	for _, r := range resources {
+		if p.watches[r] != nil {
+			continue
+		}
+		w, err := c.watch(ctx, r, key)
+		p.watches[r] = w
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// refused has a parent come to the queue when a view that could not be read is good again.
+func (c *Customizer) refused(p *pins, key object.Key, err error) {
+	var unknown *view.Error
+	if !errors.As(err, &unknown) || p.watches[unknown.Resource] == nil {
+		return
+	}
+	w := p.watches[unknown.Resource]
+	c.mu.Lock()
+	w.late[key] = true
+	c.mu.Unlock()
+	if _, err := w.handle.View(); err == nil { // good again meanwhile
+		c.recall(w)
+	}
+}
+
+// Unreadable returns the errors of related resources that are watched and cannot be read.
+func (c *Customizer) Unreadable() []*view.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*view.Error
+	for _, w := range c.watches {
+		var unknown *view.Error
+		if w.begun() && w.err == nil {
+			if _, err := w.handle.View(); errors.As(err, &unknown) {
+				all = append(all, unknown)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *view.Error) int { return a.Since.Compare(b.Since) })
+	return all
+}

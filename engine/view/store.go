@@ -1,0 +1,226 @@
+package view
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Change is one change of one object. Old is nil for a new object, New for a deleted one.
+type Change struct{ Old, New *object.Object }
+
+// id names an object within its resource.
+type id struct{ namespace, name string }
+
+func idOf(o *object.Object) id { return id{o.Namespace(), o.Name()} }
+
+// group is a set of objects.
+type group map[id]*object.Object
+
+// Store holds the objects of one resource.
+type Store struct {
+	resource object.Resource
+	// filled is set by the first list.
+	filled atomic.Bool
+
+	mu sync.RWMutex // guards what follows
+	// Invariant: every object of all is in exactly one of owned and free.
+	all   group
+	owned map[types.UID]*ownedSet
+	free  map[string]group // by namespace
+	bytes int
+	rv    uint64
+}
+
+// NewStore makes a Store that knows no objects: it gives a View after the first Replace.
+func NewStore(r object.Resource) *Store {
+	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, free: map[string]group{}}
+}
+
+// View reads the store. The error is an *Error until the first Replace.
+func (s *Store) View() (View, error) {
+	if !s.filled.Load() {
+		return View{}, &Error{Resource: s.resource, State: Filling}
+	}
+	return View{s}, nil
+}
+
+// Put adds or replaces an object.
+func (s *Store) Put(o *object.Object) Change { return s.step(o, o) }
+
+// Delete removes an object; o is its last state.
+func (s *Store) Delete(o *object.Object) Change { return s.step(o, nil) }
+
+// step takes one event into account: current, which may be nil, is in o's place from now on.
+func (s *Store) step(o, current *object.Object) Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rv = max(s.rv, version(o.ResourceVersion()))
+	old := s.all[idOf(o)]
+	s.replace(old, current)
+	return Change{old, current}
+}
+
+// Advance notes that the store shows the state at resourceVersion.
+func (s *Store) Advance(resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rv = max(s.rv, version(resourceVersion))
+}
+
+// version is a resource version as a number; 0 for text that is none.
+func version(resourceVersion string) uint64 {
+	n, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Replace puts a complete list in, as of resourceVersion, and returns the changes that lead to it.
+func (s *Store) Replace(objects []*object.Object, resourceVersion string) []Change {
+	next := make(group, len(objects))
+	for _, o := range objects {
+		next[idOf(o)] = o
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changes []Change
+	for key, old := range s.all {
+		if next[key] == nil {
+			s.replace(old, nil)
+			changes = append(changes, Change{old, nil})
+		}
+	}
+	for key, o := range next {
+		old := s.all[key]
+		if old != nil && old.UID() == o.UID() && old.ResourceVersion() == o.ResourceVersion() {
+			continue
+		}
+		s.replace(old, o)
+		changes = append(changes, Change{old, o})
+	}
+	s.rv = max(s.rv, version(resourceVersion))
+	s.filled.Store(true)
+	return changes
+}
+
+// replace puts current in old's place, in all indexes. Both may be nil.
+func (s *Store) replace(old, current *object.Object) {
+	if old != nil {
+		key := idOf(old)
+		delete(s.all, key)
+		s.bytes -= old.Size()
+		if ref := old.ControllerRef(); ref != nil {
+			s.own(ref.UID, key, nil)
+		} else {
+			remove(s.free, old.Namespace(), key)
+		}
+	}
+	if current != nil {
+		key := idOf(current)
+		s.all[key] = current
+		s.bytes += current.Size()
+		if ref := current.ControllerRef(); ref != nil {
+			s.own(ref.UID, key, current)
+		} else {
+			insert(s.free, current.Namespace(), key, current)
+		}
+	}
+}
+
+// own puts an object into its owner's set, or takes it out.
+func (s *Store) own(owner types.UID, key id, o *object.Object) {
+	f := s.owned[owner]
+	if f == nil {
+		f = &ownedSet{members: group{}, changed: map[id]struct{}{}}
+		s.owned[owner] = f
+	}
+	if f.set(key, o); len(f.members) == 0 {
+		delete(s.owned, owner)
+	}
+}
+
+func insert(index map[string]group, at string, key id, o *object.Object) {
+	if index[at] == nil {
+		index[at] = group{}
+	}
+	index[at][key] = o
+}
+
+func remove(index map[string]group, at string, key id) {
+	delete(index[at], key)
+	if len(index[at]) == 0 {
+		delete(index, at)
+	}
+}
+
+func (s *Store) get(key id) *object.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.all[key]
+}
+
+func (s *Store) ownedBy(owner types.UID) []*object.Object {
+	s.mu.RLock()
+	f := s.owned[owner]
+	if f == nil || f.fresh() {
+		defer s.mu.RUnlock()
+		return f.sortedOrNil()
+	}
+	s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f = s.owned[owner]; f == nil {
+		return nil
+	}
+	return f.list()
+}
+
+func (s *Store) orphans(namespace string) []*object.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if namespace != "" {
+		return values(nil, s.free[namespace])
+	}
+	var all []*object.Object
+	for _, g := range s.free {
+		all = values(all, g)
+	}
+	return all
+}
+
+func (s *Store) list(namespace string) []*object.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]*object.Object, 0, len(s.all))
+	for key, o := range s.all {
+		if namespace == "" || key.namespace == namespace {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func values(list []*object.Object, g group) []*object.Object {
+	for _, o := range g {
+		list = append(list, o)
+	}
+	return list
+}
+
+func (s *Store) seen() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.rv
+}
+
+// Size returns the number of objects and the size of their bodies.
+func (s *Store) Size() (objects, bytes int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.all), s.bytes
+}
