@@ -12,7 +12,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/controller"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -120,9 +122,27 @@ func (l LeaderElection) namespace() (string, error) {
 	if l.Namespace != "" {
 		return l.Namespace, nil
 	}
-	data, err := os.ReadFile(podNamespaceFile)
+	namespace, err := podNamespace()
 	if err != nil {
 		return "", fmt.Errorf("--leader-election-namespace is empty, expected a namespace outside of a Pod: %w", err)
 	}
-	return strings.TrimSpace(string(data)), nil
+	return namespace, nil
+}
+
+func podNamespace() (string, error) {
+	data, err := os.ReadFile(podNamespaceFile)
+	return strings.TrimSpace(string(data)), err
+}
+
+// home is the namespace of what the process keeps in the cluster: that of its lease or of its Pod, else the one that kubectl would use.
+func (c *Config) home() string {
+	if namespace, err := c.LeaderElection.namespace(); err == nil {
+		return namespace
+	}
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{}).Namespace()
+	if err != nil {
+		return metav1.NamespaceDefault
+	}
+	return namespace
 }

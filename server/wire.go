@@ -110,6 +110,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	})
 	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
 	settings.May = may(client)
+	settings.Finalizers = supervisor.NewFinalizerRecords(settings.Writer, p.home())
 	return &wired{supervisor.New(settings), objects, served, events, d, p.budget}, nil
 }
 

@@ -40,7 +40,10 @@ type Discovery struct {
 
 	mu        sync.RWMutex // guards what follows
 	resources map[schema.GroupVersionResource]object.Resource
-	changed   chan struct{} // closed and replaced at each change
+	// read reports whether the documents were ever read; failed are those that could not be read the last time.
+	read    bool
+	failed  map[schema.GroupVersion]error
+	changed chan struct{} // closed and replaced at each change
 }
 
 // New makes an empty Discovery; Refresh or Run fills it.
@@ -55,7 +58,8 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("the API server does not serve %s of %s", e.Name, e.APIVersion)
 }
 
-// Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError, or says that the apiVersion is malformed.
+// Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API server does not serve it; any other error
+// says that the apiVersion is malformed, or that it is not known what is served.
 func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -64,10 +68,15 @@ func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	r, ok := d.resources[gv.WithResource(plural)]
-	if !ok {
-		return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
+	switch {
+	case ok:
+		return r, nil
+	case !d.read:
+		return object.Resource{}, errors.New("the API server's resources are not known yet")
+	case d.failed[gv] != nil:
+		return object.Resource{}, fmt.Errorf("the resources of %s are not known: %w", apiVersion, d.failed[gv])
 	}
-	return r, nil
+	return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
 }
 
 // Similar returns a served resource that was probably meant by a name that is none: one whose kind or plural it is but for case, in the same
@@ -117,7 +126,9 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.read, d.failed = true, nil
 	if partial != nil {
+		d.failed = partial.Groups
 		for gvr, r := range d.resources {
 			if _, failed := partial.Groups[gvr.GroupVersion()]; failed {
 				found[gvr] = r

@@ -51,6 +51,8 @@ type Settings struct {
 	Lookup hook.Lookup
 	// May asks what the engine itself is allowed to do, to name missing rights. It may be nil.
 	May MayFunc
+	// Finalizers is the record of finalizers; nil keeps it for the life of the process.
+	Finalizers *FinalizerRecords
 	// Apply says how children are written.
 	Apply plan.Apply
 	// Circuit bounds rewrites of one field; the zero value does not.
@@ -84,8 +86,8 @@ type Supervisor struct {
 
 	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance
-	// known is what each declaring object was last understood to say; kept until its parents have been let go.
-	known map[object.Key]*config
+	// known is which parents each controller has had; kept until they have been let go.
+	known map[object.Key]*parents
 	// pending are the declaring objects of the first list that have not been looked at; nil before that list is known.
 	pending map[object.Key]bool
 }
@@ -97,7 +99,7 @@ func New(s Settings) *Supervisor {
 	}
 	return &Supervisor{
 		Settings: s, starts: newStarts(s.Clock), missing: newMissing(s.Clock),
-		running: map[object.Key]*instance{}, known: map[object.Key]*config{},
+		running: map[object.Key]*instance{}, known: map[object.Key]*parents{},
 	}
 }
 
@@ -126,6 +128,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		c.Watch(r, mapper.Self())
 	}
 	c.Source(s.rediscovered)
+	c.Source(s.recorded)
 	c.Initialize(func(context.Context, controller.Runtime) error { return s.first() })
 	c.Reconcile(traced{s})
 	return c.Run(ctx)

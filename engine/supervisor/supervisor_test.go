@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
@@ -56,6 +57,9 @@ type world struct {
 	ready metav1.Condition
 	// events are "reason: message".
 	events []string
+	// records is the data of the ConfigMap with the finalizers; nil while there is none. recordsRefused answers its requests instead.
+	records        map[string]string
+	recordsRefused int
 }
 
 // served are the documents of discovery.
@@ -149,9 +153,43 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		_, _ = out.Write(body)
 	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status"):
 		w.takeStatus(out, body)
+	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/home/configmaps"):
+		w.takeRecords(out, r.Method, body)
 	default:
 		w.server.ServeHTTP(out, r)
 	}
+}
+
+// takeRecords serves the ConfigMap with the finalizers.
+func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	code := w.recordsRefused
+	if code == 0 && w.records == nil && method != http.MethodPost {
+		code = http.StatusNotFound
+	}
+	if code != 0 {
+		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusInternalServerError: "InternalError"}[code]
+		out.WriteHeader(code)
+		_, _ = fmt.Fprintf(out, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+		return
+	}
+	var change struct{ Data map[string]*string }
+	if err := json.Unmarshal(body, &change); err != nil && method != http.MethodGet {
+		w.t.Error(err)
+	}
+	if w.records == nil {
+		w.records = map[string]string{}
+	}
+	for key, value := range change.Data {
+		if value == nil {
+			delete(w.records, key)
+			continue
+		}
+		w.records[key] = *value
+	}
+	data, _ := json.Marshal(w.records)
+	_, _ = fmt.Fprintf(out, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hookloop-finalizers","namespace":"home"},"data":%s}`, data)
 }
 
 // takeStatus stores a status as the API server does, and answers with the object.
@@ -397,5 +435,42 @@ func (w *world) awaitEvents(want ...string) {
 		if len(got) > len(want) {
 			w.t.Fatalf("the Events are %q, want %q", got, want)
 		}
+	}
+}
+
+// TestFinalizerRecords outlive the process: what one supervisor has recorded, another finds.
+func TestFinalizerRecords(t *testing.T) {
+	w := newWorld(t)
+	store := NewFinalizerRecords(w.Writer, "home")
+	key := object.Key{Parent: object.Ref{GVK: composites.GVK, Name: "hello.world"}}
+	other := object.Key{Parent: object.Ref{GVK: kinds[1].GVK, Name: "hello.world"}}
+	record := FinalizerRecord{Finalizer: "f", Resources: []ParentResource{{"example.com/v1", "webs"}}}
+	if all, err := store.Load(t.Context()); err != nil || len(all) > 0 {
+		t.Fatalf("Load = %v, %v, want nothing", all, err)
+	}
+	for _, k := range []object.Key{key, other} {
+		if err := store.Store(t.Context(), k, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	all, err := store.Load(t.Context())
+	if diff := cmp.Diff(map[object.Key]FinalizerRecord{key: record}, all); err != nil || diff != "" {
+		t.Errorf("Load = %v, (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestUnknownRecordStopsAStart: a record that cannot be read is not an empty one.
+func TestUnknownRecordStopsAStart(t *testing.T) {
+	w := newWorld(t)
+	w.Finalizers = NewFinalizerRecords(w.Writer, "home")
+	w.mu.Lock()
+	w.recordsRefused = http.StatusInternalServerError
+	w.mu.Unlock()
+	key := w.declare("hello", webSpec)
+	if _, err := w.Reconcile(t.Context(), queue.Item{Key: key}); err == nil || w.starts() != 0 {
+		t.Errorf("Reconcile = %v, %d starts; want an error and none", err, w.starts())
 	}
 }

@@ -64,3 +64,47 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	k.Patch(kit.CompositeController, k.Name, "metadata: {labels: {engine: null}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 }
+
+// TestFinalizerGoesThoughTheEngineIsDown: the controller is deleted, or gets other parents, while no engine runs. The declaring object itself goes
+// at once, so that an uninstall may take the engine away first; the parents are let go by the next engine.
+func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
+	hook := mirror(t)
+	cases := map[string]func(*kit.Kit, map[string]any){
+		"the controller is deleted": func(k *kit.Kit, _ map[string]any) {
+			k.Delete(kit.CompositeController, k.Name)
+			k.Eventually("the controller is gone", func() error {
+				if k.Find(kit.CompositeController, k.Name) != nil {
+					return fmt.Errorf("it is there")
+				}
+				return nil
+			})
+		},
+		"the parents are of another resource": func(k *kit.Kit, labels map[string]any) {
+			k.Declare(kit.Composite{Parent: "v1/configmaps", Only: map[string]any{"none": "here"}, Sync: hook, Finalize: hook, Labels: labels})
+		},
+	}
+	for name, leave := range cases {
+		t.Run(name, func(t *testing.T) {
+			k := start(t)
+			engine, labels := ownEngine(k)
+			run(t, k, kit.Composite{Sync: hook, Finalize: hook, Labels: labels})
+			k.Apply(parent("web", page("page", "text: one")))
+			awaitFinalizer(k, true)
+			if err := engine.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			leave(k, labels)
+			k.Delete("Web", "web")
+			awaitFinalizer(k, true)
+			if err := engine.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			k.Eventually("the parent is gone", func() error {
+				if k.Find("Web", "web") != nil {
+					return fmt.Errorf("it is there")
+				}
+				return nil
+			})
+		})
+	}
+}
