@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Config is what the flags of "hookloop serve" say. DefaultConfig gives their defaults; Validate must pass before Run.
@@ -28,6 +31,9 @@ type Config struct {
 	Workers int
 	// SlowHookWaits is how many syncs of all controllers may wait for slow hooks beside the workers.
 	SlowHookWaits int
+	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of a parent's children. Empty sets
+	// no limit. A controller's spec.deletionLimit goes first.
+	DeletionLimit string
 	// RewriteLimit is how often one field may be rewritten within a minute without a change by a user; 0 sets no limit.
 	// RewritePause is how long nothing is written for a parent after that.
 	RewriteLimit int
@@ -182,6 +188,15 @@ func (c *Config) Validate() error {
 	return c.validateText()
 }
 
+// deletionLimit is DeletionLimit as a value; nil for none.
+func (c *Config) deletionLimit() *plan.DeletionLimit {
+	if c.DeletionLimit == "" {
+		return nil
+	}
+	limit := plan.DeletionLimit(intstr.Parse(c.DeletionLimit))
+	return &limit
+}
+
 // unused lists the flags that were given and change nothing.
 func (c *Config) unused() []string {
 	defaults := DefaultConfig()
@@ -202,6 +217,9 @@ func (c *Config) validateText() error {
 	}
 	if err := c.validateMemory(); err != nil {
 		return err
+	}
+	if c.DeletionLimit != "" && !v1alpha1.IsDeletionLimit(intstr.Parse(c.DeletionLimit)) {
+		return &FlagError{"deletion-limit", c.DeletionLimit, "a number of 0 or more, or a percentage from 0% to 100%"}
 	}
 	if c.Tracing.Endpoint == "" {
 		return nil

@@ -136,6 +136,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Workers:        p.Workers,
 		Waits:          p.waits,
 		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
+		DeletionLimit:  p.deletionLimit(),
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod,

@@ -27,6 +27,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "requests at once to the API server, above client-go-qps")
 	f.IntVar(&c.Workers, "workers", c.Workers, "parents that each controller syncs at a time, without those that have waited for their hook for a second")
 	f.IntVar(&c.SlowHookWaits, "slow-hook-waits", c.SlowHookWaits, "syncs of all controllers that may wait for slow hooks beside the workers")
+	f.StringVar(&c.DeletionLimit, "deletion-limit", c.DeletionLimit, "children that one answer may have deleted, as a number or a percentage of a parent's children; empty for no limit")
 	f.IntVar(&c.RewriteLimit, "rewrite-limit", c.RewriteLimit, "rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
 	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause, "time without writes for a parent whose circuit has opened")
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector, "run only controllers whose labels match; empty runs all")

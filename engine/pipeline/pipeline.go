@@ -36,6 +36,8 @@ type Settings struct {
 	OwnsStatus bool
 	// Apply says how children are written.
 	Apply plan.Apply
+	// DeletionLimit is how many children one answer may have deleted; nil for any number.
+	DeletionLimit *plan.DeletionLimit
 	// Hooks has one hook for each declared operation.
 	Hooks    map[hook.Op]*hook.Opened
 	Reader   view.Reader

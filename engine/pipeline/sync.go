@@ -137,6 +137,9 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}
+	if err := plan.Guard(r.DeletionLimit, observed, result); err != nil {
+		return nil, plan.Result{}, err
+	}
 	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.Held, result.Waiting
 	r.amend(desired, result)
 	span.SetAttributes(

@@ -66,6 +66,7 @@ var rules = []func(error) (fault, bool){
 	shuttingDown,   // the process stops: the next leader goes on
 	panicked,       // a fault of ours: on record, with backoff
 	circuitOpen,    // a field is rewritten over and over: writes pause
+	deletionsHeld,  // the answer would delete more than the controller allows
 	badAnswer,      // the hook's answer was refused whole
 	badParent,      // the parent waits for its owner to mend it
 	hookFault,      // the hook failed or could not be reached
@@ -118,6 +119,11 @@ func circuitOpen(err error) (fault, bool) {
 		return fault{}, false
 	}
 	return fault{reason: "CircuitOpen", retry: pause, after: e.Wait, known: e.Repeated}, true
+}
+
+func deletionsHeld(err error) (fault, bool) {
+	var e *plan.HeldError
+	return fault{reason: "DeletionsHeld"}, errors.As(err, &e)
 }
 
 func badAnswer(err error) (fault, bool) {

@@ -94,6 +94,9 @@ func (p *planner) undesired(desired []Child) bool {
 	order := newTeardown(going)
 	for _, o := range going {
 		before, waits := order.before(o.Ref())
+		if !o.Deleting() {
+			p.result.Undesired++
+		}
 		switch {
 		case o.Deleting():
 			p.result.Pending++

@@ -257,6 +257,8 @@ type Result struct {
 	Settled Memory
 	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone by OnDelete.
 	Unchanged, Pending, Held int
+	// Undesired counts children that the answer leaves out and that are not being deleted yet.
+	Undesired int
 	// Waiting counts children that are not created or deleted yet because of others (dependencies).
 	Waiting int
 	// Conditions are what the plan itself has to say on the parent: DependenciesMet, where dependencies are about.

@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/plan"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -37,6 +38,8 @@ type declared struct {
 	hooks           map[hook.Op]*v1alpha1.Hook
 	endpointConfigs []v1alpha1.EndpointConfig
 	resync          time.Duration
+	// deletionLimit is that of the spec; nil where it has none.
+	deletionLimit *plan.DeletionLimit
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string
 	// ownsStatus says that the parents' status is the hook's alone.
@@ -89,6 +92,7 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		parents:         []rule{{"spec.parentResource", c.Spec.ParentResource.ResourceRule}},
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
+		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       composite.FinalizerPrefix + c.Name,
 		ownsStatus:      true,
 		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error) {
@@ -109,6 +113,7 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		prefix: "decorator", contract: hook.Decorator,
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
+		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       decorator.FinalizerPrefix + c.Name,
 		shape: func(o *object.Object, parents, children []object.Resource, _ func(object.Resource) bool) (shape, error) {
 			return decorator.New(o, c, parents, children)

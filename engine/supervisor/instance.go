@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	run.Reconcile(pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
-		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit,
+		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 	}))
 	return s.launch(ctx, key, i, run)
 }

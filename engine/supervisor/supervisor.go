@@ -55,6 +55,8 @@ type Settings struct {
 	Finalizers *FinalizerRecords
 	// Apply says how children are written.
 	Apply plan.Apply
+	// DeletionLimit is that of controllers that have none in their spec; nil for none.
+	DeletionLimit *plan.DeletionLimit
 	// Circuit bounds rewrites of one field; the zero value does not.
 	Circuit circuit.Settings
 	// Workers is the number of syncs under way at once for each controller.

@@ -33,6 +33,8 @@ type Composite struct {
 	Resync int64
 	// IgnoreStatus sets ignoreStatusChanges.
 	IgnoreStatus bool
+	// DeletionLimit is a number or a percentage; nil leaves it out.
+	DeletionLimit any
 	// BySelector uses the parents' spec.selector; otherwise selectors are generated.
 	BySelector bool
 	Labels     map[string]any
@@ -89,6 +91,9 @@ func (k *Kit) Declare(c Composite) {
 	}
 	if c.Resync != 0 {
 		spec["resyncPeriodSeconds"] = c.Resync
+	}
+	if c.DeletionLimit != nil {
+		spec["deletionLimit"] = c.DeletionLimit
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.CompositeControllerKind,

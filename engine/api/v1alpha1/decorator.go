@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // DecoratorController declares a controller that adds to objects which something else owns: labels, annotations, and
 // attachments, which are children beside those that the object already has.
@@ -52,6 +55,12 @@ type DecoratorControllerSpec struct {
 	// below 1 count as 1; unset, there is no periodic resync.
 	// +optional
 	ResyncPeriodSeconds *int32 `json:"resyncPeriodSeconds,omitempty"`
+	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of the children that the parent has.
+	// Nothing of an answer beyond it is written. Children that are recreated, and those of a parent that leaves, do not count. Unset,
+	// the flag deletion-limit decides.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	DeletionLimit *intstr.IntOrString `json:"deletionLimit,omitempty"`
 }
 
 // DecoratedResourceRule names a resource and which of its objects are decorated. Both selectors must match.

@@ -1,12 +1,14 @@
 package v1alpha1
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -32,6 +34,7 @@ func (c *CompositeController) Validate() field.ErrorList {
 		errs = append(errs, field.Invalid(children.Index(rolling).Child("updateStrategy", "method"),
 			s.ChildResources[rolling].UpdateStrategy.Method, "a rolling update method needs hooks.sync"))
 	}
+	errs = append(errs, validateDeletionLimit(s.DeletionLimit)...)
 	errs = append(errs, validateHooks(c.hooks())...)
 	return append(errs, validateEndpoints(s.EndpointConfigs)...)
 }
@@ -58,8 +61,24 @@ func (d *DecoratorController) Validate() field.ErrorList {
 			errs = append(errs, a.UpdateStrategy.Method.validate(at.Child("updateStrategy", "method"))...)
 		}
 	}
+	errs = append(errs, validateDeletionLimit(s.DeletionLimit)...)
 	errs = append(errs, validateHooks(d.hooks())...)
 	return append(errs, validateEndpoints(s.EndpointConfigs)...)
+}
+
+// deletionShare is a percentage.
+var deletionShare = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
+
+// IsDeletionLimit reports whether a value is a number of 0 or more, or a percentage from 0% to 100%.
+func IsDeletionLimit(limit intstr.IntOrString) bool {
+	return limit.Type == intstr.Int && limit.IntVal >= 0 || limit.Type == intstr.String && deletionShare.MatchString(limit.StrVal)
+}
+
+func validateDeletionLimit(limit *intstr.IntOrString) field.ErrorList {
+	if limit == nil || IsDeletionLimit(*limit) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(specPath.Child("deletionLimit"), limit.String(), "must be a number of 0 or more, or a percentage from 0% to 100%")}
 }
 
 // rollingWithoutSync is the index of the first child with a rolling method, where no sync hook is declared; else -1.

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// AllowDeletionsAnnotation on a parent lets an answer pass that a DeletionLimit holds: "3/120" allows 120 deletions while the
+// parent is at generation 3.
+const AllowDeletionsAnnotation = "hookloop.dev/allow-deletions"
+
+// DeletionLimit is how many children one answer may have deleted. Nil sets no limit.
+type DeletionLimit intstr.IntOrString
+
+// exceeded reports whether a number of deletions is above the limit.
+func (l *DeletionLimit) exceeded(deletions, observed int) bool {
+	switch {
+	case l == nil:
+		return false
+	case l.Type == intstr.Int:
+		return deletions > int(l.IntVal)
+	}
+	percent, err := strconv.Atoi(strings.TrimSuffix(l.StrVal, "%"))
+	return err != nil || deletions*100 > percent*observed // one that cannot be read allows nothing
+}
+
+// String is the limit as it was given.
+func (l *DeletionLimit) String() string { return (*intstr.IntOrString)(l).String() }
+
+// HeldError reports that an answer would have more children deleted than the limit allows. Nothing of it is written.
+type HeldError struct {
+	Limit               *DeletionLimit
+	Deletions, Observed int
+	// Generation is the parent's.
+	Generation int64
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the answer would delete %d of %d children, expected at most %s (deletionLimit): nothing of it is written; "+
+		"if it is meant, annotate the parent with %s=%d/%d, or raise the limit",
+		e.Deletions, e.Observed, e.Limit, AllowDeletionsAnnotation, e.Generation, e.Deletions)
+}
+
+// Guard returns a *HeldError if the answer behind a plan deletes more than the limit. A parent that leaves is never held up.
+func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
+	if limit == nil || result.Undesired == 0 || observed.Finalizing || observed.Parent.Deleting() {
+		return nil
+	}
+	present := 0
+	for _, d := range observed.Scope.Declared {
+		for _, o := range observed.Children.Of(d.Resource.GVK) {
+			if !o.Deleting() {
+				present++
+			}
+		}
+	}
+	if !limit.exceeded(result.Undesired, present) || allowed(observed.Parent, result.Undesired) {
+		return nil
+	}
+	return &HeldError{Limit: limit, Deletions: result.Undesired, Observed: present, Generation: observed.Parent.Generation()}
+}
+
+// allowed reports whether the parent's annotation allows a number of deletions at its present generation.
+func allowed(parent *object.Object, deletions int) bool {
+	at, count, ok := strings.Cut(parent.Annotations()[AllowDeletionsAnnotation], "/")
+	if !ok {
+		return false
+	}
+	generation, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || generation != parent.Generation() {
+		return false
+	}
+	most, err := strconv.Atoi(count)
+	return err == nil && deletions <= most
+}
