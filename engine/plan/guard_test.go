@@ -89,10 +89,10 @@ func newGuarded(t *testing.T, n int, allow string) *plan.Observed {
 	for i := range n {
 		children = append(children, decode(page(i)))
 	}
+	scope := plan.Scope{Declared: []plan.Declared{{Resource: guarded, Method: plan.InPlace}}, ParentNamespace: "shop"}
 	return &plan.Observed{
 		Parent: decode(fmt.Sprintf(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","generation":3,
 			"annotations":{%q:%q}}}`, plan.AllowDeletionsAnnotation, allow)),
-		Children: object.NewSet(children...),
-		Scope:    plan.Scope{Declared: []plan.Declared{{Resource: guarded, Method: plan.InPlace}}, ParentNamespace: "shop"},
+		Children: complete(scope, children...), Scope: scope,
 	}
 }
