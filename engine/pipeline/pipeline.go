@@ -86,6 +86,8 @@ type Outcome struct {
 	Asked bool
 	// StatusDropped says that the parent's resource has no status: what the hook answered is lost.
 	StatusDropped bool
+	// AnswersStatus says that the hook answered a status or conditions for a parent whose status is not the controller's own.
+	AnswersStatus bool
 	Duration      time.Duration
 	Waited        time.Duration
 	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil in all others. OpenCircuits are the
@@ -124,7 +126,8 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	p.memory.count(run.remembered, run.remembered.breaker != nil && run.remembered.breaker.Open() && !run.tally.gone)
 	p.Recorder.Synced(p.Name, Outcome{
 		Key: item.Key, UID: run.remembered.uid, Replaced: run.replaced, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
-		Duration: p.Clock.Since(started), Waited: item.Waited,
+		AnswersStatus: run.tally.answersStatus,
+		Duration:      p.Clock.Since(started), Waited: item.Waited,
 		Tripped: run.tally.tripped, OpenCircuits: int(p.memory.open.Load()),
 	})
 	return verdict.next, verdict.retry
@@ -186,8 +189,8 @@ type tally struct {
 	rewrites int
 	tripped  *circuit.Field
 	// spared are objects that a dry run has kept from being deleted.
-	spared                         int
-	gone, converged, statusDropped bool
+	spared                                        int
+	gone, converged, statusDropped, answersStatus bool
 }
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.

@@ -17,6 +17,7 @@ import (
 // reportStatus writes the parent's status after a sync without a fault. Without an answered status it only takes back conditions
 // of the engine's own that no longer hold.
 func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
+	r.tally.answersStatus = !r.OwnsStatus && desired.Status != nil
 	if desired.Status == nil {
 		if !r.OwnsStatus || !report.HasAny(parent, plan.EngineConditions) {
 			return nil

@@ -48,10 +48,11 @@ type declared struct {
 	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error)
 }
 
-// rule is a resource and the field of the spec that names it.
+// rule is a resource and the field of the spec that names it; of parents, also which of its objects are selected.
 type rule struct {
 	field string
 	v1alpha1.ResourceRule
+	selection selection
 }
 
 // declare reads a declaring object. The error is a *Fault.
@@ -89,7 +90,9 @@ func read(o *object.Object, into declaration) error {
 func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 	d := &declared{
 		prefix: "composite", contract: hook.Composite,
-		parents:         []rule{{"spec.parentResource", c.Spec.ParentResource.ResourceRule}},
+		parents: []rule{{
+			field: "spec.parentResource", ResourceRule: c.Spec.ParentResource.ResourceRule, selection: selects(c.Spec.ParentResource.LabelSelector, nil),
+		}},
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
@@ -100,7 +103,7 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		},
 	}
 	for i, child := range c.Spec.ChildResources {
-		d.children = append(d.children, rule{fmt.Sprintf("spec.childResources[%d]", i), child.ResourceRule})
+		d.children = append(d.children, rule{field: fmt.Sprintf("spec.childResources[%d]", i), ResourceRule: child.ResourceRule})
 	}
 	if h := c.Spec.Hooks; h != nil {
 		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
@@ -120,10 +123,12 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		},
 	}
 	for i, target := range c.Spec.Resources {
-		d.parents = append(d.parents, rule{fmt.Sprintf("spec.resources[%d]", i), target.ResourceRule})
+		d.parents = append(d.parents, rule{
+			field: fmt.Sprintf("spec.resources[%d]", i), ResourceRule: target.ResourceRule, selection: selects(target.LabelSelector, target.AnnotationSelector),
+		})
 	}
 	for i, attachment := range c.Spec.Attachments {
-		d.children = append(d.children, rule{fmt.Sprintf("spec.attachments[%d]", i), attachment.ResourceRule})
+		d.children = append(d.children, rule{field: fmt.Sprintf("spec.attachments[%d]", i), ResourceRule: attachment.ResourceRule})
 	}
 	if h := c.Spec.Hooks; h != nil {
 		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}

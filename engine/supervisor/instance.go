@@ -37,6 +37,8 @@ type instance struct {
 	err   error
 	hooks []*hook.Opened
 	run   *controller.Controller
+	// rivals are the other controllers that write the status of the same parents, as far as was reported. The supervisor's mu guards it.
+	rivals []rival
 	// related shows the hooks related objects.
 	related *customize.Customizer
 }
@@ -228,6 +230,8 @@ type health struct {
 	last   string
 	// dropped says that the parents keep no status.
 	dropped bool
+	// answersStatus says that a hook has answered a status for parents whose status is not the controller's own.
+	answersStatus bool
 }
 
 // missesToReport is how many syncs in a row must miss the hook before the controller says so: one lost connection is no news.
@@ -244,8 +248,8 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 		return
 	}
 	h.mu.Lock()
-	before, dropped := h.reason, h.dropped
-	h.dropped = h.dropped || o.StatusDropped
+	before, dropped, answers := h.reason, h.dropped, h.answersStatus
+	h.dropped, h.answersStatus = h.dropped || o.StatusDropped, h.answersStatus || o.AnswersStatus
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
 		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) { // what it said first stays: ports and times differ each time
@@ -254,7 +258,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	default:
 		h.misses, h.reason, h.last = 0, "", ""
 	}
-	changed := before != h.reason || dropped != h.dropped
+	changed := before != h.reason || dropped != h.dropped || answers != h.answersStatus
 	h.mu.Unlock()
 	if changed {
 		h.changed()

@@ -50,7 +50,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 	if !s.announce(ctx, key, o) {
 		again.RequeueAfter = lookAgain
 	}
-	health := s.health(key)
+	health := s.conflict(ctx, key, o, s.health(key))
 	news, err := s.say(ctx, o, health)
 	if news && health.Reason == v1alpha1.ReasonStaleView {
 		s.Events.Warning(ctx, o, health.Reason, health.Message)
@@ -110,6 +110,7 @@ func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Obj
 		s.starts.ready(key)
 		change.Effective(ctx)
 		s.Events.Normal(ctx, o, "Started", "Started controller: "+o.Name())
+		s.warnWithoutStatus(ctx, o, i.config)
 	}
 	return ready
 }
@@ -154,6 +155,7 @@ func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (ti
 	s.mu.Lock()
 	delete(s.running, key)
 	s.mu.Unlock()
+	s.nudgeRivals(i.rivals)
 	return s.starts.fail(key, i.config), errors.Join(s.startFault(ctx, i.config, i.err), i.close())
 }
 
@@ -171,6 +173,7 @@ func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object)
 	}
 	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Parent.Name)
 	present.stop(ctx)
+	s.nudgeRivals(present.rivals)
 	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
 }
 

@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,10 +56,17 @@ func (k *Kit) AwaitSynced(kind, name string) {
 // AwaitControllerEvent waits until there is an Event with a reason about the kit's controller.
 func (k *Kit) AwaitControllerEvent(reason string) {
 	k.Helper()
-	k.Eventually("the controller has an Event "+reason, func() error {
+	k.AwaitEventOf(k.Name, reason, "")
+}
+
+// AwaitEventOf waits until there is an Event about a cluster-scoped object with a reason and a message that contains says.
+func (k *Kit) AwaitEventOf(name, reason, says string) {
+	k.Helper()
+	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, says), func() error {
 		// Events about cluster-scoped objects are in the namespace default.
-		if len(k.eventsIn(metav1.NamespaceDefault, k.Name, reason)) == 0 {
-			return errors.New("there is none")
+		messages := k.eventsIn(metav1.NamespaceDefault, name, reason)
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, says) }) {
+			return fmt.Errorf("its Events are %q", messages)
 		}
 		return nil
 	})

@@ -23,6 +23,8 @@ const (
 	ReasonRunning = "Running"
 	// ReasonStatusDropped: it runs, but the parent's resource keeps no status, so that the hook's is lost (True).
 	ReasonStatusDropped = "StatusDropped"
+	// ReasonParentConflict: it runs, but another controller writes the status of the same parents (True).
+	ReasonParentConflict = "ParentConflict"
 	// ReasonStarting: its caches are being filled (False).
 	ReasonStarting = "Starting"
 	// ReasonStopped: it was stopped on purpose (False).
