@@ -54,7 +54,7 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	server, err := guard.NewServer(access.Serving{
 		TLS:   access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
 		Log:   klog.FromContext(ctx).WithName("gateway"),
-		Codec: contract.Codec(gateway.Limits()),
+		Codec: contract.Codec(stream.Limits()),
 	})
 	if err != nil {
 		return door{}, err
@@ -64,7 +64,7 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 		return door{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
 	}
 	d := door{
-		Gateway: gateway.New(gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams}),
+		Gateway: gateway.New(gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
 		server:  server, socket: socket,
 	}
 	streamv1.RegisterGatewayServiceServer(server, d.Gateway)

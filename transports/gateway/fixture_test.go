@@ -12,11 +12,13 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"github.com/hookloop/hookloop/transports/session"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/clock"
 )
 
@@ -91,6 +93,16 @@ func (l *line) Recv() (*streamv1.HookMessage, error) {
 	case <-l.ctx.Done():
 		return nil, l.ctx.Err()
 	}
+}
+
+// RecvMsg waits until the guest speaks, and takes the message as gRPC's codec does.
+func (l *line) RecvMsg(m any) error {
+	got, err := l.Recv()
+	if err != nil {
+		return err
+	}
+	m.(*contract.Raw).Data, err = proto.Marshal(got)
+	return err
 }
 
 // guest is a hook that dials in.

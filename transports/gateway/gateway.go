@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/transports/decode"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"github.com/hookloop/hookloop/transports/stream"
 	"google.golang.org/grpc"
@@ -31,17 +31,14 @@ const group = "metacontroller.k8s.io"
 const (
 	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
 	maxSessions = 64
+	// maxStreams bounds the open streams in all, and maxStreamsOfOne those of one caller.
+	maxStreams      = 512
+	maxStreamsOfOne = 128
 	// maxName is the longest name that an object may have.
 	maxName = 253
 	// greeting is how long the first message of a hook may take.
 	greeting = 10 * time.Second
 )
-
-// maxMessageMemory bounds what one message of a hook may unfold to. It is a fragment, or not larger than one.
-const maxMessageMemory = 8 << 20
-
-// Limits bound one message of the gateway's service.
-func Limits() decode.Limits { return decode.Limits{Memory: maxMessageMemory} }
 
 // Guard says who calls, and what they may do: package access.
 type Guard interface {
@@ -58,6 +55,8 @@ type Settings struct {
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *stream.Metrics
+	// Memory is the process's; nil is without limit.
+	Memory *budget.Budget
 }
 
 // Gateway knows the workers, the controllers that refer to them, and the intercepts.
@@ -71,7 +70,9 @@ type Gateway struct {
 	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew
 	news        map[controller]*news
 	attached    map[ticket]*attached
-	kept        []*parked // the one put back last at the end
+	kept        []*parked      // the one put back last at the end
+	streams     map[string]int // by the caller's name
+	open        int            // the sum of streams
 }
 
 // controller names one.
@@ -95,7 +96,7 @@ type running struct {
 func New(s Settings) *Gateway {
 	return &Gateway{
 		settings: s, workers: map[string]*worker{}, controllers: map[controller]*running{}, intercepts: map[controller][]*intercept{},
-		news: map[controller]*news{}, attached: map[ticket]*attached{},
+		news: map[controller]*news{}, attached: map[ticket]*attached{}, streams: map[string]int{},
 	}
 }
 
@@ -117,12 +118,18 @@ func (g *Gateway) drop(w *worker) {
 }
 
 // Attach serves one stream of a hook until it ends.
-func (g *Gateway) Attach(conn grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
-	ctx := conn.Context()
+func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	conn := stream.Reserve(raw, g.settings.Memory.Share(budget.Decoding))
+	ctx := raw.Context()
 	caller, err := g.settings.Guard.Authenticate(ctx)
 	if err != nil {
 		return err
 	}
+	if err := g.begun(caller.Name); err != nil {
+		return err
+	}
+	defer g.ended(caller.Name)
+	defer conn.Close()
 	wish, err := g.first(ctx, conn)
 	if err != nil {
 		return err
@@ -142,6 +149,30 @@ func (g *Gateway) Attach(conn grpc.BidiStreamingServer[streamv1.HookMessage, str
 		return g.serveIntercept(kept, conn, wish, caller.Name)
 	}
 	return g.serveWorker(kept, conn, wish, caller.Name)
+}
+
+// begun counts a stream, if there is room for it.
+func (g *Gateway) begun(user string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.open >= maxStreams:
+		return status.Errorf(codes.ResourceExhausted, "the gateway has %d streams, which is all it takes; try again later", maxStreams)
+	case g.streams[user] >= maxStreamsOfOne:
+		return status.Errorf(codes.ResourceExhausted, "User %q has %d streams, expected at most %d", user, maxStreamsOfOne, maxStreamsOfOne)
+	}
+	g.open++
+	g.streams[user]++
+	return nil
+}
+
+func (g *Gateway) ended(user string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open--
+	if g.streams[user]--; g.streams[user] == 0 {
+		delete(g.streams, user)
+	}
 }
 
 // first reads the message that says who dials in.
@@ -217,7 +248,7 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *strea
 	w.size--
 	g.drop(w)
 	g.mu.Unlock()
-	return ended(err)
+	return verdict(err)
 }
 
 // enter finds a worker with room for a session, and counts that.
@@ -232,8 +263,8 @@ func (g *Gateway) enter(name string) (*worker, error) {
 	return w, nil
 }
 
-// ended is the status that a hook reads. The one that asked for the end by a drain gets none.
-func ended(err error) error {
+// verdict is the status that a hook reads. The one that asked for the end by a drain gets none.
+func verdict(err error) error {
 	if errors.Is(err, stream.ErrDrained) {
 		return nil
 	}

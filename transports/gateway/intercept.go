@@ -142,7 +142,7 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *st
 	err = session.Run(ctx, conn)
 	g.end(i)
 	g.tell(i.controller, i.parents("an intercept has ended"))
-	return ended(err)
+	return verdict(err)
 }
 
 // begin has questions go to an intercept of a running controller that has room for one.

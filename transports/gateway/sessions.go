@@ -75,10 +75,9 @@ func (g *Gateway) resume(t ticket) (s *stream.Session, leave func()) {
 	defer g.mu.Unlock()
 	at := slices.IndexFunc(g.kept, func(p *parked) bool { return p.ticket == t })
 	if at >= 0 {
-		s = g.kept[at].session
-		g.forget(at)
+		s = g.take(at)
 	} else {
-		s = stream.New(stream.Settings{ID: rand.Text(), Build: g.settings.Build, Clock: g.settings.Clock, Metrics: g.settings.Metrics})
+		s = stream.New(stream.Settings{ID: rand.Text(), Build: g.settings.Build, Clock: g.settings.Clock, Metrics: g.settings.Metrics, Memory: g.settings.Memory})
 	}
 	t.id = s.ID()
 	now := &attached{s, make(chan struct{})}
@@ -95,6 +94,7 @@ func (g *Gateway) park(t ticket, s *stream.Session) {
 	defer g.mu.Unlock()
 	delete(g.attached, t)
 	if !s.Welcomed() {
+		s.Close()
 		return
 	}
 	p := &parked{ticket: t, session: s}
@@ -117,10 +117,15 @@ func (g *Gateway) expire(p *parked) {
 	}
 }
 
-// forget takes a session out of those that are kept. The caller holds the lock.
-func (g *Gateway) forget(at int) {
-	g.kept[at].expiry.Stop()
+// forget drops a session that is kept. The caller holds the lock.
+func (g *Gateway) forget(at int) { g.take(at).Close() }
+
+// take takes a session out of those that are kept. The caller holds the lock.
+func (g *Gateway) take(at int) *stream.Session {
+	p := g.kept[at]
+	p.expiry.Stop()
 	g.kept = slices.Delete(g.kept, at, at+1)
+	return p.session
 }
 
 // oldest is the place of the session of certain owners that was kept first, and how many they have. The caller holds the lock.

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/budget"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
 )
 
 // resumes is a wish for a session that was had before.
@@ -164,6 +167,62 @@ func TestSessionThatNeverOpened(t *testing.T) {
 		g.end()
 		if synctest.Wait(); h.keeps() > 0 || len(h.attached) > 0 {
 			t.Errorf("%d sessions are kept and %d attached, want none", h.keeps(), len(h.attached))
+		}
+	})
+}
+
+// TestStreamsOfACaller are bounded, and ended ones do not count.
+func TestStreamsOfACaller(t *testing.T) {
+	g := New(Settings{Clock: clock.RealClock{}})
+	for range maxStreamsOfOne {
+		if err := g.begun("one"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.begun("one"); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `User "one" has 128 streams`) {
+		t.Errorf("%v, expected RESOURCE_EXHAUSTED", err)
+	}
+	if err := g.begun("other"); err != nil {
+		t.Error(err)
+	}
+	g.ended("one")
+	if err := g.begun("one"); err != nil {
+		t.Error(err)
+	}
+	for i := range maxStreams {
+		if err := g.begun(fmt.Sprint("user-", i)); (err != nil) != (i >= maxStreams-maxStreamsOfOne-1) {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+}
+
+// TestSessionsHaveMemoryOfTheProcess has sessions that are kept give their memory back in the end.
+func TestSessionsHaveMemoryOfTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		memory := budget.New(1 << 30)
+		h.settings.Memory = memory
+		used := func() (bytes int64) {
+			for _, u := range memory.Usage() {
+				bytes += u.Bytes
+			}
+			return bytes
+		}
+		opened := h.open(settingsOf("web", nil), "hello", nil)
+		g := h.visit("laptop", &streamv1.Attach{Worker: "hello"})
+		h.asked(opened, "a")
+		if used() == 0 {
+			t.Error("a session with a parent takes no memory")
+		}
+		g.leave()
+		synctest.Wait()
+		if used() == 0 {
+			t.Error("a session that is kept takes no memory")
+		}
+		time.Sleep(keptFor)
+		synctest.Wait()
+		if n := used(); n != 0 {
+			t.Errorf("%d bytes are in use when the session is forgotten", n)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/stream"
 	"google.golang.org/grpc"
@@ -88,7 +89,7 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
 	}
 	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
-	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
+	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Memory: t.Memory, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
 	if t.dialers == nil {
 		t.dialers = map[string]*dialer{}
 	}
@@ -273,6 +274,7 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 	l.done = ctx.Done()
 	d.pool.Add(l.session)
 	wait.Go(func() {
+		defer l.session.Close()
 		defer l.stop()
 		l.run(ctx, address)
 	})
@@ -332,11 +334,13 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	streaming, cancel := context.WithCancel(authorized(ctx, used))
 	defer cancel()
 	connection.ResetConnectBackoff() // the link's own is enough
-	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false))
+	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false), grpc.ForceCodecV2(contract.Codec(stream.Limits())))
 	if err != nil {
 		return false, err
 	}
-	watch := &watched{Conn: conn}
+	reserving := stream.Reserve(conn, l.session.Messages())
+	defer reserving.Close()
+	watch := &watched{Conn: reserving}
 	err = l.session.Run(ctx, watch)
 	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
 		if _, lookErr := l.keyring.Renew(ctx, used); lookErr != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/stream"
@@ -68,6 +69,8 @@ type Transport struct {
 	Build string
 	// Metrics count what streams do; nil counts nothing.
 	Metrics *stream.Metrics
+	// Memory is the process's; nil is without limit.
+	Memory *budget.Budget
 	// Worker opens a hook that dials in under a name; nil where none can.
 	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
 

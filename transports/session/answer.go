@@ -7,13 +7,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/decode"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 )
 
-// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a *ProtocolError; the stream is of no more
-// use then.
+// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a *ProtocolError or the Reserver's; the
+// stream is of no more use then.
 func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := e.in.add(f)
@@ -21,9 +23,11 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
 			return News{}, err
 		}
 		m = &streamv1.HookMessage{}
-		if err := proto.Unmarshal(data, m); err != nil {
-			return News{}, broken("the fragments are no message: %v", err)
+		release, err := e.build(data, m)
+		if err != nil {
+			return News{}, err
 		}
+		defer release()
 	} else if e.in.busy() {
 		return News{}, broken("got %T between fragments", m.GetMessage())
 	}
@@ -49,6 +53,30 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
 	}
 	e.pump()
 	return News{}, nil
+}
+
+// memoryFactor is how many times its bytes a message may take once it is built.
+const memoryFactor = 4
+
+func (e *Engine[O]) limits() decode.Limits {
+	return decode.Limits{Memory: memoryFactor * e.settings.MessageBytes}
+}
+
+// build unmarshals a message that was put together from fragments, if there is memory for it.
+func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(), err error) {
+	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
+	if err != nil {
+		return nil, broken("the fragments are no message: %v", err)
+	}
+	reserved := int64(size) //nolint:gosec // within the limits
+	if err := e.settings.Reserver.TryAcquire(reserved); err != nil {
+		return nil, err
+	}
+	if err := decode.Unmarshal(data, m, e.limits()); err != nil {
+		e.settings.Reserver.Release(reserved)
+		return nil, broken("the fragments are no message: %v", err)
+	}
+	return func() { e.settings.Reserver.Release(reserved) }, nil
 }
 
 // greeted opens the session.
@@ -143,7 +171,21 @@ func words(text string) string {
 
 // desired puts the response together.
 func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
+	m := methods[a.question.Method]
+	response := m.response()
+	memory, err := e.estimate(response, d)
+	if err != nil {
+		e.finish(a, Outcome{Fault: err, Got: size})
+		return
+	}
+	if err := e.settings.Reserver.TryAcquire(memory); err != nil {
+		e.finish(a, Outcome{Exhausted: err, Got: size})
+		return
+	}
 	list, err := patch(a.before, d, e.settings.MessageBytes)
+	if err != nil {
+		e.settings.Reserver.Release(memory)
+	}
 	if errors.Is(err, errLarge) { // asking again does not make it smaller
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
@@ -153,13 +195,8 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 		e.repeat(a, err)
 		return
 	}
-	m := methods[a.question.Method]
-	response := m.response()
-	if err := proto.Unmarshal(d.GetResponse(), response); err != nil {
-		e.finish(a, Outcome{Fault: fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err), Got: size})
-		return
-	}
-	if err := m.put(response, list.messages()); err != nil {
+	if err := m.assemble(response, d.GetResponse(), list); err != nil {
+		e.settings.Reserver.Release(memory)
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
 	}
@@ -167,7 +204,49 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 		e.beliefs.answered(a.about, list)
 		e.forgotten(e.beliefs.evict())
 	}
-	e.finish(a, Outcome{Response: response, Got: size})
+	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
+}
+
+// estimate is about how much memory the new parts of an answer take once they are built. What is malformed is found when it is.
+func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
+	var kept uint64 // the list of items; runs that name too many are refused later
+	all, err := e.sizeOf(d.GetResponse(), response)
+	if err != nil {
+		return 0, err
+	}
+	for n, piece := range d.GetPieces() {
+		insert, ok := piece.GetContent().(*streamv1.Piece_Insert)
+		if !ok {
+			kept += itemBytes * uint64(piece.GetKeep().GetCount())
+			continue
+		}
+		size, err := e.sizeOf(insert.Insert, &hookv1.DesiredObject{})
+		if err != nil {
+			return 0, fmt.Errorf("pieces[%d]: %w", n, err)
+		}
+		if all += size + itemBytes; all > e.limits().Memory {
+			return 0, fmt.Errorf("the answer takes more than %d bytes of memory", e.limits().Memory)
+		}
+	}
+	return int64(all + min(kept, e.settings.MessageBytes)), nil //nolint:gosec // within the limits
+}
+
+// sizeOf estimates a message. The error is a *decode.LimitError.
+func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
+	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
+	var limit *decode.LimitError
+	if errors.As(err, &limit) {
+		return 0, err
+	}
+	return max(size, uint64(len(data))), nil
+}
+
+// assemble makes a response of its shell and its desired objects.
+func (m *method) assemble(response proto.Message, shell []byte, list *itemList) error {
+	if err := proto.Unmarshal(shell, response); err != nil {
+		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return m.put(response, list.messages())
 }
 
 // repeat asks once more, with everything. The second time it is the answer's fault.

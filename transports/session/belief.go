@@ -293,9 +293,11 @@ func (b *beliefs[O]) forget(name string) {
 }
 
 // evict forgets what was used longest ago until the limit is kept, and names it. Subjects with calls under way stay.
-func (b *beliefs[O]) evict() []string {
+func (b *beliefs[O]) evict() []string { return b.evictTo(b.limit) }
+
+func (b *beliefs[O]) evictTo(limit int) []string {
 	var names []string
-	for at := b.recent.Back(); at != nil && b.bytes > b.limit; {
+	for at := b.recent.Back(); at != nil && b.bytes > limit; {
 		s := at.Value.(*belief[O])
 		at = at.Prev()
 		if s.calls == 0 {

@@ -24,7 +24,21 @@ type EngineSettings[O Observed] struct {
 	// MessageBytes bounds a message and StateBytes what is kept; 0 stands for the defaults of the package.
 	MessageBytes uint64
 	StateBytes   int
+	// Reserver is asked before the content of a message is built; nil refuses nothing.
+	Reserver Reserver
 }
+
+// Reserver grants memory for messages that are being read, or returns an error at once.
+type Reserver interface {
+	TryAcquire(bytes int64) error
+	Release(bytes int64)
+}
+
+// unlimited grants everything.
+type unlimited struct{}
+
+func (unlimited) TryAcquire(int64) error { return nil }
+func (unlimited) Release(int64)          {}
 
 // Question is one question about the objects in its slots.
 type Question[O Observed] struct {
@@ -39,7 +53,7 @@ type Question[O Observed] struct {
 	Remaining func() time.Duration
 }
 
-// Outcome is what became of a question; exactly one of Response, Refused, Fault and Lost is set.
+// Outcome is what became of a question; exactly one of Response, Refused, Fault, Exhausted and Lost is set.
 type Outcome struct {
 	Ticket uint64
 	// Response is the whole response. Its desired objects are shared with later responses and not changed by anyone.
@@ -48,6 +62,10 @@ type Outcome struct {
 	Refused *streamv1.Status
 	// Fault says that the question is larger than the hook accepts, or the answer wrong.
 	Fault error
+	// Exhausted is the Reserver's error: there is no memory for the answer now.
+	Exhausted error
+	// Reserved is what the response takes of the Reserver. Whoever takes the outcome must release it.
+	Reserved int64
 	// Lost says that there was no answer before the stream ended, or that the question was not asked because it ends.
 	Lost bool
 	// Sent and Got are the sizes of the call and of its answer in bytes; Snapshot says that the whole set was sent.
@@ -124,7 +142,20 @@ type asked[O Observed] struct {
 // NewEngine makes a session without a stream.
 func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
+	if s.Reserver == nil {
+		s.Reserver = unlimited{}
+	}
 	return &Engine[O]{settings: s, beliefs: newBeliefs(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
+}
+
+// Bytes is about how much memory the session takes: what the hook is believed to hold, and the message that is incomplete.
+func (e *Engine[O]) Bytes() int { return e.beliefs.bytes + cap(e.in.data) }
+
+// Shrink forgets what was used longest ago until the session takes at most limit bytes, as far as it can. It reports whether
+// the hook's incomplete message alone takes more: then the stream must end.
+func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
+	e.forgotten(e.beliefs.evictTo(limit - cap(e.in.data)))
+	return cap(e.in.data) > limit
 }
 
 // Counts are the counts since the beginning.
@@ -202,9 +233,15 @@ func (e *Engine[O]) Forget(subject string) {
 	}
 }
 
+// forgetNames is how many subjects one message names, so that it stays small beside the hook's limit.
+const forgetNames = 1000
+
 func (e *Engine[O]) forgotten(names []string) {
-	if len(names) > 0 && e.phase == open {
-		e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Forget{Forget: &streamv1.Forget{Subjects: names}}})
+	if e.phase != open {
+		return
+	}
+	for some := range slices.Chunk(names, forgetNames) {
+		e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Forget{Forget: &streamv1.Forget{Subjects: some}}})
 	}
 }
 
@@ -292,15 +329,17 @@ func (e *Engine[O]) begin(a *asked[O]) {
 			call.Holds = a.before.digest.wire()
 		}
 	}
-	if a.size = sizeOf(call); e.accepts > 0 && a.size > e.accepts {
-		e.finish(a, Outcome{Fault: fmt.Errorf("the question has %d bytes, the hook accepts at most %d", a.size, e.accepts)})
+	a.size = sizeOf(call)
+	message := &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Call{Call: call}}
+	if whole := sizeOf(message); e.accepts > 0 && whole > e.accepts {
+		e.finish(a, Outcome{Fault: fmt.Errorf("the question has %d bytes, the hook accepts at most %d", whole, e.accepts)})
 		return
 	}
-	e.put(a, call, c)
+	e.put(a, message, c)
 }
 
 // put sends a call and notes what the hook holds then.
-func (e *Engine[O]) put(a *asked[O], call *streamv1.Call, c *change[O]) {
+func (e *Engine[O]) put(a *asked[O], call *streamv1.EngineMessage, c *change[O]) {
 	if a.question.Subject != "" {
 		a.about = e.beliefs.commit(a.question.Subject, c)
 		a.about.calls++
@@ -314,7 +353,7 @@ func (e *Engine[O]) put(a *asked[O], call *streamv1.Call, c *change[O]) {
 	a.id = e.last
 	e.calls[a.id] = a
 	e.busy += a.size
-	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Call{Call: call}})
+	e.send(call)
 	e.forgotten(e.beliefs.evict())
 }
 
@@ -332,10 +371,12 @@ func (e *Engine[O]) end(a *asked[O]) {
 
 // finish tells what became of a question, unless nobody wants to know.
 func (e *Engine[O]) finish(a *asked[O], o Outcome) {
-	if !a.cancelled {
-		o.Ticket, o.Sent, o.Snapshot = a.ticket, a.size, a.snapshot
-		e.outcomes = append(e.outcomes, o)
+	if a.cancelled {
+		e.settings.Reserver.Release(o.Reserved)
+		return
 	}
+	o.Ticket, o.Sent, o.Snapshot = a.ticket, a.size, a.snapshot
+	e.outcomes = append(e.outcomes, o)
 }
 
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {

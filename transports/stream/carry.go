@@ -7,6 +7,7 @@ import (
 	"io"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/session"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -50,6 +51,11 @@ func (s *Session) receive(r *run, conn Conn) {
 		m, err := conn.Recv()
 		if errors.Is(err, io.EOF) {
 			err = errLeft
+		}
+		var broken *Broken
+		if errors.As(err, &broken) {
+			s.end(r, err)
+			return
 		}
 		if err != nil {
 			r.cancel(err)
@@ -95,7 +101,11 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 			return errUnread
 		}
 	}
-	if err != nil {
+	var exhausting *budget.ExhaustedError
+	switch {
+	case errors.As(err, &exhausting):
+		return exhausted(err)
+	case err != nil:
 		return &Broken{err}
 	}
 	return nil

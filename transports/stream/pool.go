@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -194,6 +195,7 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		case err != nil:
 			return nil, h.failure(ctx, q, err)
 		case !outcome.Lost:
+			hook.Hold(callers, func() { s.messages.Release(outcome.Reserved) })
 			return h.read(ctx, q, outcome, s.Build())
 		case outcome.Sent > 0: // else it has only waited for its turn
 			losses++
@@ -251,6 +253,9 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 	switch {
 	case o.Fault != nil:
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: o.Fault}
+	case o.Exhausted != nil:
+		err := fmt.Errorf("the answer cannot be read: %w", o.Exhausted)
+		return nil, &hook.Error{Kind: hook.Failed, Hook: h.Name, Reason: "MemoryBudget", Err: err}
 	case o.Refused != nil:
 		return nil, contract.Failure(h.Name, q, h.Timeout, refusal(o))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/session"
 	"google.golang.org/grpc/codes"
@@ -30,6 +31,8 @@ type Settings struct {
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Memory is the process's; nil is without limit.
+	Memory *budget.Budget
 	// Changed is called when questions may be asked, or no longer. It may be nil.
 	Changed func()
 	// Trigger asks for syncs. It may be nil: then triggers are refused.
@@ -69,6 +72,8 @@ var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 // Session is the engine's side of a session, over one stream after the other.
 type Session struct {
 	settings Settings
+	held     *budget.Account // of the budget's sessions
+	messages *budget.Share   // for what is decoded
 	// What many ask for on their way to a session is read without the lock, under which messages of any size are understood.
 	open  atomic.Bool
 	build atomic.Pointer[string] // nil before the first Welcome
@@ -79,6 +84,7 @@ type Session struct {
 	run     *run  // the stream of now; nil without one
 	ended   error // why the stream before it ended
 	counted session.Counts
+	closed  bool // no stream follows
 }
 
 // run is one stream of a session.
@@ -94,10 +100,12 @@ type run struct {
 
 // New makes a session without a stream.
 func New(s Settings) *Session {
-	return &Session{
-		settings: s, pending: map[uint64]chan session.Outcome{},
-		engine: session.NewEngine(session.EngineSettings[*object.Object]{SessionID: s.ID, Build: s.Build, Encode: contract.Object, MessageBytes: contract.MaxMessageBytes}),
-	}
+	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
+	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
+		SessionID: s.ID, Build: s.Build, Encode: contract.Object, MessageBytes: contract.MaxMessageBytes, Reserver: out.messages,
+	})
+	out.held = s.Memory.Share(budget.Sessions).Join(out.shrink)
+	return out
 }
 
 // ID is the session's name.
@@ -110,6 +118,9 @@ func (s *Session) Build() string {
 	}
 	return ""
 }
+
+// Messages is the memory for messages of the hook.
+func (s *Session) Messages() *budget.Share { return s.messages }
 
 // Welcomed says whether a hook has ever said Welcome, so that the session is worth keeping for it.
 func (s *Session) Welcomed() bool { return s.build.Load() != nil }
@@ -180,14 +191,19 @@ func (s *Session) do(change func()) {
 	change()
 	s.open.Store(s.engine.Open())
 	for _, o := range s.engine.Outcomes() {
-		if waiting := s.pending[o.Ticket]; waiting != nil {
-			waiting <- o
-			delete(s.pending, o.Ticket)
+		waiting := s.pending[o.Ticket]
+		if waiting == nil {
+			s.messages.Release(o.Reserved)
+			continue
 		}
+		waiting <- o
+		delete(s.pending, o.Ticket)
 	}
 	s.count()
+	s.account()
 	r, drained := s.run, s.engine.Drained()
 	s.mu.Unlock()
+	defer s.settings.Memory.Share(budget.Sessions).Balance()
 	if r == nil {
 		return
 	}
@@ -241,6 +257,11 @@ func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (
 		return o, nil
 	case <-ctx.Done():
 		s.cancel(ticket)
+		select {
+		case late := <-answered: // nobody sends any more
+			s.messages.Release(late.Reserved)
+		default:
+		}
 		return session.Outcome{}, ctx.Err()
 	}
 }
