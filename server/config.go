@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/customize"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/transports/gateway/access"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,6 +48,8 @@ type Config struct {
 	DiscoveryInterval time.Duration
 	// CacheFlushInterval has no effect: caches follow watches.
 	CacheFlushInterval time.Duration
+	// CustomizeMaxAge is how long an answer of a customize hook counts at most.
+	CustomizeMaxAge time.Duration
 	// EventsQPS and EventsBurst limit the Events about one object.
 	EventsQPS   float32
 	EventsBurst int
@@ -128,7 +131,7 @@ func DefaultConfig() Config {
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
-		EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
+		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
 		Gateway:        Gateway{Audience: access.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
@@ -161,6 +164,7 @@ func (c *Config) Validate() error {
 		{c.RewriteLimit >= 0, "rewrite-limit", c.RewriteLimit, "a number of 0 or more"},
 		{c.RewritePause > 0, "rewrite-pause", c.RewritePause, "a duration above 0"},
 		{c.DiscoveryInterval > 0, "discovery-interval", c.DiscoveryInterval, "a duration above 0"},
+		{c.CustomizeMaxAge > 0, "customize-max-age", c.CustomizeMaxAge, "a duration above 0"},
 		{c.EventsQPS > 0, "events-qps", c.EventsQPS, "a number above 0"},
 		{c.EventsBurst > 0, "events-burst", c.EventsBurst, "a number above 0"},
 		{c.GracePeriod >= 0, "shutdown-grace-period", c.GracePeriod, "a duration of 0 or more"},

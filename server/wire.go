@@ -139,10 +139,10 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		DeletionLimit:  p.deletionLimit(),
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
-		GracePeriod:    p.GracePeriod,
-		QueueMetrics:   newQueueMetrics(p.metrics),
-		ClusterUID:     cluster,
-		Sampled:        p.tracing.sampled,
+		GracePeriod:    p.GracePeriod, CustomizeMaxAge: p.CustomizeMaxAge,
+		QueueMetrics: newQueueMetrics(p.metrics),
+		ClusterUID:   cluster,
+		Sampled:      p.tracing.sampled,
 	}, nil
 }
 

@@ -10,16 +10,14 @@ package customize
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"sync"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/related"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -29,8 +27,10 @@ type Settings struct {
 	Controller *object.Object
 	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers what they require. V1 says that the version
 	// of the hook that names related objects is v1, so that a namespaced parent sees its own namespace only.
-	Hook      *hook.Opened
-	V1        bool
+	Hook *hook.Opened
+	V1   bool
+	// MaxAge is how long an answer of the customize hook counts at most; 0 stands for DefaultMaxAge.
+	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
 	// Enqueue takes the keys of parents whose related objects have changed.
@@ -58,21 +58,8 @@ type Customizer struct {
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
-	answers map[object.Key]*answer
+	answers map[object.Key]*answers
 	watches map[object.Resource]*watch
-}
-
-// answer is what the customize hook said about a parent, and what it said it about; or what the parent's hook requires.
-type answer struct {
-	uid                 types.UID
-	version             string
-	labels, annotations map[string]string
-	// rulesSaid are requirements as they were said.
-	rulesSaid []hook.RelatedRule
-	groups    []group
-	// usedBy is who answered the first question with what was found by these rules (hook.Answer.By), once they are used.
-	used   bool
-	usedBy string
 }
 
 // group are the rules about one resource, in the order in which the hook named resources.
@@ -88,10 +75,13 @@ func New(s Settings) *Customizer {
 	if s.ViewsChanged == nil {
 		s.ViewsChanged = func() {}
 	}
+	if s.MaxAge == 0 {
+		s.MaxAge = DefaultMaxAge
+	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: related.NewIndex(), root: root, end: end,
-		answers: map[object.Key]*answer{}, watches: map[object.Resource]*watch{},
+		answers: map[object.Key]*answers{}, watches: map[object.Resource]*watch{},
 	}
 }
 
@@ -133,7 +123,7 @@ var errTurns = errors.New("others answer for the parent in turn, expected one of
 // answers now, such as a new build of the hook, the rules may be others, too. They are forgotten then.
 func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Question) (said *hook.Answer, same bool, err error) {
 	key := object.Key{Parent: q.Parent.Ref()}
-	rules, groups, err := c.related(ctx, key, q.Parent)
+	rules, groups, err := c.related(ctx, key, q)
 	if err != nil {
 		return nil, false, err
 	}
@@ -153,25 +143,30 @@ func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Questio
 	if rules.usedBy == said.By {
 		return said, true, nil
 	}
-	if c.answers[key] == rules {
-		delete(c.answers, key)
-	}
+	c.of(key).drop(rules)
 	return said, false, nil
 }
 
-// Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
-func (c *Customizer) Forget(key object.Key) { c.note(key, nil) }
-
-// Invalidate has the answer about a parent asked anew. What the last one names stays watched until the next one is known.
+// Invalidate has the answers about a parent asked anew. What the last ones name stays watched until the next one is known.
 func (c *Customizer) Invalidate(key object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.answers, key)
+	if a := c.answers[key]; a != nil {
+		a.invalidate()
+	}
 }
 
-// related are the objects that a parent's rules select: one group for each resource that is named.
-func (c *Customizer) related(ctx context.Context, key object.Key, parent *object.Object) (*answer, []hook.RelatedGroup, error) {
-	a, err := c.answer(ctx, key, parent)
+// Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that failed, because the answer that is
+// kept may be what is wrong. Requirements are part of every answer and need no refresh.
+func (c *Customizer) Refresh(key object.Key) {
+	if c.Hook != nil {
+		c.Invalidate(key)
+	}
+}
+
+// related are the objects that the rules about a question's parent select: one group for each resource that is named.
+func (c *Customizer) related(ctx context.Context, key object.Key, q *hook.Question) (*answer, []hook.RelatedGroup, error) {
+	a, err := c.answer(ctx, key, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,54 +174,53 @@ func (c *Customizer) related(ctx context.Context, key object.Key, parent *object
 	return a, groups, err
 }
 
-// answer is the customize hook's, asked anew only when the parent has changed in a way that it may depend on.
-func (c *Customizer) answer(ctx context.Context, key object.Key, parent *object.Object) (*answer, error) {
+// answer is the customize hook's. It is asked anew if the parent has changed in a way that the answer may depend on, and when the
+// answer has expired. Each revision of the parent has an answer of its own.
+func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Question) (*answer, error) {
 	c.mu.Lock()
-	a := c.answers[key]
+	kept := c.of(key)
+	if !q.Older {
+		kept.begin()
+	}
+	a, epoch := kept.find(q.Parent, q.Older, c.Clock.Now()), kept.epoch
 	c.mu.Unlock()
-	if a != nil && a.about(parent) {
+	if a != nil {
 		return a, nil
 	}
-	said, err := c.Hook.Ask(ctx, &hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: parent})
+	said, err := c.Hook.Ask(ctx, &hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
 	if err != nil {
 		return nil, err
 	}
 	a = &answer{
-		uid: parent.UID(), version: version(parent), labels: parent.Labels(), annotations: parent.Annotations(),
+		uid: q.Parent.UID(), version: version(q.Parent, q.Older), labels: q.Parent.Labels(), annotations: q.Parent.Annotations(), until: c.expiry(),
 	}
-	if a.groups, err = c.check("relatedResources", said.Related, parent.Namespace()); err != nil {
+	if a.groups, err = c.check("relatedResources", said.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
-	c.note(key, a)
+	c.note(key, a, q.Older)
+	c.expire(key, a, epoch)
 	return a, nil
 }
 
-// about says whether an answer still holds for a parent.
-func (a *answer) about(parent *object.Object) bool {
-	return a.uid == parent.UID() && a.version == version(parent) &&
-		maps.Equal(a.labels, parent.Labels()) && maps.Equal(a.annotations, parent.Annotations())
-}
-
-// version stands for what a parent says: its generation or, where the resource counts none, its resourceVersion.
-func version(parent *object.Object) string {
-	if g := parent.Generation(); g != 0 {
-		return fmt.Sprint(g)
-	}
-	return "at " + parent.ResourceVersion()
-}
-
-// note takes an answer over: the index, and the watches that are needed no more. Nil forgets the parent.
-func (c *Customizer) note(key object.Key, a *answer) {
+// expire has an answer count for this sync only if it was invalidated after its question, which epoch is from.
+func (c *Customizer) expire(key object.Key, a *answer, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if kept := c.of(key); kept.epoch != epoch {
+		kept.drop(a)
+	}
+}
+
+// note takes an answer over: the index, and the watches that are needed no more.
+func (c *Customizer) note(key object.Key, a *answer, older bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.of(key)
+	kept.put(a, older)
+	c.index.Set(key, kept.rules())
 	needed := map[object.Resource]bool{}
-	if a == nil {
-		delete(c.answers, key)
-		c.index.Set(key, nil)
-	} else {
-		c.answers[key] = a
-		c.index.Set(key, a.rules())
-		resources, err := a.resources(c.namespaces)
+	for _, each := range kept.all() {
+		resources, err := each.resources(c.namespaces)
 		if err != nil { // nothing is given up before all that is needed is known
 			return
 		}
@@ -234,19 +228,25 @@ func (c *Customizer) note(key object.Key, a *answer) {
 			needed[r] = true
 		}
 	}
+	c.leaveBut(key, needed)
+}
+
+// Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
+func (c *Customizer) Forget(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answers, key)
+	c.index.Set(key, nil)
+	c.leaveBut(key, nil)
+}
+
+// leaveBut takes a parent off all watches but those that it needs. The caller holds the lock.
+func (c *Customizer) leaveBut(key object.Key, needed map[object.Resource]bool) {
 	for r, w := range c.watches {
 		if w.users[key] && !needed[r] {
 			c.leave(r, w, key)
 		}
 	}
-}
-
-func (a *answer) rules() []related.Rule {
-	var rules []related.Rule
-	for _, g := range a.groups {
-		rules = append(rules, g.rules...)
-	}
-	return rules
 }
 
 // resources are those that must be watched for an answer: the ones that are served, and namespaces if they are selected by labels.

@@ -46,6 +46,7 @@ type world struct {
 	rules   []hook.RelatedRule
 	asked   int
 	by      string // who answers
+	during  func() // called while the customize hook answers
 	queued  []string
 }
 
@@ -72,6 +73,9 @@ func (w *world) customize(context.Context, *hook.Question) (*hook.Answer, error)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
+	if w.during != nil {
+		w.during()
+	}
 	return &hook.Answer{Related: w.rules}, nil
 }
 
@@ -101,6 +105,11 @@ func (w *world) enqueue(key object.Key, _ queue.Priority, _ queue.Cause) {
 // sync asks about a parent as the pipeline does, and returns the names of the related objects that the hook is shown.
 func (w *world) sync(parent *object.Object) ([]string, error) {
 	w.t.Helper()
+	return w.put(&hook.Question{Parent: parent})
+}
+
+func (w *world) put(q *hook.Question) ([]string, error) {
+	w.t.Helper()
 	var shown []string
 	next := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
 		for _, g := range q.Related {
@@ -111,13 +120,25 @@ func (w *world) sync(parent *object.Object) ([]string, error) {
 		}
 		return &hook.Answer{By: w.by}, nil
 	})
-	_, err := w.Wrap(&hook.Opened{Hook: next}).Ask(w.t.Context(), &hook.Question{Parent: parent})
+	_, err := w.Wrap(&hook.Opened{Hook: next}).Ask(w.t.Context(), q)
 	return shown, err
 }
 
 func (w *world) shows(parent *object.Object, want ...string) {
 	w.t.Helper()
 	got, err := w.sync(parent)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s is shown (-want +got):\n%s", parent.Name(), diff)
+	}
+}
+
+// showsOlder is shows for an earlier revision.
+func (w *world) showsOlder(parent *object.Object, want ...string) {
+	w.t.Helper()
+	got, err := w.put(&hook.Question{Parent: parent, Older: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -251,6 +272,71 @@ func TestAnotherAnswers(t *testing.T) {
 	w.shows(web, "books.v1 false")
 	if w.asked != 2 {
 		t.Errorf("the customize hook was asked %d times, want 2", w.asked)
+	}
+}
+
+// TestAnswersExpire has the customize hook asked anew when its answer has expired, after a refresh, and when the answer was
+// invalidated while it was given.
+func TestAnswersExpire(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	web := parent(t, "web", "1")
+	asked := func(what string, want int) {
+		t.Helper()
+		if _, err := w.sync(web); err != nil {
+			t.Fatal(err)
+		}
+		if w.asked != want {
+			t.Errorf("%s: the customize hook was asked %d times, want %d", what, w.asked, want)
+		}
+	}
+	asked("first", 1)
+	w.clock.Step(DefaultMaxAge * 3 / 4)
+	asked("before the answer can expire", 1)
+	w.clock.Step(DefaultMaxAge / 4)
+	asked("after it has expired", 2)
+	w.Refresh(object.Key{Parent: web.Ref()})
+	asked("after a refresh", 3)
+	asked("the answer to that counts", 3)
+	w.Refresh(object.Key{Parent: web.Ref()})
+	w.during = func() { w.Invalidate(object.Key{Parent: web.Ref()}) }
+	asked("an answer that is invalidated while it is given", 4)
+	w.during = nil
+	asked("does not count for the next sync", 5)
+	asked("the next one does", 5)
+}
+
+// TestRevisionsHaveAnswersOfTheirOwn asks once about each revision of a parent, and forgets those that are used no more.
+func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
+	latest := parent(t, "web", "2")
+	older := func(spec string) *object.Object {
+		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","generation":2},"spec":` + spec + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	round := func(olders ...string) {
+		t.Helper()
+		w.shows(latest, "pages.v1 false")
+		for _, spec := range olders {
+			w.showsOlder(older(spec), "pages.v1 false")
+		}
+	}
+	round(`"a"`, `"b"`)
+	if w.asked != 3 {
+		t.Errorf("the hook was asked %d times about three revisions, want 3", w.asked)
+	}
+	round(`"a"`, `"b"`)
+	round(`"b"`)
+	if w.asked != 3 {
+		t.Errorf("the hook was asked %d times though nothing has changed, want 3", w.asked)
+	}
+	round()
+	round()
+	kept := w.answers[object.Key{Parent: latest.Ref()}]
+	if len(kept.older) != 0 || kept.latest == nil {
+		t.Errorf("%d answers about earlier revisions are kept, want none; the latest is %v", len(kept.older), kept.latest)
 	}
 }
 

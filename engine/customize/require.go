@@ -42,7 +42,7 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		}
 		if settled(shown, said) {
 			if known != nil && len(said.Requirements) == 0 && said.Fatal() == nil {
-				c.note(key, nil)
+				c.Forget(key)
 			}
 			return said, nil
 		}
@@ -60,8 +60,8 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 func (c *Customizer) known(key object.Key, parent *object.Object) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.answers[key]; a != nil && a.uid == parent.UID() {
-		return a
+	if a := c.answers[key]; a != nil && a.latest != nil && a.latest.uid == parent.UID() {
+		return a.latest
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func (c *Customizer) required(
 	if err != nil {
 		return nil, nil, invalid(q, next, err)
 	}
-	a := &answer{uid: q.Parent.UID(), rulesSaid: rules, groups: groups}
-	c.note(key, a)
+	a := &answer{uid: q.Parent.UID(), required: rules, groups: groups}
+	c.note(key, a, false)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err
 }
@@ -116,7 +116,7 @@ func (a *answer) declared() []hook.RelatedRule {
 	if a == nil {
 		return nil
 	}
-	return a.rulesSaid
+	return a.required
 }
 
 func invalid(q *hook.Question, next *hook.Opened, err error) error {

@@ -220,7 +220,7 @@ func (c *Customizer) outdated() []object.Key {
 	defer c.mu.Unlock()
 	var keys []object.Key
 	for key, a := range c.answers {
-		if slices.ContainsFunc(a.groups, c.moved) {
+		if slices.ContainsFunc(a.all(), func(each *answer) bool { return slices.ContainsFunc(each.groups, c.moved) }) {
 			keys = append(keys, key)
 		}
 	}

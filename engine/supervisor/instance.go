@@ -76,11 +76,11 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		s.nudge(key)
 		return nil
 	})
-	run.Reconcile(pipeline.New(pipeline.Settings{
+	run.Reconcile(refreshing{pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
-	}))
+	}), i.related})
 	return s.launch(ctx, key, i, run)
 }
 
@@ -107,8 +107,9 @@ func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hoo
 	}
 	related := customize.New(customize.Settings{
 		Contract: c.contract, Controller: c.object, Hook: hooks[hook.Customize],
-		V1:    c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
-		Cache: s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
+		V1:     c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
+		MaxAge: s.CustomizeMaxAge,
+		Cache:  s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
 	})
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 		if next, declared := hooks[op]; declared {

@@ -65,6 +65,8 @@ type Settings struct {
 	Waits *share.Waits
 	// TargetSelector narrows the declaring objects by their own labels; nil takes all.
 	TargetSelector labels.Selector
+	// CustomizeMaxAge is how long an answer of a customize hook counts at most.
+	CustomizeMaxAge time.Duration
 	// GracePeriod is how long syncs under way may take to finish when a controller stops.
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.

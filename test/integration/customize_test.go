@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookloop/hookloop/test/kit"
@@ -197,4 +198,29 @@ func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	cached(false)
 	k.Apply(relating("third", rule))
 	await(k, "Web", "third", "status.seen", saw)
+}
+
+// TestWrongCustomizeAnswer has a customize hook answer wrongly once, as a faulty build does. The parent is right again after the
+// next resync, though nobody has changed it.
+func TestWrongCustomizeAnswer(t *testing.T) {
+	k := start(t)
+	var mended atomic.Bool
+	customize := k.Hook(func(kit.Request) any {
+		rules := []any{}
+		if mended.Load() {
+			rules = append(rules, map[string]any{"apiVersion": "v1", "resource": "configmaps", "names": []any{"first"}})
+		}
+		return map[string]any{"relatedResources": rules}
+	})
+	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: customize.URL, Resync: 1})
+	k.Apply(source("first", "use: here"))
+	k.Apply(relating("web", ""))
+	k.Eventually("the hook has answered wrongly", func() error {
+		if customize.Asked("web") == 0 {
+			return errors.New("it was not asked")
+		}
+		return nil
+	})
+	mended.Store(true)
+	await(k, "Web", "web", "status.seen", "ConfigMap.v1: first")
 }
