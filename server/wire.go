@@ -118,7 +118,9 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervisor.Settings, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
 	writes := newWriteMetrics(p.metrics)
-	writer, err := act.NewFencedWriter(p.rest, tracer, writes, p.fence)
+	writer, err := act.NewWriter(act.Settings{
+		Config: p.rest, Tracer: tracer, Meter: writes, Clock: clock.RealClock{}, Fence: p.fence,
+	})
 	if err != nil {
 		return supervisor.Settings{}, err
 	}

@@ -81,7 +81,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 	if err := inScope(a); err != nil {
 		return nil, err
 	}
-	ctx, end, err := w.fence.Begin(ctx) // all requests of one action are of one epoch
+	ctx, end, err := w.Fence.Begin(ctx) // all requests of one action are of one epoch
 	if err != nil {
 		return nil, describe(a, err)
 	}

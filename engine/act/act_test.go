@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
@@ -21,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 var (
@@ -29,6 +31,9 @@ var (
 	sites = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Plural: "sites"}
 	owner = plan.Owner{GVK: webs.GVK, Name: "web", UID: "u", Resource: webs}
 )
+
+// now is the time of all tests.
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // request is one request that the server got.
 type request struct {
@@ -71,7 +76,10 @@ func serve(t *testing.T, answer func(line string) (int, any)) *server {
 		}
 	}))
 	t.Cleanup(web.Close)
-	writer, err := NewWriter(&rest.Config{Host: web.URL, QPS: -1}, noop.NewTracerProvider().Tracer(""), s)
+	writer, err := NewWriter(Settings{
+		Config: &rest.Config{Host: web.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer(""), Meter: s,
+		Clock: clocktesting.NewFakePassiveClock(now),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

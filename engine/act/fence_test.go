@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // lines is an API server behind a RoundTripper: it takes every request, and hangs where it is told to.
@@ -51,7 +52,10 @@ var creation = plan.Action{
 func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f *Fence, api *lines)) {
 	synctest.Test(t, func(t *testing.T) {
 		api, fence := &lines{}, NewFence()
-		w, err := NewFencedWriter(&rest.Config{Host: "http://api", QPS: qps, Burst: 1, Transport: api}, noop.NewTracerProvider().Tracer(""), &heard{}, fence)
+		w, err := NewWriter(Settings{
+			Config: &rest.Config{Host: "http://api", QPS: qps, Burst: 1, Transport: api},
+			Tracer: noop.NewTracerProvider().Tracer(""), Meter: &heard{}, Clock: clock.RealClock{}, Fence: fence,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

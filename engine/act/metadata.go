@@ -35,8 +35,14 @@ func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error)
 
 // parentAlive reads the parent live and checks that it is the one that was observed and is not being deleted.
 func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
+	_, err := w.liveParent(ctx, a)
+	return err
+}
+
+// liveParent reads the parent live. The error is ErrStale if it is not the one that was observed, or is being deleted.
+func (w *Writer) liveParent(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Owner.Resource.Plural == "" {
-		return errors.New("the owner's resource is not known")
+		return nil, errors.New("the owner's resource is not known")
 	}
 	ref := object.Ref{GVK: a.Owner.GVK, Name: a.Owner.Name}
 	if a.Owner.Resource.Namespaced {
@@ -44,9 +50,9 @@ func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
 	}
 	parent, err := w.Get(ctx, a.Owner.Resource, ref)
 	if Gone(err) || err == nil && (parent.UID() != a.Owner.UID || parent.Deleting()) {
-		return fmt.Errorf("parent %s is gone or being deleted: %w", ref, ErrStale)
+		return nil, fmt.Errorf("parent %s is gone or being deleted: %w", ref, ErrStale)
 	}
-	return err
+	return parent, err
 }
 
 // OwnerReference is the reference that makes owner the controller of an object.

@@ -119,7 +119,7 @@ const requestTimeout = 70 * time.Second
 
 // raw performs a request under the fence and returns the answer's JSON.
 func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
-	ctx, end, err := w.fence.Begin(ctx)
+	ctx, end, err := w.Fence.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // Meter counts writes.
@@ -28,26 +29,29 @@ type Meter interface {
 // Writer writes to the API server as JSON, without typed clients.
 type Writer struct {
 	client rest.Interface
-	tracer trace.Tracer
-	meter  Meter
-	fence  *Fence
+	Settings
 }
 
-// NewWriter makes a Writer from a client configuration. The tracer and the meter must not be nil.
-func NewWriter(config *rest.Config, tracer trace.Tracer, meter Meter) (*Writer, error) {
-	return NewFencedWriter(config, tracer, meter, nil)
+// Settings make a Writer. All fields are needed unless they say otherwise.
+type Settings struct {
+	Config *rest.Config
+	Tracer trace.Tracer
+	Meter  Meter
+	Clock  clock.PassiveClock
+	// Fence is what all requests pass; it may be nil.
+	Fence *Fence
 }
 
-// NewFencedWriter makes a Writer whose requests pass a fence.
-func NewFencedWriter(config *rest.Config, tracer trace.Tracer, meter Meter, fence *Fence) (*Writer, error) {
-	config = dynamic.ConfigFor(config)
-	config.Wrap(fence.Wrap)
+// NewWriter makes a Writer.
+func NewWriter(s Settings) (*Writer, error) {
+	config := dynamic.ConfigFor(s.Config)
+	config.Wrap(s.Fence.Wrap)
 	config.GroupVersion = nil
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
-	return &Writer{client: client, tracer: tracer, meter: meter, fence: fence}, nil
+	return &Writer{client: client, Settings: s}, nil
 }
 
 // Get reads one object live. A missing object is an API error (IsNotFound).
@@ -96,48 +100,6 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	return claimed, nil
 }
 
-// explainExisting says why a child could not be created: its name is taken. Nothing is taken over silently.
-func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
-	present, err := w.Get(ctx, a.Resource, a.Ref)
-	if Gone(err) { // meanwhile
-		return ErrStale
-	}
-	if err != nil {
-		return err
-	}
-	owner := present.ControllerRef()
-	ours := owner != nil && owner.UID == a.Owner.UID
-	switch {
-	case present.Deleting() && ours:
-		return ErrStale
-	case owner != nil && owner.UID == a.Owner.UID && marked(present, a.Marks):
-		return ErrStale
-	case owner != nil && owner.UID == a.Owner.UID:
-		return &TakenError{By: "belongs to another controller of the same parent"}
-	case owner != nil:
-		return &TakenError{By: fmt.Sprintf("is controlled by %s %q", owner.Kind, owner.Name)}
-	default:
-		return &TakenError{By: "has no controller and is not selected by the parent"}
-	}
-}
-
-// marked says whether an object carries the annotations of its owner's controller.
-func marked(o *object.Object, marks map[string]string) bool {
-	for key, value := range marks {
-		if o.Annotations()[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// TakenError says that a child's name belongs to an object of somebody else.
-type TakenError struct{ By string }
-
-func (e *TakenError) Error() string {
-	return fmt.Sprintf("the object exists already and %s; expected an object of this parent, or none", e.By)
-}
-
 func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
@@ -147,18 +109,22 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 		SetHeader("Content-Type", "application/json").Body(data))
 }
 
-// delete deletes in the background, with the observed UID as precondition. Where the action asks a question first and the server sees no
-// difference, nothing is deleted and the object is returned.
+// delete deletes in the background, with the observed UID, and the resourceVersion if the action has one, as
+// preconditions. If the action asks a question first and the server sees no difference, nothing is deleted and the
+// object is returned.
 func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Body != nil {
 		if same, err := w.sameForServer(ctx, a); same != nil || err != nil {
 			return same, err
 		}
 	}
-	background := metav1.DeletePropagationBackground
+	background, preconditions := metav1.DeletePropagationBackground, &metav1.Preconditions{UID: &a.UID}
+	if a.ResourceVersion != "" {
+		preconditions.ResourceVersion = &a.ResourceVersion
+	}
 	data, err := json.Marshal(&metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions:     &metav1.Preconditions{UID: &a.UID},
+		Preconditions:     preconditions,
 		PropagationPolicy: &background,
 	})
 	if err != nil {
@@ -248,7 +214,7 @@ func SpanName(request string, r object.Resource, subresource string) string {
 }
 
 func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
-	return w.tracer.Start(ctx, SpanName(requests[a.Verb], a.Resource, ""), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	return w.Tracer.Start(ctx, SpanName(requests[a.Verb], a.Resource, ""), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("hookloop.write.verb", string(a.Verb)),
 		attribute.String("hookloop.write.resource", a.Resource.String()),
 		attribute.String("k8s.namespace.name", a.Ref.Namespace),
@@ -259,7 +225,7 @@ func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, tra
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {
 	result := ResultOf(err)
-	w.meter.Wrote(string(a.Verb), result)
+	w.Meter.Wrote(string(a.Verb), result)
 	span.SetAttributes(attribute.String("hookloop.write.result", result))
 	if err != nil {
 		span.SetAttributes(attribute.String("error.type", result))

@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -136,7 +137,9 @@ func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desire
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	tracer := noop.NewTracerProvider().Tracer("")
-	writer, err := act.NewWriter(&rest.Config{Host: server.URL, QPS: -1}, tracer, w)
+	writer, err := act.NewWriter(act.Settings{
+		Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: tracer, Meter: w, Clock: clock.RealClock{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,6 +193,9 @@ func (r *run) stage(ctx context.Context, actions []plan.Action) error {
 		if outcome.Err != nil {
 			faults = append(faults, outcome.Err)
 		}
+		if collected := (*act.CollectedError)(nil); errors.As(outcome.Err, &collected) {
+			r.Events.Normal(ctx, r.parent, "OrphanDeleted", collected.Error())
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	}
 	o, err := object.Decode(raw)
 	if err != nil {
-		return Child{}, plain(err)
+		return Child{}, plain(err, raw)
 	}
 	ref := o.Ref()
 	declared, err := scope.declared(ref.GVK)
@@ -206,17 +207,36 @@ func stamped(own, stamps map[string]string) labels.Set {
 	return all
 }
 
-// plain says of a value of the wrong type what it is and what was expected, in JSON's words instead of Go's.
-func plain(err error) error {
+// plain describes a value of the wrong type, and what was expected, in JSON's words instead of Go's.
+func plain(err error, raw []byte) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
 	at := strings.TrimSuffix(err.Error(), ": "+wrong.Error())
 	if wrong.Field != "" {
-		at += "." + wrong.Field
+		at += "." + wrong.Field + key(raw, wrong)
 	}
 	return fmt.Errorf("%s: got %s, expected %s", at, article(wrong.Value), jsonType(wrong.Type))
+}
+
+// key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It is empty for other fields.
+func key(raw []byte, wrong *json.UnmarshalTypeError) string {
+	if wrong.Field != "labels" && wrong.Field != "annotations" || wrong.Type.Kind() != reflect.String {
+		return ""
+	}
+	body, err := object.DecodeMap(raw)
+	if err != nil {
+		return ""
+	}
+	metadata, _ := body["metadata"].(map[string]any)
+	values, _ := metadata[wrong.Field].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, ok := values[name].(string); !ok && values[name] != nil {
+			return fmt.Sprintf("[%q]", name)
+		}
+	}
+	return ""
 }
 
 func article(noun string) string {

@@ -193,7 +193,7 @@ type Action struct {
 	Ref      object.Ref
 	// UID is the observed object's; empty for Create.
 	UID types.UID
-	// ResourceVersion is the observed object's; empty for Create and Delete.
+	// ResourceVersion is the observed object's; empty for Create, and for a Delete that no change of the object prevents.
 	ResourceVersion string
 	// Body is the whole object to POST or PUT (Create, Update), or what is to be applied (ServerSideApply). On a Delete it is a question that comes first: would the server see a
 	// difference if this were written (a dry run)? If not, nothing is deleted. Nil otherwise.

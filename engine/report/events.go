@@ -94,9 +94,21 @@ func reference(o *object.Object) runtime.Object {
 	}
 }
 
-// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable text.
+// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable text. Lines, such as those
+// of joined errors, are separated by semicolons if they do not end with a mark of their own.
 func Shorten(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r < ' ' }), " ")
+	var lines []string
+	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
+		line = strings.TrimSpace(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r < ' ' }), " "))
+		if line == "" {
+			continue
+		}
+		if n := len(lines); n > 0 && !strings.ContainsAny(lines[n-1][len(lines[n-1])-1:], ".,:;!?") {
+			lines[n-1] += ";"
+		}
+		lines = append(lines, line)
+	}
+	text = strings.Join(lines, " ")
 	if len(text) <= limit {
 		return text
 	}

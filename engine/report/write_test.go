@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // counts are the results that were counted.
@@ -53,7 +54,9 @@ func TestFailedStatus(t *testing.T) {
 			defer server.Close()
 			heard := &counts{}
 			tracer := noop.NewTracerProvider().Tracer("")
-			writer, err := act.NewWriter(&rest.Config{Host: server.URL, QPS: -1}, tracer, heard)
+			writer, err := act.NewWriter(act.Settings{
+				Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: tracer, Meter: heard, Clock: clock.RealClock{},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -112,7 +113,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	tracer := noop.NewTracerProvider().Tracer("test")
-	writer, err := act.NewWriter(config, tracer, meter{})
+	writer, err := act.NewWriter(act.Settings{Config: config, Tracer: tracer, Meter: meter{}, Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,9 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 		b.Fatal(err)
 	}
 	tracer := noop.NewTracerProvider().Tracer("bench")
-	writer, err := act.NewWriter(&rest.Config{Host: "http://127.0.0.1:1"}, tracer, heard)
+	writer, err := act.NewWriter(act.Settings{
+		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Tracer: tracer, Meter: heard, Clock: clock.RealClock{},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
