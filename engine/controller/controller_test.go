@@ -45,8 +45,14 @@ type world struct {
 
 func newWorld(t *testing.T, s controller.Settings) *world {
 	t.Helper()
+	return newWorldWith(t, s, cache.Settings{})
+}
+
+func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world {
+	t.Helper()
 	server := cachetest.New(t)
-	c, err := cache.New(cache.Settings{Config: server.Config()})
+	of.Config = server.Config()
+	c, err := cache.New(of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,9 @@ type world struct {
 	asked   int
 	by      string // who answers
 	during  func() // called while the customize hook answers
-	queued  []string
+	// lookedUp is called before a resource is looked up; nil for nothing.
+	lookedUp func(plural string)
+	queued   []string
 }
 
 func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
@@ -80,6 +82,9 @@ func (w *world) customize(context.Context, *hook.Question) (*hook.Answer, error)
 }
 
 func (w *world) Resource(apiVersion, plural string) (object.Resource, error) {
+	if w.lookedUp != nil {
+		w.lookedUp(plural)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.served {
