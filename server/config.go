@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/customize"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/transports/gateway/access"
@@ -46,6 +47,8 @@ type Config struct {
 	FieldManager  string
 	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
 	DiscoveryInterval time.Duration
+	// StaleViewAfter is how long the list or the watch of a resource may fail before nothing is decided from its objects any more.
+	StaleViewAfter time.Duration
 	// CacheFlushInterval has no effect: caches follow watches.
 	CacheFlushInterval time.Duration
 	// CustomizeMaxAge is how long an answer of a customize hook counts at most.
@@ -132,6 +135,7 @@ func DefaultConfig() Config {
 		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
 		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
+		StaleViewAfter: cache.DefaultStaleAfter,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
 		Gateway:        Gateway{Audience: access.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
@@ -165,6 +169,7 @@ func (c *Config) Validate() error {
 		{c.RewritePause > 0, "rewrite-pause", c.RewritePause, "a duration above 0"},
 		{c.DiscoveryInterval > 0, "discovery-interval", c.DiscoveryInterval, "a duration above 0"},
 		{c.CustomizeMaxAge > 0, "customize-max-age", c.CustomizeMaxAge, "a duration above 0"},
+		{c.StaleViewAfter > 0, "stale-view-after", c.StaleViewAfter, "a duration above 0"},
 		{c.EventsQPS > 0, "events-qps", c.EventsQPS, "a number above 0"},
 		{c.EventsBurst > 0, "events-burst", c.EventsBurst, "a number above 0"},
 		{c.GracePeriod >= 0, "shutdown-grace-period", c.GracePeriod, "a duration of 0 or more"},

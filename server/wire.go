@@ -94,7 +94,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := cache.New(cache.Settings{Config: unthrottled(p.rest)})
+	objects, err := cache.New(cache.Settings{Config: unthrottled(p.rest), StaleAfter: p.StaleViewAfter})
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func TestFlags(t *testing.T) {
 		"target-label-selector": "", "apply-strategy": "dynamic-apply", "apply-strategy-ssa-field-manager": "metacontroller",
 		"zap-devel": "false", "zap-encoder": "", "zap-log-level": "", "zap-stacktrace-level": "", "zap-time-encoding": "",
 		// Those that Metacontroller does not have.
-		"slow-hook-waits": "500", "deletion-limit": "", "rewrite-limit": "100", "rewrite-pause": "1m0s", "customize-max-age": "20m0s",
+		"slow-hook-waits": "500", "stale-view-after": "10s", "deletion-limit": "", "rewrite-limit": "100", "rewrite-pause": "1m0s", "customize-max-age": "20m0s",
 		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1", "tracing-noop-syncs": "false",
 		"memory-budget":   "",
 		"gateway-address": "", "gateway-tls-cert": "", "gateway-tls-key": "", "gateway-client-ca": "", "gateway-audience": "hookloop",

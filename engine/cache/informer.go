@@ -22,7 +22,7 @@ import (
 var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Cap: time.Second, Steps: 6, Factor: 2, Jitter: 0.5}
 
 // refusalWait is the least time between two tries of a request that the API server refuses, such as one without permission.
-const refusalWait = 3 * time.Second
+const refusalWait = 2 * time.Second
 
 // informer is one resource under watch.
 type informer struct {

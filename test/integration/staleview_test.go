@@ -1,0 +1,165 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/serve"
+	"k8s.io/client-go/rest"
+)
+
+// breaker is an API server's address whose open watches a test can cut: the API server itself ends one only after minutes, whatever became
+// of the right to it.
+type breaker struct {
+	proxy http.Handler
+
+	mu      sync.Mutex // guards cancels
+	cancels []context.CancelFunc
+}
+
+// ServeHTTP passes a request on.
+func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.URL.Query().Get("watch") != "" {
+		b.mu.Lock()
+		b.cancels = append(b.cancels, cancel)
+		b.mu.Unlock()
+	}
+	b.proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// cut ends the watches that are open.
+func (b *breaker) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, cancel := range b.cancels {
+		cancel()
+	}
+	b.cancels = nil
+}
+
+// breakerFor starts a breaker in front of the API server, for a client with the rights of config, and writes a kubeconfig for it.
+func breakerFor(k *kit.Kit, config *rest.Config) (*breaker, string) {
+	k.Helper()
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		k.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		k.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	b := &breaker{proxy: proxy}
+	server := httptest.NewServer(b)
+	k.Cleanup(func() {
+		b.cut()
+		server.Close()
+	})
+	file := filepath.Join(k.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(&rest.Config{Host: server.URL}, file); err != nil {
+		k.Fatal(err)
+	}
+	return b, file
+}
+
+// engineWithRoles runs an engine of its own as a ServiceAccount with the rights of the production manifests and those that bind gives it.
+func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut func()) {
+	k.Helper()
+	config, err := k.Cluster.ServiceAccount(k.Context(), k.Namespace, "engine")
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
+	grant(k, "hookloop-engine")
+	for name, rule := range rules {
+		k.Apply("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "-$NAME}, rules: [" + rule + "]}")
+		k.Cleanup(func() { k.Delete("rbac.authorization.k8s.io/v1/ClusterRole", name+"-"+k.Name) })
+		grant(k, name+"-"+k.Name)
+	}
+	b, kubeconfig := breakerFor(k, config)
+	e, err = serve.Start(k.Context(), serve.Settings{
+		Kubeconfig: kubeconfig, Flags: []string{"--stale-view-after=1s", "--target-label-selector=" + own + ",test=" + k.Name},
+	})
+	if e != nil {
+		k.Own(e.Process)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+	return e, b.cut
+}
+
+// grant binds a ClusterRole to the engine's ServiceAccount.
+func grant(k *kit.Kit, role string) {
+	k.Helper()
+	k.Apply("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: " + role + "-$NS}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role + "}\n" +
+		"subjects: [{kind: ServiceAccount, name: engine, namespace: $NS}]")
+	k.Cleanup(func() { revoke(k, role) })
+}
+
+func revoke(k *kit.Kit, role string) {
+	k.Helper()
+	k.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", role+"-"+k.Namespace)
+}
+
+// TestStaleView revokes the right to watch the children while the controller runs: nothing is decided any more from what may be wrong, the
+// condition, an Event and a metric name the resource, and all of it heals with the right.
+func TestStaleView(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	k.CRD("Ball", "Namespaced")
+	all := func(resource string) string {
+		return "{apiGroups: [$GROUP], resources: [" + resource + "], verbs: ['*']}"
+	}
+	e, cut := engineWithRoles(k, map[string]string{"webs": all("webs, webs/status"), "balls": all("balls")})
+	ball := func(text string) string {
+		return "{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball}, spec: {text: " + text + "}}"
+	}
+	k.Run(kit.Composite{
+		Parent: "webs", Children: []string{"$GROUP/v1/balls InPlace"}, Sync: mirror(t), Labels: map[string]any{"engine": "own", "test": k.Name},
+	})
+	k.Apply(parent("web", ball("one")))
+	await(k, "Ball", "ball", "spec.text", "one")
+
+	revoke(k, "balls-"+k.Name)
+	cut()
+	k.AwaitReady(v1alpha1.ReasonStaleView)
+	ready := kit.Condition(k.Get(kit.CompositeController, k.Name), v1alpha1.ConditionReady)
+	for _, want := range []string{"the view of balls." + k.Group + "/v1 is stale since ", "is forbidden"} {
+		if message := fmt.Sprint(ready["message"]); ready["status"] != "False" || !strings.Contains(message, want) {
+			t.Errorf("the condition is %v, want False, with %q", ready, want)
+		}
+	}
+	k.AwaitControllerEvent(v1alpha1.ReasonStaleView)
+	text, err := serve.Fetch(t.Context(), "http://"+e.Metrics+"/metrics")
+	if age := `hookloop_cache_view_age_seconds{resource="balls.` + k.Group + `/v1"}`; err != nil || !strings.Contains(text, age) || strings.Contains(text, age+" 0\n") {
+		t.Errorf("metric %s is not above 0 (%v)", age, err)
+	}
+	k.Apply(parent("web")) // without the ball
+	k.AwaitFault("Web", "web", "StaleView", "the view of balls."+k.Group+"/v1 is stale since ")
+	if got := field(k, "Ball", "ball", "spec.text"); got != "one" {
+		t.Errorf("the ball says %q, want it untouched", got)
+	}
+
+	k.Apply(parent("web", ball("two")))
+	grant(k, "balls-"+k.Name)
+	k.AwaitReady(v1alpha1.ReasonRunning)
+	await(k, "Ball", "ball", "spec.text", "two")
+	k.AwaitSynced("Web", "web")
+}
