@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -135,7 +136,7 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	reader := read(t, h)
 	indexes := func(owned, orphans, all []string) {
 		t.Helper()
-		got := [][]string{refs(reader.OwnedBy("u")), refs(reader.Orphans("shop")), refs(reader.List(""))}
+		got := [][]string{refs(reader.OwnedBy("u")), refs(reader.Orphans("shop", labels.Everything())), refs(reader.List(""))}
 		if diff := cmp.Diff([][]string{owned, orphans, all}, got); diff != "" {
 			t.Fatalf("owned, orphans, all (-want +got):\n%s", diff)
 		}
@@ -150,7 +151,7 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	s.Put(pages, page("else", "c", "", "one"))
 	expect("added else/c")
 	indexes([]string{"shop/a", "shop/b"}, []string{}, []string{"else/c", "shop/a", "shop/b"})
-	if diff := cmp.Diff([]string{"else/c"}, refs(reader.Orphans(""))); diff != "" {
+	if diff := cmp.Diff([]string{"else/c"}, refs(reader.Orphans("", labels.Everything()))); diff != "" {
 		t.Errorf("orphans of all namespaces (-want +got):\n%s", diff)
 	}
 

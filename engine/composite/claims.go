@@ -25,7 +25,7 @@ func (s *Shape) classify(
 		}
 		owned[i] = v.OwnedBy(parent.UID())
 		if !leaving {
-			orphans = slices.AppendSeq(orphans, v.Orphans(parent.Namespace()).All())
+			orphans = slices.AppendSeq(orphans, v.Orphans(parent.Namespace(), selector).All())
 		}
 	}
 	params := claim.Params{Parent: parent, Selector: selector}

@@ -74,9 +74,9 @@ func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []
 	known := v.OwnedBy(o.Parent.UID()).Where(func(o *object.Object) bool { return !o.Deleting() })
 	var adopt []plan.Action
 	if !o.Finalizing {
-		for orphan := range v.Orphans(r.Namespace).All() {
-			set := labels.Set(orphan.Labels())
-			if !orphan.Deleting() && o.Scope.Selector.Matches(set) && labels.SelectorFromSet(own).Matches(set) {
+		ofKind, _ := labels.SelectorFromSet(own).Requirements()
+		for orphan := range v.Orphans(r.Namespace, o.Scope.Selector.Add(ofKind...)).All() {
+			if !orphan.Deleting() {
 				adopt = append(adopt, claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"))
 				known = known.With(orphan)
 			}

@@ -26,7 +26,7 @@ var kinds = []object.Resource{pages}
 type world struct{ *viewtest.Reader }
 
 // holds makes a world of objects in JSON.
-func holds(t *testing.T, objects ...string) world {
+func holds(t testing.TB, objects ...string) world {
 	t.Helper()
 	w := world{viewtest.NewReader()}
 	for _, text := range objects {
@@ -35,7 +35,7 @@ func holds(t *testing.T, objects ...string) world {
 	return w
 }
 
-func parse(t *testing.T, text string) *object.Object {
+func parse(t testing.TB, text string) *object.Object {
 	t.Helper()
 	o, err := object.Decode([]byte(text))
 	if err != nil {
@@ -70,7 +70,7 @@ func finalizers(names ...string) string {
 }
 
 // declare makes the shape of a controller named web with one kind of child.
-func declare(t *testing.T, parent object.Resource, change func(*v1alpha1.CompositeControllerSpec)) *Shape {
+func declare(t testing.TB, parent object.Resource, change func(*v1alpha1.CompositeControllerSpec)) *Shape {
 	t.Helper()
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	c.Spec.Hooks = &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}

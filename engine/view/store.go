@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,17 +28,17 @@ type Store struct {
 	filled atomic.Bool
 
 	mu sync.RWMutex // guards what follows
-	// Invariant: every object of all is in exactly one of owned and free.
-	all   group
-	owned map[types.UID]*ownedSet
-	free  map[string]group // by namespace
-	bytes int
-	rv    uint64
+	// Invariant: every object of all is in exactly one of owned and orphaned.
+	all      group
+	owned    map[types.UID]*ownedSet
+	orphaned orphanSet
+	bytes    int
+	rv       uint64
 }
 
 // NewStore makes a Store that knows no objects: it gives a View after the first Replace.
 func NewStore(r object.Resource) *Store {
-	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, free: map[string]group{}}
+	return &Store{resource: r, all: group{}, owned: map[types.UID]*ownedSet{}, orphaned: newOrphanSet()}
 }
 
 // View reads the store. The error is an *Error until the first Replace.
@@ -117,7 +118,7 @@ func (s *Store) replace(old, current *object.Object) {
 		if ref := old.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, nil)
 		} else {
-			remove(s.free, old.Namespace(), key)
+			s.orphaned.remove(old)
 		}
 	}
 	if current != nil {
@@ -127,7 +128,7 @@ func (s *Store) replace(old, current *object.Object) {
 		if ref := current.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, current)
 		} else {
-			insert(s.free, current.Namespace(), key, current)
+			s.orphaned.add(current)
 		}
 	}
 }
@@ -180,17 +181,17 @@ func (s *Store) ownedBy(owner types.UID) []*object.Object {
 	return f.list()
 }
 
-func (s *Store) orphans(namespace string) []*object.Object {
+func (s *Store) orphans(namespace string, selector labels.Selector) []*object.Object {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if namespace != "" {
-		return values(nil, s.free[namespace])
+	if s.orphaned.prepared(selector) {
+		defer s.mu.RUnlock()
+		return s.orphaned.match(namespace, selector)
 	}
-	var all []*object.Object
-	for _, g := range s.free {
-		all = values(all, g)
-	}
-	return all
+	s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orphaned.prepare(selector)
+	return s.orphaned.match(namespace, selector)
 }
 
 func (s *Store) list(namespace string) []*object.Object {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -64,7 +65,7 @@ func agree(t *testing.T, s *Store) {
 		}
 	}
 	for _, namespace := range []string{"ns0", "ns1"} {
-		if got := len(s.orphans(namespace)); got != free[namespace] {
+		if got := len(s.orphans(namespace, labels.Everything())); got != free[namespace] {
 			t.Fatalf("%d orphans are in %s, a scan finds %d", got, namespace, free[namespace])
 		}
 	}

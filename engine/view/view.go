@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -93,9 +94,10 @@ func (v View) OwnedBy(owner types.UID) List {
 	return List{resource: v.store.resource, objects: v.store.ownedBy(owner), sorted: true, known: true}
 }
 
-// Orphans lists the objects of a namespace ("" for all) without a controller reference, in no order.
-func (v View) Orphans(namespace string) List {
-	return List{resource: v.store.resource, objects: v.store.orphans(namespace), known: true}
+// Orphans lists the objects of a namespace ("" for all) without a controller reference that a selector matches, in no order. It
+// costs what the rarest label that the selector asks for has, not what the namespace has.
+func (v View) Orphans(namespace string, selector labels.Selector) List {
+	return List{resource: v.store.resource, objects: v.store.orphans(namespace, selector), known: true}
 }
 
 // List lists the objects of a namespace ("" for all), in no order.

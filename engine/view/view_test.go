@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -48,7 +49,7 @@ func TestZeroViewPanics(t *testing.T) {
 		"Resource": func(v View) { v.Resource() },
 		"Get":      func(v View) { v.Get("ns", "a") },
 		"OwnedBy":  func(v View) { v.OwnedBy("u") },
-		"Orphans":  func(v View) { v.Orphans("") },
+		"Orphans":  func(v View) { v.Orphans("", labels.Everything()) },
 		"List":     func(v View) { v.List("") },
 		"AtLeast":  func(v View) { v.AtLeast("1") },
 	} {
