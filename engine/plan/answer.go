@@ -45,6 +45,8 @@ const (
 	maxDepth = 100
 	// MaxItemBytes is how large one desired child may be: what the API server accepts in one request.
 	MaxItemBytes = 3 << 20
+	// maxItemMemory is how much one desired child may take once it is decoded: several times what one of that size usually does.
+	maxItemMemory = 16 << 20
 )
 
 // Children validates the desired children of an answer. The error joins the first faults, each an *AnswerError; nothing of such
@@ -117,6 +119,9 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	}
 	if object.Deeper(raw, maxDepth) {
 		return Child{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	if object.Memory(raw, maxItemMemory) > maxItemMemory {
+		return Child{}, fmt.Errorf("has too many values: it would take more than %d bytes of memory", maxItemMemory)
 	}
 	o, err := object.Decode(raw)
 	if err != nil {

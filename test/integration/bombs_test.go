@@ -2,16 +2,25 @@ package integration
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"text/tabwriter"
 
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // which a hook may answer with
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // memoryLimit is the real limit under which bombs are set off.
@@ -35,7 +44,7 @@ type blast struct {
 }
 
 // bombs are those of hooks; package-level init functions of other files may add to it.
-var bombs = webhookBombs()
+var bombs = append(webhookBombs(), grpcBombs()...)
 
 // TestBombs sets off each bomb with five syncs at once, and has the bystander served after each. The engine must neither die nor restart.
 func TestBombs(t *testing.T) {
@@ -166,4 +175,129 @@ func gzippedHook(t *testing.T, body string) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// repeated is a serialized message with an empty item in a repeated field, over and over.
+func repeated(field int, size int) []byte {
+	item := []byte{byte(field<<3 | 2), 0}
+	if field > 15 {
+		panic("the field's number takes two bytes")
+	}
+	return []byte(strings.Repeat(string(item), size/len(item)))
+}
+
+// rawMessage is a message that is serialized already.
+type rawMessage struct{ data []byte }
+
+// rawCodec sends raw messages as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) ([]byte, error) {
+	if r, is := v.(*rawMessage); is {
+		return r.data, nil
+	}
+	return proto.Marshal(v.(proto.Message))
+}
+
+func (rawCodec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
+
+// serveRaw serves a hook that answers every call but those for its health with bytes.
+func serveRaw(t *testing.T, answer []byte) string {
+	t.Helper()
+	handle := func(_ any, s grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(s); strings.Contains(method, "Health") {
+			return status.Error(codes.Unimplemented, "it has no health service")
+		}
+		return s.SendMsg(&rawMessage{answer})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(handle), grpc.MaxSendMsgSize(64<<20))
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// grpcBombs are responses of 15 MiB: of unary calls, and of streams.
+func grpcBombs() []bomb {
+	const size = 15 << 20
+	fields := map[string]int{"children": 2, "conditions": 10, "events": 11, "results": 12, "requirements": 13}
+	var out []bomb
+	for name, field := range fields {
+		response := repeated(field, size)
+		out = append(out, bomb{"gRPC: " + name, func(b *blast) {
+			address := serveRaw(b.T, response)
+			b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
+		}}, bomb{"stream: " + name, func(b *blast) {
+			h := serveFaulty(b.T)
+			h.everyone = true
+			h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
+				a.GetDesired().Response = response
+				return saying(a)
+			}))
+			b.refused(kit.Composite{Sync: "stream:" + h.address}, tooMuch...)
+		}})
+	}
+	out = append(out, bomb{"gRPC: depends_on", func(b *blast) {
+		child := append([]byte{2<<3 | 2}, lengthPrefixed(repeated(11, size))...)
+		address := serveRaw(b.T, child)
+		b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
+	}}, bomb{"stream: holdings", func(b *blast) {
+		welcome := append([]byte{1<<3 | 2}, lengthPrefixed(append([]byte{8, 1}, repeated(6, size)...))...)
+		address := serveRaw(b.T, welcome)
+		b.refused(kit.Composite{Sync: "stream:" + address}, append(tooMuch, "HookUnreachable")...)
+	}}, bomb{"stream: pieces", func(b *blast) {
+		h := serveFaulty(b.T)
+		h.everyone = true
+		h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
+			a.GetDesired().Pieces = make([]*streamv1.Piece, size/2)
+			for i := range a.GetDesired().Pieces {
+				a.GetDesired().Pieces[i] = &streamv1.Piece{}
+			}
+			return saying(a)
+		}))
+		b.refused(kit.Composite{Sync: "stream:" + h.address}, tooMuch...)
+	}}, bomb{"gRPC: gzip", func(b *blast) {
+		response := &hookv1.CompositeHookServiceSyncResponse{Status: []byte(`{"a":"` + strings.Repeat("x", 64<<20) + `"}`)}
+		address := serveCompressed(b.T, response)
+		b.refused(kit.Composite{Sync: "grpc:" + address}, append(tooMuch, "HookFailed")...)
+	}})
+	return out
+}
+
+func lengthPrefixed(data []byte) []byte {
+	var out []byte
+	for n := len(data); ; n >>= 7 {
+		if n < 0x80 {
+			return append(append(out, byte(n)), data...)
+		}
+		out = append(out, byte(n)|0x80)
+	}
+}
+
+// compressing answers with gzip, whether or not the caller takes it.
+type compressing struct {
+	hookv1.UnimplementedCompositeHookServiceServer
+	response *hookv1.CompositeHookServiceSyncResponse
+}
+
+func (c compressing) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	return c.response, grpc.SetSendCompressor(ctx, "gzip")
+}
+
+func serveCompressed(t *testing.T, response *hookv1.CompositeHookServiceSyncResponse) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.MaxSendMsgSize(128 << 20))
+	hookv1.RegisterCompositeHookServiceServer(server, compressing{response: response})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
 }

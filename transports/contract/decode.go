@@ -84,6 +84,9 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 	default:
 		a.Status = status
 	}
+	if err := checkStatus(status); err != nil {
+		return nil, err
+	}
 	for i, c := range children {
 		body, err := body(c)
 		if err != nil {

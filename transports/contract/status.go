@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // statusError is a call's status other than OK.
@@ -34,7 +35,7 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	case codes.Unimplemented:
 		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q)[1:], said)
 	}
-	for _, detail := range s.Details() {
+	for _, detail := range details(s) {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
 			if hook.IsWord(detail.GetReason()) {
@@ -45,6 +46,32 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 		}
 	}
 	return failure
+}
+
+const (
+	// maxDetails is how many details of a status are looked at, and maxDetailBytes how large one may be.
+	maxDetails     = 16
+	maxDetailBytes = 8 << 10
+)
+
+// details are those of a status that are read: a few, of two types. Others are not built.
+func details(s *status.Status) []proto.Message {
+	var out []proto.Message
+	all := s.Proto().GetDetails()
+	for _, detail := range all[:min(len(all), maxDetails)] {
+		var m proto.Message
+		switch {
+		case detail.MessageIs(&errdetails.ErrorInfo{}):
+			m = &errdetails.ErrorInfo{}
+		case detail.MessageIs(&errdetails.RetryInfo{}):
+			m = &errdetails.RetryInfo{}
+		}
+		// What cannot be read is as good as not there: the code and the message are the failure.
+		if m != nil && len(detail.GetValue()) <= maxDetailBytes && proto.Unmarshal(detail.GetValue(), m) == nil {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func kindOf(s *status.Status) hook.Kind {

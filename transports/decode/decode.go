@@ -1,6 +1,5 @@
 // Package decode unmarshals protobuf messages of peers that are not trusted. It walks the wire format first, and estimates
-// the memory that the message takes once it is built; a message over its limit is refused before anything is allocated. For JSON
-// it makes the estimate alone.
+// the memory that the message takes once it is built; a message over its limit is refused before anything is allocated.
 //
 // It is not for validating content: what a field may hold is decided by whoever reads the message. Its data comes from
 // gRPC and from fragments of streams. It is pure, and safe for concurrent use. Tests fill each repeated field of each

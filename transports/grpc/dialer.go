@@ -289,7 +289,7 @@ func (l *link) run(ctx context.Context, address string) {
 	}
 	connection, err := l.config.connect("passthrough:///"+address, name, l.keyring)
 	if err != nil {
-		l.pool.Fail(err)
+		l.pool.FailSession(l.session, err)
 		return
 	}
 	defer connection.Close() //nolint:errcheck // it ends with the link
@@ -299,7 +299,7 @@ func (l *link) run(ctx context.Context, address string) {
 		if ctx.Err() != nil || l.leaving.Load() {
 			return
 		}
-		l.pool.Fail(err)
+		l.pool.FailSession(l.session, err)
 		wait := again(attempt)
 		attempt = following(attempt, opened, l.clock.Since(began))
 		if status.Code(err) == codes.Unimplemented {
@@ -334,7 +334,8 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	streaming, cancel := context.WithCancel(authorized(ctx, used))
 	defer cancel()
 	connection.ResetConnectBackoff() // the link's own is enough
-	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false), grpc.ForceCodecV2(contract.Codec(stream.Limits())))
+	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false),
+		grpc.ForceCodecV2(contract.Codec(stream.Limits())), grpc.MaxCallRecvMsgSize(stream.MaxPieceBytes))
 	if err != nil {
 		return false, err
 	}

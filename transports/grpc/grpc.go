@@ -13,12 +13,14 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/contract"
+	"github.com/hookloop/hookloop/transports/decode"
 	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/stream"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -41,6 +43,9 @@ import (
 // MaxMessageBytes bounds a question and an answer.
 const MaxMessageBytes = contract.MaxMessageBytes
 
+// maxHeaderBytes bounds the header and the trailer of an answer, with the details of a status.
+const maxHeaderBytes = 64 << 10
+
 // serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
@@ -61,6 +66,8 @@ type client struct {
 	timeout    time.Duration
 	keyring    *endpoint.Keyring
 	connection *grpc.ClientConn
+	memory     *budget.Share // for answers; nil is without limit
+	usual      atomic.Int64  // the size for which memory is reserved before a call
 }
 
 // Transport opens hooks. The zero value is ready; hooks of one controller at one address share their streams.
@@ -113,7 +120,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	if err != nil {
 		return nil, err
 	}
-	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection}
+	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection, memory: t.Memory.Share(budget.Decoding)}
 	if c.Mode == unaryMode {
 		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: connection.Close}, nil
 	}
@@ -146,7 +153,9 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)),
+		grpc.WithMaxHeaderListSize(maxHeaderBytes),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
+			grpc.ForceCodecV2(contract.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}
 	if addresses := listed(address); addresses != nil { // which the library does not resolve itself
 		options = append(options, resolving(address, addresses))
@@ -225,16 +234,21 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
 	}
-	if err := c.connection.Invoke(ctx, contract.Method(q), call.Request, call.Response, options...); err != nil {
+	raw, lease, err := c.receive(ctx, contract.Method(q), call.Request, options)
+	if err != nil {
 		return nil, err
 	}
-	if span.IsRecording() {
-		span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", proto.Size(call.Response)))
+	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(raw.Data)))
+	if err := raw.Build(call.Response, lease, c.memory.MessageLimit()); err != nil {
+		lease.Release()
+		return nil, c.unbuilt(err)
 	}
 	answer, err := contract.Answer(call.Response)
 	if err != nil {
+		lease.Release()
 		return nil, &invalid{err}
 	}
+	hook.Hold(ctx, lease.Release)
 	return answer, nil
 }
 

@@ -94,3 +94,18 @@ func TestRefusedWelcome(t *testing.T) {
 		})
 	}
 }
+
+// TestOneAddressIsDead asks a hook that serves calls only, at two addresses of which one is dead, with the mode left open: no question fails,
+// whichever link failed last.
+func TestOneAddressIsDead(t *testing.T) {
+	behave := func(context.Context, transporttest.Received) transporttest.Reply {
+		return transporttest.Reply{Answer: &hook.Answer{}}
+	}
+	address := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave}) })
+	h := open(t, settings(fmt.Sprintf(`{"insecure":true,"target":"ipv4:%s,%s","timeout":"5s"}`, address, freeAddress(t))))
+	for n := range 8 {
+		if err := ask(t, h, hook.Composite); err != nil {
+			t.Fatalf("question %d: %v", n, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -140,6 +141,7 @@ func (p *Pool) Changed() {
 		if len(p.open()) > 0 {
 			p.fault = nil
 		}
+		maps.DeleteFunc(p.faults, func(s *Session, _ error) bool { return s.Open() })
 	})
 	p.settle()
 }

@@ -15,6 +15,9 @@ import (
 // MaxMessageMemory bounds what one message of a hook may take once it is built. It is a fragment, or not larger than one.
 const MaxMessageMemory = 8 << 20
 
+// MaxPieceBytes bounds what travels in one piece: larger messages come in fragments of at most 1 MiB.
+const MaxPieceBytes = 2 << 20
+
 // Limits bound one message of a stream.
 func Limits() decode.Limits { return decode.Limits{Memory: MaxMessageMemory} }
 

@@ -37,14 +37,15 @@ type Pool struct {
 	mu       sync.Mutex // guards what follows
 	sessions []*Session
 	builds   *builds
-	changed  chan struct{} // closed, and replaced, with every change
-	fault    error         // why there is no session, as far as is known
+	changed  chan struct{}      // closed, and replaced, with every change
+	fault    error              // why there is no session, as far as is known, where that is not about one of them
+	faults   map[*Session]error // why a session is not open, as far as is known
 }
 
 // NewPool makes an empty pool. renewed is called, without a lock, when another build has taken over, so that answers may
 // differ from before; it may be nil.
 func NewPool(c clock.WithDelayedExecution, renewed func()) *Pool {
-	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{})}
+	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{}), faults: map[*Session]error{}}
 }
 
 // Add takes a session in.
@@ -54,6 +55,7 @@ func (p *Pool) Add(s *Session) { p.update(func() { p.sessions = append(p.session
 func (p *Pool) Remove(s *Session) {
 	p.update(func() {
 		p.sessions = slices.DeleteFunc(p.sessions, func(other *Session) bool { return other == s })
+		delete(p.faults, s)
 	})
 }
 
@@ -72,11 +74,31 @@ func (p *Pool) Forget(controller, parent types.UID) {
 // Fail notes why there is no session, for the errors of questions.
 func (p *Pool) Fail(err error) { p.update(func() { p.fault = err }) }
 
-// Unserved says that there is no session because the peer does not know the service.
+// FailSession notes why a session of the pool is not open. Another one's fault stays.
+func (p *Pool) FailSession(s *Session, err error) {
+	p.update(func() {
+		if slices.Contains(p.sessions, s) {
+			p.faults[s] = err
+		}
+	})
+}
+
+// why is the reason why no session is open. That a peer does not know the service counts before others being out of reach.
+func (p *Pool) why() error {
+	fault := p.fault
+	for _, s := range p.sessions {
+		if err := p.faults[s]; err != nil && (fault == nil || status.Code(err) == codes.Unimplemented) {
+			fault = err
+		}
+	}
+	return fault
+}
+
+// Unserved reports whether no session is open, and a peer that was reached does not know the service.
 func (p *Pool) Unserved() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return status.Code(p.fault) == codes.Unimplemented && len(p.open()) == 0
+	return status.Code(p.why()) == codes.Unimplemented && len(p.open()) == 0
 }
 
 func (p *Pool) update(change func()) {
@@ -111,7 +133,7 @@ func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 		}
 	}
 	p.builds.strayed = p.builds.strayed || best != nil && p.builds.answers != "" && best.Build() != p.builds.answers
-	return best, p.changed, p.fault
+	return best, p.changed, p.why()
 }
 
 func weight(subject, id string) uint64 {

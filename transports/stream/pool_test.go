@@ -224,3 +224,26 @@ func TestReadTrigger(t *testing.T) {
 		t.Errorf("too many triggers: got %v", err)
 	}
 }
+
+// TestFaultsAreOfSessions keeps each session's own fault: a peer that does not know the service is not hidden by another one that is dead.
+func TestFaultsAreOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unaware, dead := New(Settings{ID: "a", Clock: clock.RealClock{}}), New(Settings{ID: "b", Clock: clock.RealClock{}})
+		p := NewPool(clock.RealClock{}, nil)
+		p.Add(unaware)
+		p.Add(dead)
+		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
+		p.FailSession(dead, status.Error(codes.Unavailable, "connection refused"))
+		if !p.Unserved() {
+			t.Error("the fault of the dead session hides that the other knows no streams")
+		}
+		p.Remove(unaware)
+		if p.Unserved() {
+			t.Error("the fault of a session that is gone counts")
+		}
+		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
+		if p.Unserved() {
+			t.Error("the fault of a session that is not in the pool counts")
+		}
+	})
+}

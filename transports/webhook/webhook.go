@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/decode"
 	"github.com/hookloop/hookloop/transports/endpoint"
@@ -181,7 +182,7 @@ func (c *client) body(ctx context.Context, response *http.Response, lease *budge
 // decoded reads an answer's JSON, if there is memory for what it takes.
 func (c *client) decoded(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
 	limit := c.memory.MessageLimit()
-	size := decode.JSON(data, limit)
+	size := object.Memory(data, limit)
 	if size > limit {
 		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)}) //nolint:gosec // not negative
 	}

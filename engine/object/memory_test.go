@@ -1,4 +1,4 @@
-package decode
+package object
 
 import (
 	"encoding/json"
@@ -51,7 +51,7 @@ func TestJSONBombs(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(c.before + strings.Repeat(c.item+",", bombBytes/(len(c.item)+1)) + c.item + c.after)
-			estimate := JSON(data, noLimit)
+			estimate := Memory(data, noLimit)
 			into := c.into()
 			real := heap(func() any {
 				if err := json.Unmarshal(data, into); err != nil {
@@ -63,7 +63,7 @@ func TestJSONBombs(t *testing.T) {
 			if real > estimate {
 				t.Errorf("%d bytes are in the heap, and %d were estimated", real, estimate)
 			}
-			if got := JSON(data, estimate/2); got <= estimate/2 {
+			if got := Memory(data, estimate/2); got <= estimate/2 {
 				t.Errorf("beyond half of it, the count stops at %d", got)
 			}
 		})
@@ -73,10 +73,10 @@ func TestJSONBombs(t *testing.T) {
 func TestJSONOfUsualObjectsIsLight(t *testing.T) {
 	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page-of-the-website","labels":{"app":"website"}},"data":{"text":"` + strings.Repeat("x", 300) + `"}}`
 	data := []byte(`{"children":[` + strings.Repeat(object+",", 1000) + object + `]}`)
-	if estimate := JSON(data, noLimit); estimate > 6*int64(len(data)) {
+	if estimate := Memory(data, noLimit); estimate > 6*int64(len(data)) {
 		t.Errorf("%d bytes weigh %d", len(data), estimate)
 	}
-	if JSON([]byte(`{"a":"{{{,,,\"[[[{{{"}`), noLimit) > 400 {
+	if Memory([]byte(`{"a":"{{{,,,\"[[[{{{"}`), noLimit) > 400 {
 		t.Error("brackets in strings count")
 	}
 }

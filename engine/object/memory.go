@@ -1,4 +1,4 @@
-package decode
+package object
 
 const (
 	// valueBytes is about what one JSON value takes beside its text: a slot of a slice that grows, or of a map.
@@ -9,9 +9,9 @@ const (
 	copies = 2
 )
 
-// JSON returns about how many bytes JSON takes once it is built, without building it. It stops counting beyond limit. Of text that is not
-// JSON it returns some estimate, too.
-func JSON(data []byte, limit int64) int64 {
+// Memory returns about how many bytes JSON takes once it is decoded, without decoding it: empty items take a hundred times their text. It stops
+// counting beyond limit. Of text that is not JSON it returns some estimate, too.
+func Memory(data []byte, limit int64) int64 {
 	memory := copies * int64(len(data))
 	quoted, escaped := false, false
 	for _, b := range data {

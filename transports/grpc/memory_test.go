@@ -1,0 +1,70 @@
+package grpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/transports/transporttest"
+	"google.golang.org/grpc"
+)
+
+// TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and what it takes is held until the sync ends. The
+// hook is asked again only where an answer is larger than the last ones.
+func TestMemoryOfAnswers(t *testing.T) {
+	var size, asked atomic.Int64
+	behave := func(context.Context, transporttest.Received) transporttest.Reply {
+		asked.Add(1)
+		status := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", int(size.Load())))
+		return transporttest.Reply{Answer: &hook.Answer{Status: json.RawMessage(status)}}
+	}
+	address := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave}) })
+	b := budget.New(128 << 20)
+	h, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q}`, address)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	used := func() int64 {
+		for _, u := range b.Usage() {
+			if u.Part == budget.Decoding {
+				return u.Bytes
+			}
+		}
+		return 0
+	}
+	for _, c := range []struct{ size, calls int64 }{{100, 1}, {3 << 20, 3}, {3 << 20, 1}, {4 << 20, 1}, {12 << 20, 2}} {
+		size.Store(c.size)
+		asked.Store(0)
+		ctx, end := hook.Holding(t.Context())
+		within := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) { return h.Ask(ctx, q) })
+		if err := ask(t, &hook.Opened{Hook: within}, hook.Composite); err != nil {
+			t.Fatalf("%d bytes: %v", c.size, err)
+		}
+		if asked.Load() != c.calls || used() < c.size {
+			t.Errorf("%d bytes: %d calls and %d bytes held, want %d calls and no less", c.size, asked.Load(), used(), c.calls)
+		}
+		if end(); used() != 0 {
+			t.Errorf("%d bytes: %d are held after the sync", c.size, used())
+		}
+	}
+	if err := b.Share(budget.Decoding).TryAcquire(32 << 20); err != nil {
+		t.Fatal(err)
+	}
+	short, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":"1s"}`, address)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = short.Close() })
+	err = ask(t, short, hook.Composite)
+	failure, ok := err.(*hook.Error) //nolint:errorlint // the port returns the type itself
+	if !ok || failure.Reason != "MemoryBudget" {
+		t.Errorf("without memory: got %v, want reason MemoryBudget", err)
+	}
+}

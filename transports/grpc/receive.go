@@ -1,0 +1,71 @@
+package grpc
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/transports/contract"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// usualBytes is the size of an answer for which memory is reserved before it is known.
+	usualBytes = 256 << 10
+	// enlargement is how much more is reserved when an answer is larger.
+	enlargement = 8
+)
+
+// receive makes a call and returns the response unbuilt, with the memory that is reserved for it. gRPC reads a message as a whole, and knows
+// its size only then: memory is reserved first, for an answer of the usual size. A larger one is refused by its announced size, and the hook,
+// which is a function, asked again.
+func (c *client) receive(ctx context.Context, method string, request proto.Message, options []grpc.CallOption) (*contract.Raw, *budget.Lease, error) {
+	size := max(usualBytes, c.usual.Load())
+	if c.memory == nil {
+		size = MaxMessageBytes
+	}
+	for {
+		lease, err := c.memory.Lease(ctx, 2*size) // as it was received, and in one piece
+		if err != nil {
+			return nil, nil, c.unbuilt(err)
+		}
+		raw := &contract.Raw{}
+		limit := grpc.MaxCallRecvMsgSize(int(size))
+		err = c.connection.Invoke(ctx, method, request, raw, append([]grpc.CallOption{limit}, options...)...)
+		if err == nil {
+			c.learn(int64(len(raw.Data)))
+			return raw, lease, nil
+		}
+		lease.Release()
+		if size == MaxMessageBytes || !oversized(err) {
+			return nil, nil, err
+		}
+		size = min(enlargement*size, MaxMessageBytes)
+	}
+}
+
+// learn notes the size of an answer. What is reserved follows large answers at once, and small ones slowly.
+func (c *client) learn(size int64) {
+	before := c.usual.Load()
+	c.usual.Store(min(MaxMessageBytes, max(2*size, before-before/16)))
+}
+
+// oversized reports whether gRPC refused a message for its size.
+func oversized(err error) bool {
+	s := status.Convert(err)
+	return s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
+}
+
+// unbuilt is the error for a response that is not built: there is no memory for it, or it is not valid.
+func (c *client) unbuilt(err error) error {
+	if failure := contract.Unaffordable(c.name, err); failure != nil {
+		return failure
+	}
+	if status.FromContextError(err).Code() != codes.Unknown {
+		return err
+	}
+	return &invalid{err}
+}
