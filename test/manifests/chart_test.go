@@ -17,8 +17,8 @@ import (
 // none are defaults that are empty.
 var none = map[string]any{}
 
-// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program; gateway is
-// Hookloop's own.
+// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program; gateway
+// and networkPolicy are Hookloop's own.
 func TestDefaultValues(t *testing.T) {
 	every := []any{"*"}
 	want := map[string]any{
@@ -47,6 +47,12 @@ func TestDefaultValues(t *testing.T) {
 		"podDisruptionBudget": none,
 		"service":             map[string]any{"enabled": false, "ports": []any{}},
 		"gateway":             map[string]any{"enabled": false, "port": float64(9444), "tlsSecret": "", "clientCASecret": ""},
+		"networkPolicy": map[string]any{
+			"enabled": true, "hookNamespaces": []any{}, "hookLabels": none,
+			"gatewayFrom": []any{map[string]any{
+				"namespaceSelector": none, "podSelector": map[string]any{"matchLabels": map[string]any{"hookloop.dev/dials-in": "true"}},
+			}},
+		},
 	}
 	if diff := cmp.Diff(want, values(t, path("helm", "hookloop", "values.yaml"))); diff != "" {
 		t.Errorf("values.yaml (-want +got):\n%s", diff)
@@ -121,6 +127,8 @@ func TestChartChecksValues(t *testing.T) {
 		{"an unknown pull policy", "image.pullPolicy=Sometimes", "/image/pullPolicy"},
 		{"a Service without ports", "service.enabled=true", "/service/ports"},
 		{"a gateway without a certificate", "gateway.enabled=true", "/gateway/tlsSecret"},
+		{"a misspelt parameter", "replica=2", "replica"},
+		{"a misspelt field", "gateway.tlsSecrets=a", "tlsSecrets"},
 		{"a rule without verbs", "clusterRole.rules[0].resources={pods}", "/clusterRole/rules/0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -251,7 +259,7 @@ func TestChartIsInstalled(t *testing.T) {
 		t.Error(err)
 	}
 	args := []string{"upgrade", "--install", "installed", folder, "--namespace=chart-installed", "--create-namespace", "--skip-crds"}
-	for _, flags := range [][]string{nil, {allValues, "--set=namespaceOverride=chart-installed"}} {
+	for _, flags := range [][]string{nil, {allValues, "--set=namespaceOverride=chart-installed", "--set=networkPolicy.hookNamespaces={chart-installed}"}} {
 		if _, err := helm(t, append(args, flags...)...); err != nil {
 			t.Fatal(err)
 		}

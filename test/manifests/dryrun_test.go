@@ -20,6 +20,7 @@ var renderings = map[string]func(*testing.T) string{
 	"production":                       func(t *testing.T) string { return kustomize(t, "production") },
 	"dev":                              func(t *testing.T) string { return kustomize(t, "dev") },
 	"wildcard":                         func(t *testing.T) string { return kustomize(t, "wildcard") },
+	"gateway":                          func(t *testing.T) string { return kustomize(t, "gateway") },
 	"the chart":                        func(t *testing.T) string { return chart(t) },
 	"the chart with all values set":    func(t *testing.T) string { return chart(t, allValues) },
 	"the chart without RBAC":           func(t *testing.T) string { return chart(t, "--set=rbac.create=false,serviceAccount.create=false") },
