@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,14 +41,15 @@ type Gateway struct {
 	CertFile, KeyFile string
 }
 
-// AddFlags registers the flags of a gateway.
+// AddFlags registers the flags of a gateway, with what the environment says as defaults.
 func (g *Gateway) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
-	fs.StringVar(&g.CAFile, "ca-file", g.CAFile, "PEM file with the authorities of the gateway's certificate; empty means the system's")
-	fs.StringVar(&g.ServerName, "server-name", g.ServerName, "name in the gateway's certificate, if it is not the address's host")
-	fs.StringVar(&g.TokenFile, "token-file", g.TokenFile, "file with a ServiceAccount's token of the gateway's audience")
-	fs.StringVar(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
-	fs.StringVar(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
+	f := flags{fs}
+	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
+	f.text(&g.CAFile, "ca-file", g.CAFile, "PEM file with the authorities of the gateway's certificate; empty means the system's")
+	f.text(&g.ServerName, "server-name", g.ServerName, "name in the gateway's certificate, if it is not the address's host")
+	f.text(&g.TokenFile, "token-file", g.TokenFile, tokenUsage)
+	f.text(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
+	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
 }
 
 // Intercept names parents of a running controller for which an attached hook answers instead of the controller's own, while it is attached.
@@ -66,8 +66,8 @@ type AttachOptions struct {
 	// Worker is the name that controllers refer to (spec.hooks.*.grpc.worker). It is empty with an Intercept.
 	Worker    string
 	Intercept *Intercept
-	// Build, Triggers, Log and GracePeriod are as in Options.
-	Build       string
+	// BuildID, Triggers, Log and GracePeriod are as in Options.
+	BuildID     string
 	Triggers    *Triggers
 	Log         *slog.Logger
 	GracePeriod time.Duration
@@ -116,7 +116,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	}
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
-	serving := Options{Build: o.Build, Triggers: o.Triggers}
+	serving := Options{BuildID: o.BuildID, Triggers: o.Triggers}
 	a.streams = serving.streams(ctx, o.Log, tracing.provider, hooks)
 	a.run(ctx)
 	if !a.streams.work.wait(a.grace()) {
@@ -132,14 +132,11 @@ func (g *Gateway) connect() (*grpc.ClientConn, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: g.ServerName}
 	if g.CAFile != "" {
-		pem, err := os.ReadFile(g.CAFile)
+		pool, err := authorities(g.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("authorities: %w", err)
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("authorities: %s has no certificate; expected PEM", g.CAFile)
-		}
+		config.RootCAs = pool
 	}
 	if g.CertFile != "" {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {

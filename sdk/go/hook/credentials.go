@@ -2,30 +2,64 @@ package hook
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// credentials are TLS where files are named. The files are read once here, so that a wrong name is told at start.
+// credentials are TLS if files are named. The files are read once here, so that a wrong name is an error at start.
 func (o *Options) credentials() (credentials.TransportCredentials, error) {
 	switch {
-	case o.TLSCert == "" && o.TLSKey == "":
-		return insecure.NewCredentials(), nil
-	case o.TLSCert == "" || o.TLSKey == "":
+	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return nil, errors.New("TLS: one of certificate and key is missing; expected both files, or neither")
+	case o.ClientName != "" && o.ClientCA == "":
+		return nil, errors.New("client name: without client authorities no caller has a certificate; expected both")
+	case o.TLSCert == "" && o.ClientCA != "":
+		return nil, errors.New("client authorities: callers have certificates over TLS only; expected a certificate and its key, too")
+	case o.TLSCert == "":
+		return insecure.NewCredentials(), nil
 	}
-	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("TLS certificate %s: %w", o.TLSCert, err)
-		}
-		return &certificate, nil
-	}
-	if _, err := load(nil); err != nil {
+	if _, err := o.handshake(); err != nil {
 		return nil, err
 	}
-	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load}), nil
+	return credentials.NewTLS(&tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.handshake() },
+	}), nil
+}
+
+// handshake returns what one connection is made with, as the files have it now.
+func (o *Options) handshake() (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("TLS certificate %s: %w", o.TLSCert, err)
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{certificate},
+		SessionTicketsDisabled: true, // a resumed session would outlive the authority of its certificate
+	}
+	if o.ClientCA != "" {
+		if config.ClientCAs, err = authorities(o.ClientCA); err != nil {
+			return nil, fmt.Errorf("client authorities: %w", err)
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return config, nil
+}
+
+// authorities reads a PEM file of certificates.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate; expected PEM", file)
+	}
+	return pool, nil
 }

@@ -20,11 +20,10 @@ func Main(hooks ...Hook) {
 	o.AddFlags(flag.CommandLine)
 	a := AttachOptions{}
 	a.Gateway.AddFlags(flag.CommandLine)
-	flag.StringVar(&a.Worker, "worker", "", "with --attach: the worker to serve, which controllers refer to")
+	flags{flag.CommandLine}.text(&a.Worker, "worker", "", "with --attach: the worker to serve, which controllers refer to")
 	intercept := interceptFlags(flag.CommandLine)
-	build := flag.String("build-id", fromEnv("HOOKLOOP_HOOK_BUILD_ID", ""), "name of the hook's build; empty means a hash of the program")
 	flag.Parse()
-	o.Build, a.Build = *build, *build
+	a.BuildID = o.BuildID
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
 		os.Exit(2)
@@ -46,18 +45,18 @@ func Main(hooks ...Hook) {
 
 // interceptFlags registers the flags of an intercept, and returns what reads them; nil where none is asked for.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
-	i := &Intercept{}
-	of := fs.String("intercept", "", "with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
-	fs.StringVar(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
-	fs.StringVar(&i.Name, "name", "", "with --intercept: only parents of this name")
-	fs.StringVar(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")
+	i, of, f := &Intercept{}, "", flags{fs}
+	f.text(&of, "intercept", "", "with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
+	f.text(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
+	f.text(&i.Name, "name", "", "with --intercept: only parents of this name")
+	f.text(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")
 	return func() (*Intercept, error) {
-		if *of == "" {
+		if of == "" {
 			return nil, nil
 		}
 		var found bool
-		if i.ControllerKind, i.ControllerName, found = strings.Cut(*of, "/"); !found {
-			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", *of)
+		if i.ControllerKind, i.ControllerName, found = strings.Cut(of, "/"); !found {
+			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", of)
 		}
 		return i, nil
 	}

@@ -42,15 +42,24 @@ type Options struct {
 	// TLSCert and TLSKey name PEM files, which are read anew for each connection, so that certificates may be rotated. Both empty
 	// means plain text. Flags --tls-cert and --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and HOOKLOOP_HOOK_TLS_KEY.
 	TLSCert, TLSKey string
+	// ClientCA names a PEM file with the authorities of callers' certificates: who has none of them cannot connect. It is read anew for each
+	// connection. Flag --client-ca, variable HOOKLOOP_HOOK_CLIENT_CA.
+	ClientCA string
+	// ClientName is a name that a caller's certificate must have: its common name or an alternative one. Flag --client-name, variable
+	// HOOKLOOP_HOOK_CLIENT_NAME.
+	ClientName string
+	// TokenFile names a file with the tokens of callers, one in each line: a call has the header "authorization: Bearer TOKEN" with one of
+	// them. It is read anew when it changes. Flag --token-file, variable HOOKLOOP_HOOK_TOKEN_FILE.
+	TokenFile string
 	// Reflection lets tools such as grpcurl list the services. Flag --reflection.
 	Reflection bool
 	// GracePeriod is DefaultGracePeriod where it is 0.
 	GracePeriod time.Duration
 	// Log is slog.Default() where it is nil.
 	Log *slog.Logger
-	// Build names the hook's build: when an engine sees another one, it asks about all parents again, because answers may differ. Where it
-	// is empty, it is a hash of the program's file.
-	Build string
+	// BuildID names the hook's build: when an engine sees another one, it asks about all parents again, because answers may differ. Where it
+	// is empty, it is a hash of the program's file. Flag --build-id, variable HOOKLOOP_HOOK_BUILD_ID.
+	BuildID string
 	// Triggers asks for syncs over the streams of this server. It may be nil.
 	Triggers *Triggers
 	// Listening is called once, with the address at which the server answers. It may be nil.
@@ -59,17 +68,15 @@ type Options struct {
 
 // AddFlags registers the flags of the options, with what the environment says as defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.Listen, "listen", fromEnv("HOOKLOOP_HOOK_LISTEN", DefaultListen), "address to listen on; port 0 takes a free one")
-	fs.StringVar(&o.TLSCert, "tls-cert", fromEnv("HOOKLOOP_HOOK_TLS_CERT", ""), "PEM file with the certificate; empty means plain text")
-	fs.StringVar(&o.TLSKey, "tls-key", fromEnv("HOOKLOOP_HOOK_TLS_KEY", ""), "PEM file with the certificate's key")
+	f := flags{fs}
+	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen), "address to listen on; port 0 takes a free one")
+	f.text(&o.TLSCert, "tls-cert", o.TLSCert, "PEM file with the certificate; empty means plain text")
+	f.text(&o.TLSKey, "tls-key", o.TLSKey, "PEM file with the certificate's key")
+	f.text(&o.ClientCA, "client-ca", o.ClientCA, "PEM file with the authorities of callers' certificates; empty asks for none")
+	f.text(&o.ClientName, "client-name", o.ClientName, "with --client-ca: name that a caller's certificate must have")
+	f.text(&o.TokenFile, "token-file", o.TokenFile, tokenUsage)
+	f.text(&o.BuildID, "build-id", o.BuildID, buildUsage)
 	fs.BoolVar(&o.Reflection, "reflection", o.Reflection, "serve gRPC reflection")
-}
-
-func fromEnv(name, otherwise string) string {
-	if value := os.Getenv(name); value != "" {
-		return value
-	}
-	return otherwise
 }
 
 // Serve serves the hooks until ctx is cancelled, then lets calls under way finish within the grace period. It continues the
@@ -81,6 +88,10 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 		log = slog.Default()
 	}
 	security, err := o.credentials()
+	if err != nil {
+		return err
+	}
+	allowed, err := newCallers(&o, log)
 	if err != nil {
 		return err
 	}
@@ -101,7 +112,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 		return err
 	}
 	server := grpc.NewServer(
-		grpc.Creds(security),
+		grpc.Creds(security), grpc.InTapHandle(allowed.admit),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(
 			otelgrpc.WithTracerProvider(tracing.provider), otelgrpc.WithPropagators(propagators),
 			otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
@@ -109,6 +120,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
+	o.warnIfOpen(log, listener.Addr())
 	healthy := health.NewServer()
 	healthv1.RegisterHealthServer(server, healthy)
 	for _, h := range hooks {
@@ -129,7 +141,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 
 // streams serves the hooks over streams, until ctx is cancelled.
 func (o *Options) streams(ctx context.Context, log *slog.Logger, provider trace.TracerProvider, hooks []Hook) *streams {
-	build := o.Build
+	build := o.BuildID
 	if build == "" {
 		build = programHash()
 	}

@@ -31,7 +31,11 @@ func start(t *testing.T, o hook.Options, hooks ...hook.Hook) (connection *grpc.C
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, served := make(chan net.Addr, 1), make(chan error, 1)
-	o.Listen, o.Listening = "127.0.0.1:0", func(at net.Addr) { listening <- at }
+	listen := o.Listen
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	o.Listen, o.Listening = listen, func(at net.Addr) { listening <- at }
 	go func() { served <- hook.Serve(ctx, o, hooks...) }()
 	stop = sync.OnceValue(func() error { cancel(); return <-served })
 	t.Cleanup(func() { _ = stop() })
@@ -185,9 +189,12 @@ func TestWrongOptionsAreToldAtStart(t *testing.T) {
 		o    hook.Options
 		want string
 	}{
-		"a key without a certificate": {hook.Options{TLSKey: "key.pem"}, "one of certificate and key is missing"},
-		"files that are not there":    {hook.Options{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"}, "testdata/none.pem"},
-		"no address":                  {hook.Options{Listen: "nowhere"}, "nowhere"},
+		"a key without a certificate":       {hook.Options{TLSKey: "key.pem"}, "one of certificate and key is missing"},
+		"files that are not there":          {hook.Options{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"}, "testdata/none.pem"},
+		"client authorities without TLS":    {hook.Options{ClientCA: "ca.pem"}, "expected a certificate and its key, too"},
+		"a client name without authorities": {hook.Options{ClientName: "engine"}, "expected both"},
+		"no file of tokens":                 {hook.Options{TokenFile: "testdata/none"}, "testdata/none"},
+		"no address":                        {hook.Options{Listen: "nowhere"}, "nowhere"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

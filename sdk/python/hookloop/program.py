@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from hookloop.attachment import Attachment, Intercept
 from hookloop.gateway import Gateway
@@ -18,8 +18,7 @@ from hookloop.service import Hook
 def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
     """Serves hooks until SIGTERM or SIGINT; calls under way finish.
 
-    It reads the command line (or args) and the variables HOOKLOOP_HOOK_LISTEN, HOOKLOOP_HOOK_TLS_CERT, HOOKLOOP_HOOK_TLS_KEY and
-    HOOKLOOP_HOOK_BUILD. It listens, and prints "listening on ADDRESS"; with --attach it dials in to a gateway instead, prints "attached to
+    It reads the command line (or args), where each flag has a variable: HOOKLOOP_HOOK_TLS_CERT is that of --tls-cert. It listens, and prints "listening on ADDRESS"; with --attach it dials in to a gateway instead, prints "attached to
     ADDRESS" once that has accepted it, and listens only where --listen says so. It is for the main thread of a program. A hook that cannot
     be served ends the program.
     """
@@ -51,6 +50,7 @@ def _services(hooks: Sequence[Hook], options: argparse.Namespace) -> list[Union[
     if options.listen or not options.attach:
         services.append(Server(
             *hooks, listen=options.listen or DEFAULT_LISTEN, tls_cert=options.tls_cert, tls_key=options.tls_key,
+            client_ca=options.client_ca, client_name=options.client_name, token_file="" if options.attach else options.token_file,
             threads=options.threads, build_id=options.build_id,
         ))
     return services
@@ -78,25 +78,33 @@ def _tell(service: Union[Server, Attachment], options: argparse.Namespace) -> No
 
 
 def _parse(args: Optional[Sequence[str]]) -> argparse.Namespace:
-    env = os.environ.get
-    parser = argparse.ArgumentParser(description="A hook of Hookloop controllers, served over gRPC.")
-    parser.add_argument("--listen", default=env("HOOKLOOP_HOOK_LISTEN", ""),
-                        help=f"address to listen on, host:port; port 0 takes a free one (default: {DEFAULT_LISTEN}, or none with --attach)")
-    parser.add_argument("--tls-cert", default=env("HOOKLOOP_HOOK_TLS_CERT", ""), help="PEM file with the certificate; empty means plain text")
-    parser.add_argument("--tls-key", default=env("HOOKLOOP_HOOK_TLS_KEY", ""), help="PEM file with the certificate's key")
-    parser.add_argument("--threads", type=int, default=DEFAULT_THREADS, help="how many calls are answered at a time (default: %(default)s)")
-    parser.add_argument("--build-id", default=env("HOOKLOOP_HOOK_BUILD", ""),
-                        help="the hook's version; a change has everything asked again (default: a hash of the functions' files)")
+    parser = argparse.ArgumentParser(
+        description="A hook of Hookloop controllers, served over gRPC.",
+        epilog="Each flag has a variable: HOOKLOOP_HOOK_TLS_CERT is that of --tls-cert.",
+    )
+    _flag(parser, "--listen", f"address to listen on, host:port; port 0 takes a free one (default: {DEFAULT_LISTEN}, or none with --attach)")
+    _flag(parser, "--tls-cert", "PEM file with the certificate; empty means plain text")
+    _flag(parser, "--tls-key", "PEM file with the certificate's key")
+    _flag(parser, "--client-ca", "PEM file with the authorities of callers' certificates; empty asks for none")
+    _flag(parser, "--client-name", "with --client-ca: name that a caller's certificate must have")
+    _flag(parser, "--token-file", "file with the tokens of callers, one in each line; with --attach, with the token that is sent to the gateway")
+    _flag(parser, "--threads", "how many calls are answered at a time (default: %(default)s)", default=str(DEFAULT_THREADS), type=int)
+    _flag(parser, "--build-id", "name of the hook's build; a change has everything asked again (default: a hash of the functions' files)")
     dial = parser.add_argument_group("dialling in to an engine")
-    dial.add_argument("--attach", default="", metavar="GATEWAY", help="address of the gateway, host:port")
-    dial.add_argument("--worker", default="", help="the name by which controllers refer to the hook")
-    dial.add_argument("--intercept", default="", metavar="KIND/NAME", help="a controller to take parents from, instead of --worker")
-    dial.add_argument("--namespace", default="", help="with --intercept: only parents in this namespace")
-    dial.add_argument("--name", default="", help="with --intercept: only the parent with this name")
-    dial.add_argument("--labels", default="", metavar="SELECTOR", help="with --intercept: only parents with these labels")
-    dial.add_argument("--ca-file", default="", help="PEM file with the certificates that verify the gateway (default: gRPC's roots)")
-    dial.add_argument("--token-file", default="", help="file with a ServiceAccount's token; it is read for each attempt")
-    dial.add_argument("--client-cert", default="", help="PEM file with a client's certificate, instead of --token-file")
-    dial.add_argument("--client-key", default="", help="PEM file with the key of --client-cert")
-    dial.add_argument("--server-name", default="", help="the name in the gateway's certificate, where that is not the address's")
+    _flag(dial, "--attach", "address of the gateway, host:port", metavar="GATEWAY")
+    _flag(dial, "--worker", "the name by which controllers refer to the hook")
+    _flag(dial, "--intercept", "a controller to take parents from, instead of --worker", metavar="KIND/NAME")
+    _flag(dial, "--namespace", "with --intercept: only parents in this namespace")
+    _flag(dial, "--name", "with --intercept: only the parent with this name")
+    _flag(dial, "--labels", "with --intercept: only parents with these labels", metavar="SELECTOR")
+    _flag(dial, "--ca-file", "PEM file with the authorities of the gateway's certificate (default: gRPC's roots)")
+    _flag(dial, "--client-cert", "PEM file with a client's certificate, instead of --token-file")
+    _flag(dial, "--client-key", "PEM file with the key of --client-cert")
+    _flag(dial, "--server-name", "the name in the gateway's certificate, if it is not the address's host")
     return parser.parse_args(args)
+
+
+def _flag(group: Any, name: str, usage: str, default: str = "", **more: Any) -> None:
+    """Adds a flag, with its variable as the default."""
+    variable = "HOOKLOOP_HOOK_" + name[2:].upper().replace("-", "_")
+    group.add_argument(name, default=os.environ.get(variable) or default, help=usage, **more)

@@ -6,6 +6,7 @@ from typing import Any, Optional
 import grpc
 
 from hookloop import build, connect, service
+from hookloop.callers import Callers, Tokens, warn_if_open
 from hookloop.connect import Connect
 from hookloop.errors import TriggerRefused
 from hookloop.health import Health
@@ -25,7 +26,10 @@ class Server:
     """Serves hooks, by single calls and over streams. Functions are called concurrently, in as many threads as `threads` says; a quarter as
     many clients may watch the server's health.
 
-    With tls_cert and tls_key, PEM files, it speaks TLS; the files are read anew for each connection, so that certificates may be rotated.
+    With tls_cert and tls_key, PEM files, it speaks TLS. With client_ca, the authorities of callers' certificates, only who has one can
+    connect, and with client_name only who has one for that name (its common name, or an alternative one) can call. With token_file, which has
+    one token in each line, a call has the header "authorization: Bearer TOKEN" with one of them. Files are read anew: those of TLS for each
+    connection, that of tokens when it changes.
     Port 0 takes a free one; address is where the server listens once it is started. build_id names the hook's version: engines ask again
     about everything when it changes. Without one it is a hash of the files in which the functions stand.
     """
@@ -36,6 +40,9 @@ class Server:
         listen: str = DEFAULT_LISTEN,
         tls_cert: str = "",
         tls_key: str = "",
+        client_ca: str = "",
+        client_name: str = "",
+        token_file: str = "",
         threads: int = DEFAULT_THREADS,
         build_id: str = "",
     ):
@@ -46,7 +53,10 @@ class Server:
         self._health = Health({route.shape.service for route in routes.values()} | {connect.SERVICE}, watches)
         # Threads of calls wait for functions. There are some for each way to occupy one, so that no way keeps the others out.
         self._calls = Pool(threads + watches + connect.STREAMS, "hookloop-call")
-        self._server = grpc.server(self._calls, options=(
+        guards = []
+        if client_name or token_file:
+            guards.append(Callers(client_name, Tokens(token_file) if token_file else None))
+        self._server = grpc.server(self._calls, interceptors=guards, options=(
             ("grpc.max_receive_message_length", MAX_MESSAGE),
             ("grpc.max_send_message_length", MAX_MESSAGE),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_MS),
@@ -54,7 +64,9 @@ class Server:
             ("grpc.so_reuseport", 0),  # a second hook at the same address is a mistake
         ))
         self._server.add_generic_rpc_handlers((self._health.handler(), Unary(routes, self._functions), self._streams.handler()))
-        self.address = self._bind(listen, _credentials(tls_cert, tls_key))
+        self.address = self._bind(listen, _credentials(tls_cert, tls_key, client_ca, client_name))
+        if not client_ca and not token_file:
+            warn_if_open(self.address)
 
     def _bind(self, listen: str, credentials: Optional[grpc.ServerCredentials]) -> str:
         host, colon, _ = listen.rpartition(":")
@@ -98,15 +110,20 @@ class Server:
         self._calls.shutdown(wait=False)
 
 
-def _credentials(cert: str, key: str) -> Optional[grpc.ServerCredentials]:
-    """TLS where files are named. They are read once here, so that a wrong name is told at start."""
-    if not cert and not key:
-        return None
-    if not cert or not key:
+def _credentials(cert: str, key: str, client_ca: str, client_name: str) -> Optional[grpc.ServerCredentials]:
+    """TLS if files are named. They are read once here, so that a wrong name is an error at start."""
+    if bool(cert) != bool(key):
         raise ValueError("TLS: one of certificate and key is missing; expected both files, or neither")
+    if client_name and not client_ca:
+        raise ValueError("client name: without client authorities no caller has a certificate; expected both")
+    if client_ca and not cert:
+        raise ValueError("client authorities: callers have certificates over TLS only; expected a certificate and its key, too")
+    if not cert:
+        return None
 
     def load() -> grpc.ServerCertificateConfiguration:
         pair = (pathlib.Path(key).read_bytes(), pathlib.Path(cert).read_bytes())
-        return grpc.ssl_server_certificate_configuration([pair])
+        authorities = pathlib.Path(client_ca).read_bytes() if client_ca else None
+        return grpc.ssl_server_certificate_configuration([pair], authorities)
 
-    return grpc.dynamic_ssl_server_credentials(load(), load)
+    return grpc.dynamic_ssl_server_credentials(load(), load, require_client_authentication=bool(client_ca))

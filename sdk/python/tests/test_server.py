@@ -148,6 +148,9 @@ class WhatCannotBeServed(unittest.TestCase):
             (ValueError, "at most one for each service", (hookloop.Composite(), hookloop.Composite()), {}),
             (ValueError, "expected host:port", (hookloop.Composite(),), {"listen": "9443"}),
             (ValueError, "expected both files, or neither", (hookloop.Composite(),), {"tls_cert": "a"}),
+            (ValueError, "expected a certificate and its key, too", (hookloop.Composite(),), {"client_ca": "ca.crt"}),
+            (ValueError, "without client authorities", (hookloop.Composite(),), {"client_name": "engine"}),
+            (FileNotFoundError, "missing", (hookloop.Composite(),), {"token_file": "missing"}),
             (FileNotFoundError, "missing.key", (hookloop.Composite(),), {"tls_cert": "missing.crt", "tls_key": "missing.key"}),
         ]
         for error, text, hooks, options in cases:

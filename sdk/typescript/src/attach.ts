@@ -43,7 +43,7 @@ export interface AttachOptions extends GatewayOptions {
   worker?: string;
   intercept?: Intercept;
   /** Names the build of the hook; a change makes the engine ask about every parent again. A hash of the program's files where it is left out. */
-  build?: string;
+  buildId?: string;
   /** 200, 10,000 and 30,000 where they are left out. */
   delays?: Partial<Delays>;
 }
@@ -79,7 +79,7 @@ export class Attachment {
     }
     this.#hooks = hooks;
     this.#options = options;
-    this.#build = options.build || programHash();
+    this.#build = options.buildId || programHash();
     this.#delays = { first: 200, most: 10_000, refused: 30_000, ...options.delays };
     this.#done = this.#keep();
   }

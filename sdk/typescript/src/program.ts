@@ -8,8 +8,11 @@ const USAGE = `flags, each of which may also stand in a variable (--tls-cert: HO
   --listen HOST:PORT    address to listen on; port 0 takes a free one (default: ${DEFAULT_LISTEN}, or none with --attach)
   --tls-cert FILE       PEM file with the certificate; empty means plain text
   --tls-key FILE        PEM file with the certificate's key
-  --build NAME          names the build of the hook; a change makes the engine ask about every parent again (default: a hash of the
-                        files of code in the program's folder)
+  --client-ca FILE      PEM file with the authorities of callers' certificates; empty asks for none
+  --client-name NAME    with --client-ca: name that a caller's certificate must have
+  --token-file FILE     file with the tokens of callers, one in each line; with --attach, with the token that is sent to the gateway
+  --build-id NAME       name of the hook's build; a change makes the engine ask about every parent again (default: a hash of the files of
+                        code in the program's folder)
 
   --attach HOST:PORT    the engine's gateway, to dial in
   --worker NAME         the name to which controllers refer
@@ -19,12 +22,11 @@ const USAGE = `flags, each of which may also stand in a variable (--tls-cert: HO
   --labels SELECTOR     with --intercept: only parents with these labels, as kubectl takes a selector
   --ca-file FILE        PEM file with the CA of the gateway's certificate; empty means the system's
   --server-name NAME    the name in the gateway's certificate, where it is not the host of its address
-  --token-file FILE     file with the ServiceAccount's token
   --client-cert FILE    PEM file with a client's certificate
   --client-key FILE     PEM file with the certificate's key`;
 
 const FLAGS = [
-  "listen", "tls-cert", "tls-key", "build", "attach", "worker", "intercept", "namespace", "name", "labels", "ca-file", "server-name",
+  "listen", "tls-cert", "tls-key", "client-ca", "client-name", "build-id", "attach", "worker", "intercept", "namespace", "name", "labels", "ca-file", "server-name",
   "token-file", "client-cert", "client-key",
 ] as const;
 type Values = Record<(typeof FLAGS)[number], string>;
@@ -87,13 +89,16 @@ function flags(args: string[]): Values {
 }
 
 function plan(values: Values): Plan {
-  const { build } = values;
-  const server = { listen: values.listen || DEFAULT_LISTEN, tlsCert: values["tls-cert"], tlsKey: values["tls-key"], build };
+  const buildId = values["build-id"];
+  const server = {
+    listen: values.listen || DEFAULT_LISTEN, tlsCert: values["tls-cert"], tlsKey: values["tls-key"], clientCa: values["client-ca"],
+    clientName: values["client-name"], tokenFile: values.attach ? "" : values["token-file"], buildId,
+  };
   if (!values.attach) {
     return { server };
   }
   const attachment: AttachOptions = {
-    address: values.attach, build, caFile: values["ca-file"], serverName: values["server-name"], tokenFile: values["token-file"],
+    address: values.attach, buildId, caFile: values["ca-file"], serverName: values["server-name"], tokenFile: values["token-file"],
     clientCert: values["client-cert"], clientKey: values["client-key"], worker: values.worker,
     ...(values.intercept ? { intercept: interceptOf(values) } : {}),
   };

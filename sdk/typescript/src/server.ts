@@ -1,6 +1,7 @@
 /** A gRPC server for hooks, for programs that have a main function of their own. serve is a whole one. */
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
+import { guards, warnIfOpen } from "./callers.js";
 import { SHAPES } from "./contract.js";
 import { serverCredentials } from "./credentials.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
@@ -25,15 +26,24 @@ export interface ServerOptions {
   /** PEM files, which are looked at again every refreshSeconds, so that certificates may be rotated. Without them a hook speaks plain text. */
   tlsCert?: string;
   tlsKey?: string;
+  /** PEM file with the authorities of callers' certificates: who has none of them cannot connect. It is looked at again like the others. */
+  clientCa?: string;
+  /** A name that a caller's certificate must have: its common name or an alternative one. */
+  clientName?: string;
+  /**
+   * File with the tokens of callers, one in each line: a call has the header "authorization: Bearer TOKEN" with one of them. It is read anew
+   * when it changes.
+   */
+  tokenFile?: string;
   /** 10 where it is left out. */
   refreshSeconds?: number;
   /** Names the build of the hook; a change makes the engine ask about every parent again. A hash of the program's files where it is left out. */
-  build?: string;
+  buildId?: string;
 }
 
 /** Serves hooks. */
 export class Server {
-  readonly #server = new GrpcServer({ "grpc.max_receive_message_length": MAX_MESSAGE, "grpc.max_send_message_length": MAX_MESSAGE, "grpc.so_reuseport": 0 });
+  readonly #server: GrpcServer;
   readonly #health: Health;
   readonly #streams: Streams;
   readonly #options: ServerOptions;
@@ -49,9 +59,13 @@ export class Server {
       throw new TypeError(`got hooks for ${names.join(", ")}, expected at most one for each service`);
     }
     this.#options = options;
+    this.#server = new GrpcServer({
+      "grpc.max_receive_message_length": MAX_MESSAGE, "grpc.max_send_message_length": MAX_MESSAGE, "grpc.so_reuseport": 0,
+      interceptors: guards(options),
+    });
     this.#credentials = serverCredentials(options);
     this.#health = new Health([...names, HookStreamService.typeName]);
-    this.#streams = new Streams(hooks, options.build || programHash());
+    this.#streams = new Streams(hooks, options.buildId || programHash());
     const slots = new Slots();
     this.#server.addService(this.#health.definition, this.#health.implementation());
     hooks.forEach((hook, index) => this.#server.addService(definition(services[index]!), implementation(hook, slots)));
@@ -67,7 +81,11 @@ export class Server {
     }
     const port = await new Promise<number>((resolve, reject) =>
       this.#server.bindAsync(listen, this.#credentials, (error, bound) => (error ? reject(error) : resolve(bound))));
-    return `${listen.slice(0, colon)}:${port}`;
+    const address = `${listen.slice(0, colon)}:${port}`;
+    if (!this.#options.clientCa && !this.#options.tokenFile) {
+      warnIfOpen(address);
+    }
+    return address;
   }
 
   /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. It fails if all of them say no. */

@@ -263,6 +263,7 @@ test("the window bounds what runs: cancelled calls of functions that go on", asy
     const line = await connect(client);
     for (let n = 0; n < 1000; n++) {
       const call = line.engine.call(`${n}`, entries());
+      line.engine.forget(`${n}`);
       line.send(call);
       line.send({ case: "cancel", value: { callId: call.value!.id! } });
       assert.equal((await line.next("answer")).outcome.case, "error");
