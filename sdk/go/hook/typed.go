@@ -10,9 +10,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. Field names are compared with their
-// case, and integers in untyped fields are int64, so that they keep all their digits.
+// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. As in Kubernetes, and unlike encoding/json, case
+// counts: each field needs its tag, such as `json:"spec"`. A field that would stay zero because its name differs from a key of the object in
+// case only is an error. Integers in untyped fields are int64, so that they keep all their digits. Parent, Children, Related and DecodeGroup
+// decode in the same way.
 func Decode[T any](o Object) (*T, error) {
+	if err := checkCase(reflect.TypeFor[T](), o.JSON); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
+	}
 	into := new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, into); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
@@ -20,7 +25,7 @@ func Decode[T any](o Object) (*T, error) {
 	return into, nil
 }
 
-// Parent decodes the parent.
+// Parent decodes the parent, as Decode does.
 func Parent[T any](req *SyncRequest) (*T, error) { return Decode[T](req.Parent) }
 
 // Children decodes the children whose kind is the name of the type T: Children[corev1.Pod] those of kind Pod. The error says that

@@ -8,8 +8,7 @@ import { randomUUID } from "node:crypto";
 
 const MARK = `bigint ${randomUUID()} `;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
-/** A string, which may hold digits that are no number, or a number. */
-const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const NUMBER = /-?\d[\d.eE+-]*/g;
 const INTEGER = /^-?\d{16,}$/;
 const LONG = /\d{16}/;
 
@@ -18,9 +17,45 @@ export function parse(text: string): unknown {
   if (!LONG.test(text)) {
     return JSON.parse(text);
   }
-  const marked = text.replace(TOKEN, (token) => (INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${MARK}${token}"` : token));
-  return JSON.parse(marked, (_, value: unknown) =>
+  return JSON.parse(marked(text), (_, value: unknown) =>
     typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value);
+}
+
+/**
+ * Marks the integers of a text that a number cannot hold. Strings, whose digits are no numbers, are stepped over by hand: a regular expression
+ * for them takes stack for each character.
+ */
+function marked(text: string): string {
+  const parts: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    const begin = quote < 0 ? text.length : quote;
+    const end = endOfString(text, begin);
+    parts.push(text.slice(at, begin).replace(NUMBER, mark), text.slice(begin, end));
+    at = end;
+  }
+  return parts.join("");
+}
+
+function mark(number: string): string {
+  return INTEGER.test(number) && !Number.isSafeInteger(Number(number)) ? `"${MARK}${number}"` : number;
+}
+
+/** Where the string that begins at a place ends; one without an end, which JSON.parse refuses, ends with the text. */
+function endOfString(text: string, begin: number): number {
+  for (let quote = begin; ; ) {
+    quote = text.indexOf('"', quote + 1);
+    if (quote < 0) {
+      return text.length;
+    }
+    let escapes = 0;
+    while (text[quote - 1 - escapes] === "\\") {
+      escapes++;
+    }
+    if (escapes % 2 === 0) {
+      return quote + 1;
+    }
+  }
 }
 
 /** Writes JSON. A number that JSON does not know, or a value that is none, is an error. */

@@ -19,3 +19,15 @@ test("what is no JSON is an error", () => {
   assert.throws(() => stringify({ a: NaN }), /a is NaN, expected a finite number/);
   assert.throws(() => stringify(undefined), /undefined is no JSON value/);
 });
+
+test("large strings beside a large integer", () => {
+  for (const [name, text] of [["plain", "x".repeat(8 << 20)], ["escaped", '\\"\\\\\\n"'.slice(0, -1).repeat(1 << 20)], ["digits", "12345678901234567890".repeat(1 << 16)]]) {
+    const read = parse(`{"a":"${text}","n":9007199254740993,"b":"${text}"}`) as { a: string; n: bigint; b: string };
+    assert.equal(read.n, 2n ** 53n + 1n, name);
+    assert.equal(read.a, JSON.parse(`"${text}"`), name);
+    assert.equal(read.b, read.a, name);
+  }
+  for (const text of ['{"a":"9007199254740993', '{"a":"9007199254740993\\"}', '"9007199254740993" "']) {
+    assert.throws(() => parse(text), SyntaxError);
+  }
+});

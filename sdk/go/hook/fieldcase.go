@@ -1,0 +1,143 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// cased are the types that have been decoded, each with whether it has exported fields without a JSON name.
+var cased sync.Map // of reflect.Type to bool
+
+// checkCase finds a field that stays zero because its JSON name differs from a key of the object in case only, as that of a field without a
+// tag does. A type whose fields all have names is checked with its first object, one with nameless fields with each.
+func checkCase(t reflect.Type, data []byte) error {
+	if loose, known := cased.Load(t); known && loose == false {
+		return nil
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return nil //nolint:nilerr // decoding into the type fails on it, too
+	}
+	if err := miscased(t, value); err != nil {
+		return err
+	}
+	cased.Store(t, nameless(t, map[reflect.Type]bool{}))
+	return nil
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// miscased compares the fields of a type with the keys of a value.
+func miscased(t reflect.Type, value any) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		return nil
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if t.Kind() == reflect.Map {
+			return miscasedMembers(t.Elem(), v)
+		}
+		return miscasedFields(t, v)
+	case []any:
+		for _, element := range v {
+			if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+				return nil
+			}
+			if err := miscased(t.Elem(), element); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func miscasedMembers(t reflect.Type, members map[string]any) error {
+	for _, member := range members {
+		if err := miscased(t, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func miscasedFields(t reflect.Type, members map[string]any) error {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, inline, decoded := jsonName(field)
+		if !decoded {
+			continue
+		}
+		if inline {
+			if err := miscased(field.Type, members); err != nil {
+				return err
+			}
+			continue
+		}
+		member, found := members[name]
+		if found {
+			if err := miscased(field.Type, member); err != nil {
+				return err
+			}
+			continue
+		}
+		for key := range members {
+			if strings.EqualFold(key, name) {
+				return fmt.Errorf("field %s of %s stays zero: its JSON name is %q, the object has %q, and case counts; expected the tag `json:%q`",
+					field.Name, t, name, key, key)
+			}
+		}
+	}
+	return nil
+}
+
+// jsonName is the name under which a field is decoded; inline, its own fields are those of the struct that it is in.
+func jsonName(field reflect.StructField) (name string, inline, decoded bool) {
+	name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
+	of := field.Type
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch {
+	case field.Tag.Get("json") == "-":
+		return "", false, false
+	case field.Anonymous && name == "" && of.Kind() == reflect.Struct:
+		return "", true, true
+	case !field.IsExported():
+		return "", false, false
+	case name == "":
+		name = field.Name
+	}
+	return name, false, true
+}
+
+// nameless reports whether a type has an exported field without a JSON name.
+func nameless(t reflect.Type, seen map[reflect.Type]bool) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return nameless(t.Elem(), seen)
+	case reflect.Struct:
+	default:
+		return false
+	}
+	if seen[t] || reflect.PointerTo(t).Implements(unmarshaler) {
+		return false
+	}
+	seen[t] = true
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, inline, decoded := jsonName(field)
+		if decoded && (!inline && name == field.Name && !strings.HasPrefix(field.Tag.Get("json"), name) || nameless(field.Type, seen)) {
+			return true
+		}
+	}
+	return false
+}
