@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -193,5 +194,8 @@ func (o *Options) run(ctx context.Context, server *grpc.Server, healthy *health.
 	late := time.AfterFunc(grace, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()
-	return <-served
+	if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // which is that of a stop before the server began
+		return err
+	}
+	return nil
 }
