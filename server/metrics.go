@@ -13,8 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// syncBuckets are the limits of durations in seconds: a sync without writes takes a millisecond, a slow hook its timeout.
-var syncBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+// syncBuckets are the classic limits of durations in seconds: a sync without writes takes a millisecond, a slow hook its timeout. There are
+// few, because each controller has a series for each.
+var syncBuckets = []float64{.01, .1, 1, 10}
+
+// nativeReset is how old a native histogram must be to begin anew when it has too many buckets.
+const nativeReset = time.Hour
 
 // newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's version.
 func newRegistry(version string) *prometheus.Registry {
@@ -44,12 +48,12 @@ var _ pipeline.Recorder = (*syncMetrics)(nil)
 
 func newSyncMetrics(metrics prometheus.Registerer) *syncMetrics {
 	m := &syncMetrics{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "hookloop_sync_duration_seconds", Help: "How long syncs took, by controller and result.", Buckets: syncBuckets,
-		}, []string{"controller", "result"}),
-		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "hookloop_queue_wait_seconds", Help: "How long parents waited for a sync, by controller.", Buckets: syncBuckets,
-		}, []string{"controller"}),
+		duration: prometheus.NewHistogramVec(histogram(
+			"hookloop_sync_duration_seconds", "How long syncs took, by controller and result.", syncBuckets,
+		), []string{"controller", "result"}),
+		wait: prometheus.NewHistogramVec(histogram(
+			"hookloop_queue_wait_seconds", "How long parents waited for a sync, by controller.", syncBuckets,
+		), []string{"controller"}),
 		circuits: newCircuitMetrics(metrics),
 	}
 	metrics.MustRegister(m.duration, m.wait)

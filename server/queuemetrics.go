@@ -16,15 +16,14 @@ var _ workqueue.MetricsProvider = (*queueMetrics)(nil)
 
 func newQueueMetrics(metrics prometheus.Registerer) *queueMetrics {
 	labels := []string{"name"}
-	buckets := prometheus.ExponentialBuckets(10e-9, 10, 12)
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	duration := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(histogram(name, help, []float64{.001, .1, 1, 10}), labels)
 	}
 	q := &queueMetrics{
 		depth:      gauge("workqueue_depth", "Items that wait."),
@@ -32,8 +31,8 @@ func newQueueMetrics(metrics prometheus.Registerer) *queueMetrics {
 		longest:    gauge("workqueue_longest_running_processor_seconds", "Age of the oldest item that is worked on."),
 		adds:       counter("workqueue_adds_total", "Items that were added."),
 		retries:    counter("workqueue_retries_total", "Items that were added again after a failure."),
-		wait:       histogram("workqueue_queue_duration_seconds", "How long items waited."),
-		work:       histogram("workqueue_work_duration_seconds", "How long items were worked on."),
+		wait:       duration("workqueue_queue_duration_seconds", "How long items waited."),
+		work:       duration("workqueue_work_duration_seconds", "How long items were worked on."),
 	}
 	metrics.MustRegister(q.depth, q.unfinished, q.longest, q.adds, q.retries, q.wait, q.work)
 	return q

@@ -39,6 +39,7 @@ type process struct {
 	rest    *rest.Config
 	log     logr.Logger
 	metrics *prometheus.Registry
+	series  *series // registers with metrics what goes with a controller
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
 	waits   *share.Waits
@@ -75,11 +76,12 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	}
 	backgroundLog.Do(func() { klog.SetLoggerWithOptions(log, klog.ContextualLogger(true)) })
 	p := &process{Config: c, log: log, metrics: newRegistry(c.Version)}
+	p.series = &series{Registerer: p.metrics}
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}
 	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
-	if p.rest, err = restConfig(c, newShareMetrics(p.metrics, p.waits)); err != nil {
+	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
 		return nil, err
 	}
 	if p.budget, err = p.memory(); err != nil {

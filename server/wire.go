@@ -129,10 +129,10 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
 	}
 	return supervisor.Settings{
-		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.metrics)}),
+		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.series)}),
 		Writer:         writer,
 		Status:         report.NewStatus(writer, tracer, writes),
-		Recorder:       newSyncMetrics(p.metrics),
+		Recorder:       newSyncMetrics(p.series),
 		Tracer:         tracer,
 		Clock:          clock.RealClock{},
 		Workers:        p.Workers,
@@ -142,7 +142,8 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod, CustomizeMaxAge: p.CustomizeMaxAge,
-		QueueMetrics: newQueueMetrics(p.metrics),
+		QueueMetrics: newQueueMetrics(p.series),
+		Stopped:      p.series.forget,
 		ClusterUID:   cluster,
 		Sampled:      p.tracing.sampled,
 	}, nil

@@ -142,6 +142,7 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (tim
 		return 0, err
 	}
 	if err != nil {
+		s.stopped(c)
 		return s.starts.fail(key, c), err
 	}
 	s.mu.Lock()
@@ -156,7 +157,16 @@ func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (ti
 	delete(s.running, key)
 	s.mu.Unlock()
 	s.nudgeRivals(i.rivals)
-	return s.starts.fail(key, i.config), errors.Join(s.startFault(ctx, i.config, i.err), i.close())
+	err := errors.Join(s.startFault(ctx, i.config, i.err), i.close())
+	s.stopped(i.config)
+	return s.starts.fail(key, i.config), err
+}
+
+// stopped tells that nothing of a controller runs any more.
+func (s *Supervisor) stopped(c *config) {
+	if s.Stopped != nil {
+		s.Stopped(c.name(), c.object.Ref())
+	}
 }
 
 // stop stops a controller and waits for its syncs under way. o is the declaring object, nil where it is gone.
@@ -174,6 +184,7 @@ func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object)
 	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Parent.Name)
 	present.stop(ctx)
 	s.nudgeRivals(present.rivals)
+	s.stopped(present.config)
 	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
 }
 

@@ -71,8 +71,10 @@ type Settings struct {
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.
 	QueueMetrics queue.MetricsProvider
-	ClusterUID   types.UID
-	Sampled      func(trace.TraceID) bool
+	// Stopped hears that a controller ("composite/hello") has stopped, or could not be started, with its declaring object; nil hears nothing.
+	Stopped    func(controller string, declared object.Ref)
+	ClusterUID types.UID
+	Sampled    func(trace.TraceID) bool
 }
 
 // Supervisor runs the declared controllers.

@@ -39,7 +39,7 @@ type CompositeControllerList struct {
 }
 
 // CompositeControllerSpec says what is watched, what is owned and who is asked.
-// +kubebuilder:validation:XValidation:rule="!has(self.childResources) || !self.childResources.exists(c, has(c.updateStrategy) && has(c.updateStrategy.method) && c.updateStrategy.method.startsWith('Rolling')) || (has(self.hooks) && has(self.hooks.sync))",fieldPath=".childResources",message="a rolling update method needs hooks.sync"
+// +kubebuilder:validation:XValidation:rule="has(self.hooks) && has(self.hooks.sync)",fieldPath=".hooks",message="hooks.sync must be set: without it no parent can be synced"
 type CompositeControllerSpec struct {
 	// ParentResource is the resource whose objects are synced.
 	ParentResource ParentResourceRule `json:"parentResource"`

@@ -39,6 +39,7 @@ type DecoratorControllerList struct {
 }
 
 // DecoratorControllerSpec says what is decorated, with what, and who is asked.
+// +kubebuilder:validation:XValidation:rule="has(self.hooks) && has(self.hooks.sync)",fieldPath=".hooks",message="hooks.sync must be set: without it no object can be synced"
 type DecoratorControllerSpec struct {
 	// Resources are the resources whose objects are decorated.
 	Resources []DecoratedResourceRule `json:"resources"`

@@ -30,9 +30,8 @@ func (c *CompositeController) Validate() field.ErrorList {
 		errs = append(errs, seen.add(child.ResourceRule, at)...)
 		errs = append(errs, child.UpdateStrategy.validate(at.Child("updateStrategy"))...)
 	}
-	if rolling := c.rollingWithoutSync(); rolling >= 0 {
-		errs = append(errs, field.Invalid(children.Index(rolling).Child("updateStrategy", "method"),
-			s.ChildResources[rolling].UpdateStrategy.Method, "a rolling update method needs hooks.sync"))
+	if s.Hooks == nil || s.Hooks.Sync == nil {
+		errs = append(errs, field.Required(specPath.Child("hooks", "sync"), "without it no parent can be synced"))
 	}
 	errs = append(errs, validateDeletionLimit(s.DeletionLimit)...)
 	errs = append(errs, validateHooks(c.hooks())...)
@@ -62,6 +61,9 @@ func (d *DecoratorController) Validate() field.ErrorList {
 		}
 	}
 	errs = append(errs, validateDeletionLimit(s.DeletionLimit)...)
+	if s.Hooks == nil || s.Hooks.Sync == nil {
+		errs = append(errs, field.Required(specPath.Child("hooks", "sync"), "without it no object can be synced"))
+	}
 	errs = append(errs, validateHooks(d.hooks())...)
 	return append(errs, validateEndpoints(s.EndpointConfigs)...)
 }
@@ -79,19 +81,6 @@ func validateDeletionLimit(limit *intstr.IntOrString) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(specPath.Child("deletionLimit"), limit.String(), "must be a number of 0 or more, or a percentage from 0% to 100%")}
-}
-
-// rollingWithoutSync is the index of the first child with a rolling method, where no sync hook is declared; else -1.
-func (c *CompositeController) rollingWithoutSync() int {
-	if c.Spec.Hooks != nil && c.Spec.Hooks.Sync != nil {
-		return -1
-	}
-	for i, child := range c.Spec.ChildResources {
-		if child.UpdateStrategy != nil && child.UpdateStrategy.Method.Rolling() {
-			return i
-		}
-	}
-	return -1
 }
 
 func (r ResourceRule) validate(at *field.Path) field.ErrorList {

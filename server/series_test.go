@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/transports/stack"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// perController is what docs/running.md says of a controller with a sync hook whose syncs ended in two ways.
+const perController = 51
+
+// TestSeriesGoWithTheirController starts and stops controllers that record everything: as many series are left as there were.
+func TestSeriesGoWithTheirController(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	all := &series{Registerer: registry}
+	parts := controllerMetrics{
+		syncs: newSyncMetrics(all), queues: newQueueMetrics(all), shares: newShareMetrics(all, share.NewWaits(1, 1)), hooks: stack.NewMetrics(all),
+	}
+	parts.run(t, "stays")
+	before := count(t, registry)
+	for round := range 3 {
+		for i := range 5 {
+			parts.run(t, fmt.Sprint("c", i))
+		}
+		if got, want := count(t, registry), before+5*perController; got != want {
+			t.Errorf("round %d: %d series of five controllers, want %d", round, got-before, 5*perController)
+		}
+		for i := range 5 {
+			name := fmt.Sprint("c", i)
+			all.forget("composite/"+name, object.Ref{GVK: schema.GroupVersionKind{Kind: "CompositeController"}, Name: name})
+		}
+		if got := count(t, registry); got != before {
+			t.Errorf("round %d: %d series are left, want the %d of the controller that stays", round, got, before)
+		}
+	}
+}
+
+// controllerMetrics are those that have a controller's name.
+type controllerMetrics struct {
+	syncs  *syncMetrics
+	queues *queueMetrics
+	shares *shareMetrics
+	hooks  *stack.Metrics
+}
+
+// run records what a controller does.
+func (m controllerMetrics) run(t *testing.T, name string) {
+	t.Helper()
+	q := queue.New(queue.Settings{Name: "CompositeController-" + name, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Metrics: m.queues})
+	key := object.Key{Parent: object.Ref{Name: "web"}}
+	q.Add(key, queue.User, queue.Cause{})
+	q.Get(t.Context())
+	q.Retry(key, queue.Cause{})
+	q.Done(key)
+	q.Measure()
+	m.syncs.Synced("composite/"+name, pipeline.Outcome{Result: "converged"})
+	m.syncs.Synced("composite/"+name, pipeline.Outcome{Err: &hook.Error{Kind: hook.Failed, Err: errors.New("no")}})
+	m.shares.waited("composite/"+name, time.Second)
+	openers := stack.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
+		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name}, nil
+	}}, stack.Settings{Metrics: m.hooks})
+	opened, err := openers["webhook"](hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Ask(t.Context(), &hook.Question{Op: hook.Sync}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count counts series as a scrape in text has them: each bucket is one.
+func count(t *testing.T, registry *prometheus.Registry) int {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			n++
+			if h := m.GetHistogram(); h != nil {
+				n += len(h.GetBucket()) + 2 // +Inf, sum and count in place of the one
+			}
+		}
+	}
+	return n
+}

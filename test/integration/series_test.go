@@ -1,0 +1,42 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/test/kit"
+	"github.com/hookloop/hookloop/test/serve"
+)
+
+// TestMetricSeriesGoWithTheirController scrapes an engine before and after its controller is deleted.
+func TestMetricSeriesGoWithTheirController(t *testing.T) {
+	k := start(t)
+	engine, labels := ownEngine(k)
+	series := func() int {
+		text, err := serve.Fetch(t.Context(), "http://"+engine.Metrics+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, k.Name+`"`) && !strings.HasPrefix(line, "#") {
+				n++
+			}
+		}
+		return n
+	}
+	run(t, k, kit.Composite{Labels: labels})
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	if n := series(); n < 30 {
+		t.Errorf("the controller has %d series, want those of its queue, its syncs and its hook", n)
+	}
+	k.Delete(kit.CompositeController, k.Name)
+	k.Eventually("the controller's series are gone", func() error {
+		if n := series(); n > 0 {
+			return fmt.Errorf("%d are left", n)
+		}
+		return nil
+	})
+}
