@@ -117,3 +117,29 @@ func (c *Controller) Trigger(match func(*object.Object) bool, p queue.Priority, 
 	}
 	return n, nil
 }
+
+// EnqueueAfter brings a key to the queue after a time.
+func (c *Controller) EnqueueAfter(key object.Key, after time.Duration, p queue.Priority, kind queue.CauseKind) {
+	c.queue.AddAfter(key, after, p, queue.Cause{Kind: kind, At: c.settings.Clock.Now().Add(after)})
+}
+
+// Sample returns the key of a watched object at random, of those that do not match. It reports whether there is one that is known.
+func (c *Controller) Sample(match func(object.Key) bool) (sample object.Key, found bool) {
+	n := 0
+	for _, w := range c.watched {
+		objects, err := c.counting(w)
+		if err != nil {
+			continue // a sample is of what is known
+		}
+		for o := range objects {
+			key := object.Key{Parent: o.Ref()}
+			if match(key) {
+				continue
+			}
+			if n++; rand.N(n) == 0 { //nolint:gosec // a sample needs no secret
+				sample, found = key, true
+			}
+		}
+	}
+	return sample, found
+}

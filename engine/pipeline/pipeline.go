@@ -47,12 +47,21 @@ type Settings struct {
 	Recorder Recorder
 	Tracer   trace.Tracer
 	Clock    clock.PassiveClock
+	// Reach learns which hooks are reached; nil leaves all parents to their own backoff.
+	Reach Reach
 	// Circuit says when a field has been rewritten too often; the zero value never does.
 	Circuit circuit.Settings
 	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between clusters.
 	ClusterUID types.UID
 	// Sampled decides from a trace id whether a change is traced.
 	Sampled func(trace.TraceID) bool
+}
+
+// Reach learns which hooks are reached, and decides when parents are synced again whose hook is not (package reach).
+type Reach interface {
+	// Missed returns how long a parent need not be synced again; 0 leaves it to its own backoff.
+	Missed(parent object.Key, hook string) time.Duration
+	Reached(parent object.Key, hook string)
 }
 
 // Events records Events about objects (package report).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
@@ -199,6 +200,7 @@ type verdict struct {
 
 // judge turns the sync's error into Event, condition and retry, or notes the good end.
 func (r *run) judge(ctx context.Context, err error) verdict {
+	probed := r.reach(err)
 	if err == nil {
 		return r.good()
 	}
@@ -216,7 +218,30 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 		return verdict{result: f.reason}
 	case backoff, quiet:
 	}
+	if probed > 0 {
+		return verdict{result: f.reason, next: controller.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}}
+	}
 	return verdict{result: f.reason, retry: err}
+}
+
+// reach reports whether the hook was reached. It returns how long the parent need not be synced again because probes are made, 0 if
+// it is left to its own backoff.
+func (r *run) reach(err error) time.Duration {
+	if r.Reach == nil || !r.asked {
+		return 0
+	}
+	var e *hook.Error
+	if errors.As(err, &e) && e.Reason == "" && (e.Kind == hook.Unreachable || e.Kind == hook.TimedOut) {
+		name := r.hook
+		if strings.HasPrefix(e.Hook, string(hook.Customize)+" ") {
+			name = e.Hook
+		}
+		return r.Reach.Missed(r.item.Key, name)
+	}
+	if hook.KindOf(err) != hook.Unreachable && !errors.Is(err, context.Canceled) {
+		r.Reach.Reached(r.item.Key, r.hook)
+	}
+	return 0
 }
 
 // good ends a sync without a fault.

@@ -18,6 +18,8 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/reach"
 	"github.com/hookloop/hookloop/engine/report"
 	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +43,8 @@ type instance struct {
 	rivals []rival
 	// related shows the hooks related objects.
 	related *customize.Customizer
+	// reach has parents asked about again when their hook is reached.
+	reach *reach.Tracker
 }
 
 // start builds a controller and returns when its caches are filled, when it has failed, or when it takes longer than patience: then it goes
@@ -65,6 +69,10 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
+	i.reach = reach.New(reach.Settings{Clock: s.Clock, Other: run.Sample, Enqueue: func(key object.Key, after time.Duration) {
+		run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
+	}})
+	run.Source(func(ctx context.Context, _ controller.Enqueue) error { return i.reach.Run(ctx) })
 	h.gone, h.replaced, asks.invalidate = i.gone, i.forget, i.related.Invalidate
 	asks.run.Store(run)
 	run.ViewsChanged(func() {
@@ -79,7 +87,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	run.Reconcile(refreshing{pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
-		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
+		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, Reach: i.reach, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 	}), i.related})
 	return s.launch(ctx, key, i, run)
 }
@@ -87,6 +95,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 // gone drops what is known of a parent that is gone.
 func (i *instance) gone(o pipeline.Outcome) {
 	i.related.Forget(o.Key)
+	i.reach.Forget(o.Key)
 	i.forget(o.UID)
 }
 

@@ -1,0 +1,154 @@
+package reach
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func key(i int) object.Key { return object.Key{Parent: object.Ref{Name: fmt.Sprint(i)}} }
+
+// world is parents that are synced when a Tracker or their fallback asks for it, and a hook that is up or down.
+type world struct {
+	*Tracker
+	mu    sync.Mutex // guards what follows
+	up    bool
+	asked map[object.Key]int
+	total int
+}
+
+func newWorld(parents int) *world {
+	w := &world{asked: map[object.Key]int{}}
+	w.Tracker = New(Settings{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: func(waits func(object.Key) bool) (object.Key, bool) {
+		for i := range parents {
+			if !waits(key(i)) {
+				return key(i), true
+			}
+		}
+		return object.Key{}, false
+	}})
+	return w
+}
+
+func (w *world) enqueue(k object.Key, after time.Duration) {
+	time.AfterFunc(after, func() { w.sync(k) })
+}
+
+// sync asks about a parent.
+func (w *world) sync(k object.Key) time.Duration {
+	w.mu.Lock()
+	w.asked[k]++
+	w.total++
+	up := w.up
+	w.mu.Unlock()
+	if up {
+		w.Reached(k, "sync")
+		return 0
+	}
+	return w.Missed(k, "sync")
+}
+
+// reset returns how many parents were asked about, and how often in all, since the last time.
+func (w *world) reset() (parents, total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	parents, total = len(w.asked), w.total
+	w.asked, w.total = map[object.Key]int{}, 0
+	return parents, total
+}
+
+func (w *world) turn(up bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.up = up
+}
+
+// TestOutage takes a hook down for five minutes: a probe every few seconds in all, and every parent is asked about within seconds
+// once the hook is back.
+func TestOutage(t *testing.T) {
+	for _, parents := range []int{1, 2, 500} {
+		t.Run(fmt.Sprint(parents), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(parents)
+				var wait sync.WaitGroup
+				wait.Go(func() { _ = w.Run(t.Context()) })
+				retries := 0
+				for i := range parents {
+					for w.sync(key(i)) == 0 { // its own backoff
+						retries++
+					}
+				}
+				if retries != downAfter-1 {
+					t.Errorf("%d retries by the parents' own backoff, want %d", retries, downAfter-1)
+				}
+				w.reset()
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				_, probes := w.reset()
+				if probes < 300/7 || probes > 120 {
+					t.Errorf("%d probes in five minutes", probes)
+				}
+				t.Logf("%d parents: %d probes in five minutes", parents, probes)
+				w.turn(true)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if asked, _ := w.reset(); asked != parents || w.Waiting() != 0 {
+					t.Errorf("%d of %d parents were asked about, %d wait", asked, parents, w.Waiting())
+				}
+			})
+		})
+	}
+}
+
+// TestOneBadParent has the hook fail about one parent only: others show that it is up, and the parent is left to its own backoff.
+func TestOneBadParent(t *testing.T) {
+	w := newWorld(2)
+	for range downAfter - 1 {
+		w.Missed(key(0), "sync")
+	}
+	w.Reached(key(1), "sync")
+	if wait := w.Missed(key(0), "sync"); wait != 0 || w.Waiting() != 0 {
+		t.Errorf("it waits for a probe for %s", wait)
+	}
+}
+
+// TestOtherHook: a parent that waits for its customize hook is not asked about because the sync hook was reached about another one.
+func TestOtherHook(t *testing.T) {
+	w := newWorld(0)
+	for range downAfter {
+		w.Missed(key(0), "customize")
+		w.Missed(key(1), "customize")
+	}
+	w.Reached(key(2), "sync")
+	if n := w.Waiting(); n != 2 {
+		t.Errorf("%d parents wait, want 2", n)
+	}
+	w.Reached(key(0), "sync")
+	if n := w.Waiting(); n != 0 {
+		t.Errorf("%d parents wait after one of them has got through, want none", n)
+	}
+}
+
+// TestForget keeps nothing of parents that are gone.
+func TestForget(t *testing.T) {
+	w := newWorld(0)
+	for i := range 5 {
+		for range downAfter {
+			w.Missed(key(i), "sync")
+		}
+	}
+	for i := range 5 {
+		w.Forget(key(i))
+	}
+	if len(w.hooks) != 0 || len(w.waits) != 0 {
+		t.Errorf("%d hooks and %d parents are kept", len(w.hooks), len(w.waits))
+	}
+}
