@@ -82,26 +82,39 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	return nil
 }
 
-// replaceStatus writes a status. If the API server refuses it as invalid, it is written without the condition Synced: the schema
-// of a parent need not allow for a condition that its hook does not know.
+// replaceStatus writes a status. If the API server refuses it as invalid, it is written without the condition Synced and
+// notices: the schema of a parent need not allow for conditions that its hook does not know.
 func (r *run) replaceStatus(ctx context.Context, parent *object.Object, status map[string]any) (*object.Object, error) {
 	written, err := r.Status.Replace(ctx, r.resource, parent, status)
-	if !apierrors.IsInvalid(err) || !report.Remove(status, plan.Synced) {
+	if !apierrors.IsInvalid(err) || !removeOptional(status) {
 		return written, err
 	}
-	klog.FromContext(ctx).Info("status is written without the condition Synced, with which the API server refuses it", "cause", err.Error())
+	klog.FromContext(ctx).Info("status is written without conditions with which the API server refuses it", "cause", err.Error())
 	if written, err = r.Status.Replace(ctx, r.resource, parent, status); err == nil {
 		r.refusesSynced.Store(r.resource, true)
 	}
 	return written, err
 }
 
+// optional reports whether a condition of a type is left out of a status that cannot hold it.
+func optional(name string) bool { return name == plan.Synced || slices.Contains(plan.Notices, name) }
+
+// removeOptional removes the optional conditions from a status, and reports whether there were any.
+func removeOptional(status map[string]any) bool {
+	removed := report.Remove(status, plan.Synced)
+	for _, name := range plan.Notices {
+		removed = report.Remove(status, name) || removed
+	}
+	return removed
+}
+
 // conditions puts the conditions of a sync into the status that is to be written, and removes those of the engine's own that do
 // not hold: hooks copy them from the parent that they are shown.
 func (r *run) conditions(parent *object.Object, desired *plan.Desired) error {
+	_, refused := r.refusesSynced.Load(r.resource)
 	for _, c := range desired.Conditions {
-		if c.Type == plan.Synced && !report.CanHold(desired.Status) {
-			continue // the hook uses the field for something else
+		if optional(c.Type) && !report.CanHold(desired.Status) || slices.Contains(plan.Notices, c.Type) && refused {
+			continue // the hook uses the field for something else, or the schema refuses it
 		}
 		if err := report.Include(desired.Status, r.Clock, r.resource, parent, c); err != nil {
 			return err
@@ -116,8 +129,10 @@ func (r *run) conditions(parent *object.Object, desired *plan.Desired) error {
 	if !reported(plan.Updated) { // with another reason it is the hook's, as with Metacontroller
 		report.Remove(desired.Status, plan.Updated, plan.UpdatedReasons...)
 	}
-	if !reported(plan.DependenciesMet) {
-		report.Remove(desired.Status, plan.DependenciesMet)
+	for _, name := range append([]string{plan.DependenciesMet}, plan.Notices...) {
+		if !reported(name) {
+			report.Remove(desired.Status, name)
+		}
 	}
 	if reported(plan.Synced) {
 		return nil

@@ -149,14 +149,19 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	return desired, result, nil
 }
 
-// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or in the log where its status is not ours.
+// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or in an Event or the log if it has
+// no status of ours.
 func (r *run) amend(desired *plan.Desired, result plan.Result) {
 	desired.RemoveFinalizer = result.RemoveFinalizer
-	if r.OwnsStatus {
+	if r.OwnsStatus && desired.Status != nil {
 		desired.Conditions = append(desired.Conditions, result.Conditions...)
 		return
 	}
 	for _, c := range result.Conditions {
+		if c.Type == plan.ChangesHeldBack {
+			desired.Remarks = append(desired.Remarks, plan.Remark{Loud: true, Reason: c.Type, Message: c.Message})
+			continue
+		}
 		desired.Remarks = append(desired.Remarks, plan.Remark{Reason: c.Reason, Message: c.Message})
 	}
 }

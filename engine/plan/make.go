@@ -30,7 +30,7 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 		return Result{}, err
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
-	p.result.Waiting, p.result.Conditions = len(p.waves.waits), p.waves.conditions()
+	p.result.Waiting, p.result.Conditions = len(p.waves.waits), append(p.waves.conditions(), p.heldConditions()...)
 	if !p.waves.held {
 		p.result.RemoveFinalizer = desired.RemoveFinalizer
 	}
@@ -75,6 +75,8 @@ type planner struct {
 	deletes  []Action
 	writes   []Action
 	result   Result
+	// held are the first children with changes that are held back, each with its fields.
+	held []string
 }
 
 // undesired removes observed children that are not desired, each after those that depend on it. It says whether there are any.
@@ -127,12 +129,11 @@ func (p *planner) child(c Child) error {
 	case o.Deleting():
 		p.result.Pending++
 		return nil
-	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion():
+	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.Held == "":
 		p.settle(c, known)
 		return nil
 	case c.Declared.Method == OnDelete || c.Declared.Method == "":
-		p.result.Held++
-		return nil
+		return p.hold(c, o, known)
 	}
 	return p.compare(c, o, known)
 }

@@ -142,10 +142,16 @@ const (
 	Updated = "Updated"
 	// DependenciesMet says which child waits for which.
 	DependenciesMet = "DependenciesMet"
+	// ChangesHeldBack is True while the update method OnDelete holds back what the hook wants changed; else it is absent.
+	ChangesHeldBack = "ChangesHeldBack"
 )
 
 // EngineConditions are the types of the conditions that are the engine's own.
-var EngineConditions = []string{Synced, Updated, DependenciesMet}
+var EngineConditions = []string{Synced, Updated, DependenciesMet, ChangesHeldBack}
+
+// Notices are the engine's own conditions that are absent unless there is something to report. A parent's status does
+// without them if it cannot hold them.
+var Notices = []string{ChangesHeldBack}
 
 // UpdatedReasons are the reasons of the condition Updated.
 var UpdatedReasons = []string{string(rollout.Waiting), string(rollout.Progressing), string(rollout.Done)}
@@ -241,6 +247,11 @@ type Settled struct {
 	// Residue stands for the differences that the server's answer to our write of Desired still had: values that it drops or
 	// changes. As long as nothing but these differs, there is nothing to do. 0 where the server took everything.
 	Residue uint64
+	// Held names the fields that the hook wants changed and that OnDelete holds back; empty if there are none.
+	Held string
+	// Superseded reports that the child of an OnDelete kind may have been applied with something else than Desired, so
+	// that each change of the object is looked at.
+	Superseded bool
 	// Unrecorded reports that the server kept no record of the apply (the annotation, managedFields) although it was
 	// written: there is no use in writing it again.
 	Unrecorded bool

@@ -1,0 +1,38 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/test/kit"
+)
+
+// TestChangesHeldBack: a child of the default method stays as it is when its hook wants it changed, and the parent
+// says so, once, until somebody deletes the child.
+func TestChangesHeldBack(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{Children: []string{"v1/configmaps"}, Resync: 1})
+	awaitHeld := func(says string) {
+		t.Helper()
+		k.Eventually("ChangesHeldBack: "+says, func() error {
+			message, _ := kit.Condition(k.Get("Web", "web"), "ChangesHeldBack")["message"].(string)
+			if says == "" && message != "" || !strings.Contains(message, says) {
+				return fmt.Errorf("it is %q", message)
+			}
+			return nil
+		})
+	}
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	k.Apply(parent("web", page("page", "text: two")))
+	awaitHeld(`ConfigMap.v1 "` + k.Namespace + `/page": data.text;`)
+	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "one" {
+		t.Errorf("the child says %q", got)
+	}
+	k.Settled(3 * time.Second / 2) // a resync period and more
+	k.Delete("v1/ConfigMap", "page")
+	await(k, "v1/ConfigMap", "page", "data.text", "two")
+	awaitHeld("")
+}
