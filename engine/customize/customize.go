@@ -62,9 +62,9 @@ type Customizer struct {
 	watches map[object.Resource]*watch
 }
 
-// group are the rules about one resource, in the order in which the hook named resources.
+// group are the rules of one name or, without a name, those about one resource, in the order in which the hook answered them.
 type group struct {
-	apiVersion, plural string
+	name, apiVersion, plural string
 	// resource is the zero value where the API server does not serve it.
 	resource object.Resource
 	rules    []related.Rule

@@ -3,6 +3,7 @@ package customize
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/discovery"
@@ -13,13 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// check resolves and checks rules, and groups them by resource. List is what the answer calls them. The error names the rule and the field.
+// check resolves and checks rules, and groups them by name and resource. List is what the answer calls them. The error names the rule and the field.
 // A resource that is not served is no error here: the hook is told so.
 func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace string) ([]group, error) {
 	var groups []group
 	scope := related.Scope{OwnNamespace: c.V1, Namespace: namespace}
 	for i, d := range declared {
-		known := slices.IndexFunc(groups, func(g group) bool { return g.apiVersion == d.APIVersion && g.plural == d.Resource })
+		known := slices.IndexFunc(groups, func(g group) bool {
+			return g.name == d.Name && (d.Name != "" || g.apiVersion == d.APIVersion && g.plural == d.Resource)
+		})
+		if known >= 0 && (groups[known].apiVersion != d.APIVersion || groups[known].plural != d.Resource) {
+			return nil, fmt.Errorf("%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
+				at(list, i, d), d.Resource, d.APIVersion, groups[known].plural, groups[known].apiVersion)
+		}
 		if known < 0 {
 			g, err := c.group(d)
 			if err != nil {
@@ -49,8 +56,10 @@ func at(list string, i int, d hook.RelatedRule) string {
 
 // group begins a group for the resource that a rule names.
 func (c *Customizer) group(d hook.RelatedRule) (group, error) {
-	g := group{apiVersion: d.APIVersion, plural: d.Resource}
+	g := group{name: d.Name, apiVersion: d.APIVersion, plural: d.Resource}
 	switch {
+	case d.Name != "" && !groupName.MatchString(d.Name):
+		return g, errors.New("name is not usable; expected at most 63 letters, digits, '-' and '_'")
 	case d.APIVersion == "":
 		return g, errors.New("apiVersion is missing; expected one such as v1 or apps/v1")
 	case d.Resource == "":
@@ -60,7 +69,8 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	var err error
 	g.resource, err = c.Discovery.Resource(d.APIVersion, d.Resource)
 	if errors.As(err, &missing) {
-		return group{apiVersion: d.APIVersion, plural: d.Resource}, nil
+		g.resource = object.Resource{}
+		return g, nil
 	}
 	if err != nil {
 		return g, fmt.Errorf("apiVersion: %w", err)
@@ -68,12 +78,15 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	return g, nil
 }
 
+// groupName is what a group may be called: without a dot, so that hooks tell names from resources (configmaps.v1).
+var groupName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
+
 // find reads a group's objects, each once, in the order of namespace and name.
 func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error) {
 	if g.resource == (object.Resource{}) {
 		gv, err := schema.ParseGroupVersion(g.apiVersion)
 		return hook.RelatedGroup{
-			Group: hook.Group{Resource: object.Resource{GVK: gv.WithKind(""), Plural: g.plural}}, NotFound: true, Err: err,
+			Group: hook.Group{Resource: object.Resource{GVK: gv.WithKind(""), Plural: g.plural}}, Name: g.name, NotFound: true, Err: err,
 		}, nil
 	}
 	v, err := reader.View(g.resource)
@@ -88,7 +101,8 @@ func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error
 		}
 		found = append(found, l...)
 	}
-	return hook.RelatedGroup{Group: hook.Group{Resource: g.resource, Objects: view.SetOf(found...).Of(g.resource.GVK)}}, nil
+	objects := view.SetOf(found...).Of(g.resource.GVK)
+	return hook.RelatedGroup{Group: hook.Group{Resource: g.resource, Objects: objects}, Name: g.name}, nil
 }
 
 // selected reads the objects that one rule selects.

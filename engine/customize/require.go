@@ -133,10 +133,11 @@ func canonical(rules []hook.RelatedRule) []string {
 	return slices.Compact(forms)
 }
 
-// form is one rule without its name.
+// form is one rule.
 func form(r hook.RelatedRule) string {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
-	data, _ := json.Marshal([]any{r.APIVersion, r.Resource, r.Namespace, names, selector(r.LabelSelector), selector(r.NamespaceSelector)}) // all of it marshals
+	fields := []any{r.Name, r.APIVersion, r.Resource, r.Namespace, names, selector(r.LabelSelector), selector(r.NamespaceSelector)}
+	data, _ := json.Marshal(fields) // all of it marshals
 	return string(data)
 }
 

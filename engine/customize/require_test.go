@@ -112,14 +112,54 @@ func TestRequirementsAreShown(t *testing.T) {
 	})
 }
 
-// TestRequirementsAreComparedByWhatTheySelect asks once, though order, names and spaces differ.
+// TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a name in one.
+func TestGroupsComeBackByName(t *testing.T) {
+	r := newRequiring(t, always(rule("first", "a"), rule("second", "b"), rule("", "a"), rule("", "c"), rule("first", "c")))
+	for _, name := range []string{"a", "b", "c"} {
+		r.server.Put(pages, page("shop", name))
+	}
+	groups := func(q *hook.Question) (got []string) {
+		for _, g := range q.Related {
+			line := g.Name + ":"
+			for _, o := range g.Objects {
+				line += " " + o.Name()
+			}
+			got = append(got, line)
+		}
+		return got
+	}
+	var got []string
+	next := hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		got = groups(q)
+		return r.answer(ctx, q)
+	})
+	if _, err := r.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"first: a c", "second: b", ": a c"}, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	r.server.Put(pages, page("shop", "b")) // an event of a group's object brings the parent
+	r.awaitQueued("web")
+	for want, rules := range map[string][]hook.RelatedRule{
+		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {rule("first", "a"), {Name: "first", APIVersion: "v1", Resource: "books"}},
+		`requirements[0] "a.b": name is not usable`:                                           {rule("a.b", "a")},
+	} {
+		r.require = always(rules...)
+		if err := r.ask(about(t, "other"), ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestRequirementsAreComparedByWhatTheySelect asks once, though order and spaces differ.
 func TestRequirementsAreComparedByWhatTheySelect(t *testing.T) {
 	first := hook.RelatedRule{Name: "first", APIVersion: "v1", Resource: "pages", LabelSelector: []byte(`{"matchLabels":{"a":"b","c":"d"}}`)}
 	same := first
-	same.Name, same.LabelSelector = "", []byte(` {"matchLabels": {"c": "d", "a": "b"}} `)
+	same.LabelSelector = []byte(` {"matchLabels": {"c": "d", "a": "b"}} `)
 	r := newRequiring(t, always(first, rule("", "b", "a")))
 	r.asks(about(t, "web"), "", "a b")
-	r.require = always(rule("again", "a", "b", "a"), same, same)
+	r.require = always(rule("", "a", "b", "a"), same, same)
 	r.asks(about(t, "web"), "a b")
 }
 

@@ -228,6 +228,6 @@ func (c *Customizer) outdated() []object.Key {
 }
 
 func (c *Customizer) moved(g group) bool {
-	now, err := c.group(hook.RelatedRule{APIVersion: g.apiVersion, Resource: g.plural})
+	now, err := c.group(hook.RelatedRule{Name: g.name, APIVersion: g.apiVersion, Resource: g.plural})
 	return err != nil || now.resource != g.resource
 }

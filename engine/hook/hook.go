@@ -77,10 +77,11 @@ func (g Group) size() (bytes int64) {
 	return bytes
 }
 
-// RelatedGroup is a group that may be unknown: Err says why its objects could not be read, so that data which is missing
-// never looks like data which is empty.
+// RelatedGroup is the objects that the rules of one name select or, without a name, those about one resource. It may be unknown:
+// Err is why its objects could not be read, so that data which is missing never looks like data which is empty.
 type RelatedGroup struct {
 	Group
+	Name     string
 	NotFound bool
 	Err      error
 }
@@ -113,7 +114,7 @@ type RelatedRule struct {
 	NamespaceSelector json.RawMessage `json:"namespaceSelector,omitempty"`
 	Namespace         string          `json:"namespace,omitempty"`
 	Names             []string        `json:"names,omitempty"`
-	// Name is what the hook calls the rule, for messages; JSON has it in requirements only.
+	// Name is what the hook calls the group of objects that the rule selects; JSON has it in requirements only.
 	Name string `json:"-"`
 }
 

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -26,10 +27,12 @@ func encode(q *hook.Question, version string) []byte {
 			w.group(i, group)
 		}
 		w.WriteString(`},"related":{`)
-		for i, related := range q.Related {
-			w.group(i, related.Group)
+		for i, group := range byResource(q.Related) {
+			w.group(i, group)
 		}
-		w.WriteString(`},"finalizing":` + strconv.FormatBool(q.Op == hook.Finalize))
+		w.WriteByte('}')
+		w.required(q.Related)
+		w.WriteString(`,"finalizing":` + strconv.FormatBool(q.Op == hook.Finalize))
 	}
 	w.WriteByte('}')
 	return w.Bytes()
@@ -64,7 +67,49 @@ func (w *writer) group(index int, g hook.Group) {
 	if index > 0 {
 		w.WriteByte(',')
 	}
-	w.WriteString(`"` + object.KindString(g.Resource.GVK) + `":{`)
+	w.WriteString(`"` + object.KindString(g.Resource.GVK) + `":`)
+	w.objects(g)
+}
+
+// required writes the groups that have a name, for version v2: "required": {"name": {"key": object, …}}.
+func (w *writer) required(groups []hook.RelatedGroup) {
+	open := false
+	for _, g := range groups {
+		if g.Name == "" || w.version != "v2" {
+			continue
+		}
+		if !open {
+			w.WriteString(`,"required":{`)
+		} else {
+			w.WriteByte(',')
+		}
+		open = true
+		w.WriteString(`"` + g.Name + `":`) // names of groups need no escaping
+		w.objects(g.Group)
+	}
+	if open {
+		w.WriteByte('}')
+	}
+}
+
+// byResource has one group for each resource, in which each object is once. Groups of different names may be about the same one.
+func byResource(related []hook.RelatedGroup) []hook.Group {
+	groups := make([]hook.Group, 0, len(related))
+	for _, r := range related {
+		i := slices.IndexFunc(groups, func(g hook.Group) bool { return g.Resource == r.Resource })
+		if i < 0 {
+			groups = append(groups, r.Group)
+			continue
+		}
+		set := object.NewSet(slices.Concat(groups[i].Objects, r.Objects)...)
+		groups[i].Objects = set.Of(r.Resource.GVK)
+	}
+	return groups
+}
+
+// objects writes {"key": object, …}.
+func (w *writer) objects(g hook.Group) {
+	w.WriteByte('{')
 	first := true
 	for _, o := range g.Objects {
 		if !w.shown(o) {

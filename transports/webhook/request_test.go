@@ -25,6 +25,13 @@ func TestRequests(t *testing.T) {
 	clusterScoped.Parent = decodeObject(t, "example.com/v1", "Planet", "", "earth")
 	decorator := observed(t)
 	decorator.Contract = hook.Decorator
+	named := observed(t)
+	configs := named.Related[1]
+	first, second, none := configs, configs, configs
+	first.Name, first.Objects = "first", configs.Objects[:1]
+	second.Name = "second"
+	none.Name, none.Objects = "none", nil
+	named.Related = []hook.RelatedGroup{first, second, none}
 	finalize := observed(t)
 	finalize.Op, finalize.Related = hook.Finalize, nil
 	cases := map[string]struct {
@@ -35,6 +42,7 @@ func TestRequests(t *testing.T) {
 		"composite-v2":         {observed(t), "v2"},
 		"composite-v1-cluster": {clusterScoped, "v1"},
 		"composite-finalize":   {finalize, "v2"},
+		"composite-named":      {named, "v2"},
 		"decorator-v2":         {decorator, "v2"},
 		"decorator-customize": {&hook.Question{
 			Contract: hook.Decorator, Op: hook.Customize, Controller: decorator.Controller, Parent: decorator.Parent,

@@ -82,6 +82,7 @@ func request() *hookv1.CompositeHookServiceSyncRequest {
 			{ApiVersion: "apps/v1", Kind: "Deployment"},
 		},
 		Related: []*hookv1.RelatedGroup{
+			{ApiVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "spaces", Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{}}},
 			{ApiVersion: "v1", Kind: "Namespace", Resource: "namespaces", Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{
 				Objects: []*hookv1.Object{message("v1", "Namespace", "", "shop")}}}},
 			{ApiVersion: "cert-manager.io/v1", Resource: "certificates", Result: &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "no certificates"}}},
@@ -131,6 +132,19 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	}
 	if found, err := hook.Related[corev1.Secret](req, "secrets.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "Forbidden: no") {
 		t.Errorf("secrets: got %v, %v, want Forbidden", found, err)
+	}
+	if found, err := hook.Related[corev1.Namespace](req, "spaces"); err != nil || len(found) != 0 {
+		t.Errorf("a group with a name: %v, %v, want it found and empty", found, err)
+	}
+	var requirements []hook.Rule
+	for name, want := range map[string]bool{"spaces": true, "later": false} {
+		_, shown, err := hook.RequireRelated[corev1.Namespace](req, &requirements, hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"})
+		if err != nil || shown != want {
+			t.Errorf("requirement %q: shown is %v, %v, want %v", name, shown, err, want)
+		}
+	}
+	if _, _, err := hook.RequireRelated[corev1.Namespace](req, &requirements, hook.Rule{Resource: "namespaces"}); err == nil || len(requirements) != 2 {
+		t.Errorf("a requirement without a name: %v, with %d requirements; want an error, and 2", err, len(requirements))
 	}
 	if found, err := hook.Related[corev1.Secret](req, "pods.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "not in the request") {
 		t.Errorf("pods: got %v, %v, want an error", found, err)

@@ -129,8 +129,12 @@ func encodeGroups(groups Groups) []*hookv1.ObjectGroup {
 func encodeRelated(groups map[string]RelatedGroup) []*hookv1.RelatedGroup {
 	var out []*hookv1.RelatedGroup
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		resource, version, _ := strings.Cut(key, ".")
-		g := &hookv1.RelatedGroup{ApiVersion: version, Kind: groups[key].Kind, Resource: resource}
+		g := &hookv1.RelatedGroup{Kind: groups[key].Kind}
+		if resource, version, dotted := strings.Cut(key, "."); dotted {
+			g.Resource, g.ApiVersion = resource, version
+		} else {
+			g.Name = key
+		}
 		if err := groups[key].Err; errors.Is(err, ErrNotServed) {
 			g.Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: err.Error()}}
 		} else if err != nil {

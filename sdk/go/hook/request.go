@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -17,7 +18,8 @@ type SyncRequest struct {
 	// Children are the parent's children (a decorator's attachments): one group for each kind that the controller declares, empty
 	// groups included. Package function Children decodes one.
 	Children Groups
-	// Related are the objects that the answer to Customize asked for, by resource: "configmaps.v1", "deployments.apps/v1".
+	// Related are the objects that the answer to Customize asked for, or that the last response required: by the rules' name or, for
+	// rules without a name, by resource: "configmaps.v1", "deployments.apps/v1". What is required and not shown yet has no group.
 	Related map[string]RelatedGroup
 	// Finalizing says that the parent is being deleted, or no longer selected.
 	Finalizing bool
@@ -82,7 +84,7 @@ func newSyncRequest(m message, parent *hookv1.Object, children []*hookv1.ObjectG
 		}
 	}
 	for _, g := range m.GetRelated() {
-		key := kindKey(g.GetApiVersion(), g.GetResource())
+		key := cmp.Or(g.GetName(), kindKey(g.GetApiVersion(), g.GetResource()))
 		if req.Related[key], err = decodeRelated(g, req.Parent); err != nil {
 			return nil, fmt.Errorf("related %s: %w", key, err)
 		}

@@ -72,7 +72,8 @@ type Rule struct {
 	Namespace string
 	// Names select objects by name; empty selects all. They exclude Labels.
 	Names []string
-	// Name is what the hook calls the rule, for messages about it.
+	// Name is the name of the group in which the objects come back: at most 63 letters, digits, '-' and '_'. Rules without a name come
+	// back by resource.
 	Name string
 }
 

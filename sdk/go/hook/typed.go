@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -45,17 +46,36 @@ func Children[T any](req *SyncRequest) (map[string]*T, error) {
 	return DecodeGroup[T](req.Children[found[0]])
 }
 
-// Related decodes related objects, by resource: Related[corev1.ConfigMap](req, "configmaps.v1"). The error says that the controller
-// did not ask for the resource, or why its objects are not known.
-func Related[T any](req *SyncRequest, resource string) (map[string]*T, error) {
-	group, ok := req.Related[resource]
+// ErrNotShown is the error of Related for a group that is not in the request: no rule has this name or resource, or its objects are
+// required by a response and have not been shown yet. RequireRelated is for the second case.
+var ErrNotShown = errors.New("not in the request")
+
+// Related decodes a group of related objects, by the name of its rules or by its resource: Related[corev1.ConfigMap](req, "configmaps.v1").
+// The error is ErrNotShown, or why the objects are not known.
+func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
+	found, ok := req.Related[group]
 	if !ok {
-		return nil, fmt.Errorf("related %q: not in the request; it has [%s]", resource, strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
+		return nil, fmt.Errorf("related %q: %w; it has [%s]", group, ErrNotShown, strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
 	}
-	if group.Err != nil {
-		return nil, fmt.Errorf("related %q: %w", resource, group.Err)
+	if found.Err != nil {
+		return nil, fmt.Errorf("related %q: %w", group, found.Err)
 	}
-	return DecodeGroup[T](group.Objects)
+	return DecodeGroup[T](found.Objects)
+}
+
+// RequireRelated adds a rule to the requirements of a response (&resp.Requirements) and decodes the objects that it selects. If shown
+// is false, they have not been shown yet: return the response as it is; Hookloop writes nothing of it and asks again with the objects.
+// The rule needs a name.
+func RequireRelated[T any](req *SyncRequest, requirements *[]Rule, rule Rule) (objects map[string]*T, shown bool, err error) {
+	if rule.Name == "" {
+		return nil, false, fmt.Errorf("requirement on %s: Name is empty; expected the name of a group", kindKey(rule.APIVersion, rule.Resource))
+	}
+	*requirements = append(*requirements, rule)
+	objects, err = Related[T](req, rule.Name)
+	if errors.Is(err, ErrNotShown) {
+		return nil, false, nil
+	}
+	return objects, err == nil, err
 }
 
 // DecodeGroup decodes all objects of a group.

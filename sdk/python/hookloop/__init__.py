@@ -25,9 +25,10 @@ from hookloop.errors import NotServed, Reject, RelatedUnknown, RetryAfter, Trigg
 from hookloop.gateway import Gateway, trigger
 from hookloop.hooks import Composite, Decorator, child, dependency
 from hookloop.program import serve
+from hookloop.related import require_related
 from hookloop.server import Server
 
 __all__ = [
     "Attachment", "Composite", "Decorator", "Gateway", "Intercept", "NotServed", "Reject", "RelatedUnknown", "RetryAfter", "Server",
-    "TriggerRefused", "attach", "child", "dependency", "serve", "trigger",
+    "TriggerRefused", "attach", "child", "dependency", "require_related", "serve", "trigger",
 ]

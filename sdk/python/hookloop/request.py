@@ -68,8 +68,8 @@ def decode_children(groups: Iterable[Any], objects: Objects, namespace: str) -> 
 
 
 def decode_related(groups: Iterable[Any], objects: Objects, namespace: str) -> dict[str, Mapping[str, Any]]:
-    """Related objects by resource ("configmaps.v1", "deployments.apps/v1"), each group by name."""
-    return {kind_key(g.resource, g.api_version): _related(g, objects, 3 + 2 * n, namespace) for n, g in enumerate(groups)}
+    """Related objects by the name of their rules or, for rules without a name, by resource ("configmaps.v1", "deployments.apps/v1")."""
+    return {g.name or kind_key(g.resource, g.api_version): _related(g, objects, 3 + 2 * n, namespace) for n, g in enumerate(groups)}
 
 
 def _related(group: Any, objects: Objects, slot: int, namespace: str) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ def call(
     """Asks a composite hook's function about the objects of a YAML or JSON file, or of a list: the parent first, then its children.
 
     children are further kinds that the controller declares ("Pod.v1"), for groups without an object. related are lists of objects by
-    resource ("configmaps.v1"). What is returned is the answer after it has gone through the contract.
+    the name of their rules or by resource ("configmaps.v1"). What is returned is the answer after it has gone through the contract.
     """
     return _ask(service.COMPOSITE, "Finalize" if finalizing else "Sync", function, objects, children, related)
 
@@ -99,9 +99,9 @@ def _ask(shape: service.Shape, method: str, function: Function, objects: Objects
         kind, _, api_version = key.partition(".")
         getattr(message, shape.children).add(kind=kind, api_version=api_version, objects=members)
     for key, members in (related or {}).items():
-        resource, _, api_version = key.partition(".")
-        items = object_pb2.RelatedItems(objects=map(_object, members))
-        message.related.add(resource=resource, api_version=api_version, items=items)
+        resource, dot, api_version = key.partition(".")
+        where = {"resource": resource, "api_version": api_version} if dot else {"name": key}
+        message.related.add(items=object_pb2.RelatedItems(objects=map(_object, members)), **where)
     question = service.decode(shape, method, message, service.within(shape, method, message).__getitem__)
     answer = function(question)
     read = _read(shape, *service.encode(shape, method, answer))

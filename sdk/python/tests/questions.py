@@ -32,6 +32,8 @@ def sync_request(kind=composite_pb2.CompositeHookServiceSyncRequest):
     )
     namespaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces")
     namespaces.items.objects.append(message("v1", "Namespace", "", "shop"))
+    spaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces", name="spaces")
+    spaces.items.SetInParent()
     certificates = request.related.add(api_version="cert-manager.io/v1", resource="certificates")
     certificates.not_found.message = "no certificates"
     secrets = request.related.add(api_version="v1", kind="Secret", resource="secrets")

@@ -52,6 +52,13 @@ class Questions(unittest.TestCase):
         def check(question):
             related = question["related"]
             self.assertEqual(related["namespaces.v1"]["shop"]["kind"], "Namespace")
+            answer = {}
+            shown = hookloop.require_related(question, answer, {"name": "spaces", "apiVersion": "v1", "resource": "namespaces"})
+            self.assertEqual(shown, {})
+            self.assertIsNone(hookloop.require_related(question, answer, {"name": "later", "apiVersion": "v1", "resource": "namespaces"}))
+            self.assertEqual([rule["name"] for rule in answer["requirements"]], ["spaces", "later"])
+            with self.assertRaisesRegex(ValueError, "name is None"):
+                hookloop.require_related(question, answer, {"resource": "namespaces"})
             for look in (len, list, bool, lambda group: group["a"], lambda group: group.get("a"), lambda group: "a" in group):
                 with self.assertRaisesRegex(hookloop.NotServed, "certificates.cert-manager.io/v1.*no certificates"):
                     look(related["certificates.cert-manager.io/v1"])

@@ -6,7 +6,7 @@ export interface SyncRequest<Parent = KubernetesObject> {
   readonly controller: Frozen<KubernetesObject>;
   readonly parent: Frozen<Parent>;
   readonly children: Groups;
-  /** What customize, or the last answer's requirements, asked for, by resource: "configmaps.v1", "deployments.apps/v1". */
+  /** What customize, or the last answer's requirements, asked for: by the rules' name or, without one, by resource ("configmaps.v1"). */
   readonly related: Readonly<Record<string, RelatedGroup>>;
   /** Whether the parent is being deleted, or no longer selected. */
   readonly finalizing: boolean;
@@ -104,7 +104,7 @@ export interface RelatedRule {
   namespaceSelector?: LabelSelector | null;
   namespace?: string | null;
   names?: readonly string[] | null;
-  /** What the hook calls the rule, for messages about it. */
+  /** The name of the group in which the objects come back: at most 63 letters, digits, "-" and "_". */
   name?: string | null;
 }
 

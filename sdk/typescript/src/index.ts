@@ -31,6 +31,7 @@ export { parse, stringify } from "./json.js";
 export { RelatedGroup } from "./observed.js";
 export type { Frozen, Group, Groups, KubernetesObject } from "./observed.js";
 export { serve } from "./program.js";
+export { requireRelated } from "./related.js";
 export { childrenOf } from "./request.js";
 export { Server } from "./server.js";
 export type { ServerOptions } from "./server.js";

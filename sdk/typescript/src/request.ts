@@ -26,9 +26,9 @@ export function decodeChildren(groups: readonly ObjectGroup[], namespace: string
   return record(groups, (group) => [key(group.kind, group.apiVersion), decodeGroup(group.objects, namespace)]);
 }
 
-/** Related objects by resource. */
+/** Related objects by the name of their rules or, for rules without a name, by resource. */
 export function decodeRelated(groups: readonly RelatedMessage[], namespace: string): Readonly<Record<string, RelatedGroup>> {
-  return record(groups, (group) => [key(group.resource, group.apiVersion), relatedGroup(group, namespace)]);
+  return record(groups, (group) => [group.name || key(group.resource, group.apiVersion), relatedGroup(group, namespace)]);
 }
 
 function relatedGroup(group: RelatedMessage, namespace: string): RelatedGroup {

@@ -28,7 +28,7 @@ export type Objects = string | readonly object[];
 export interface Observed {
   /** Further kinds that the controller declares ("Pod.v1"), for groups without an object. */
   children?: readonly string[];
-  /** Related objects by resource ("configmaps.v1"). */
+  /** Related objects by the name of their rules or by resource ("configmaps.v1"). */
   related?: Readonly<Record<string, readonly object[]>>;
   finalizing?: boolean;
 }
@@ -104,7 +104,8 @@ async function ask<Fn>(shape: Shape, fn: Fn, objects: Objects, observed: Observe
     }),
     related: Object.entries(observed.related ?? {}).map(([name, members]) => {
       const [resource, apiVersion] = split(name);
-      return create(RelatedGroupSchema, { resource, apiVersion, result: { case: "items", value: { objects: members.map(message) } } });
+      const where = name.includes(".") ? { resource, apiVersion } : { name };
+      return create(RelatedGroupSchema, { ...where, result: { case: "items", value: { objects: members.map(message) } } });
     }),
   } as Record<string, unknown>) as Question;
   const answer: unknown = await (fn as AnyFunction)(decode(shape, op, question), { signal: new AbortController().signal });

@@ -29,6 +29,7 @@ export function syncRequest(): MessageInitShape<typeof CompositeHookServiceSyncR
     ],
     related: [
       { apiVersion: "v1", kind: "Namespace", resource: "namespaces", result: { case: "items", value: { objects: [object("v1", "Namespace", "", "shop")] } } },
+      { apiVersion: "v1", kind: "Namespace", resource: "namespaces", name: "spaces", result: { case: "items", value: { objects: [] } } },
       { apiVersion: "cert-manager.io/v1", resource: "certificates", result: { case: "notFound", value: { message: "no certificates" } } },
       { apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "error", value: { reason: "Forbidden", message: "not allowed" } } },
     ],

@@ -4,7 +4,7 @@ import { setMaxListeners } from "node:events";
 import { test, type TestContext } from "node:test";
 import type { Message } from "@bufbuild/protobuf";
 import { status as Code, type ServiceError } from "@grpc/grpc-js";
-import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, RetryAfter, type Call, type SyncRequest } from "../src/index.js";
+import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, requireRelated, RetryAfter, type Call, type SyncAnswer, type SyncRequest } from "../src/index.js";
 import { CompositeHookService, type CompositeHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import { LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule } from "../src/gen/hookloop/hook/v1/customize_pb.js";
 import { DecoratorHookService, type DecoratorHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
@@ -56,6 +56,11 @@ test("finalize says so", async () => {
 test("what is not known does not look empty", async () => {
   const { related } = await asked(syncRequest());
   assert.equal(related["namespaces.v1"]!.objects["shop"]!.kind, "Namespace");
+  const answer: SyncAnswer = {};
+  assert.deepEqual({ ...requireRelated({ related }, answer, { name: "spaces", apiVersion: "v1", resource: "namespaces" }) }, {});
+  assert.equal(requireRelated({ related }, answer, { name: "later", apiVersion: "v1", resource: "namespaces" }), undefined);
+  assert.deepEqual(answer.requirements?.map((rule) => rule.name), ["spaces", "later"]);
+  assert.throws(() => requireRelated({ related }, answer, { apiVersion: "v1", resource: "namespaces" }), /name is undefined/);
   assert.throws(() => related["certificates.cert-manager.io/v1"]!.objects, (error) => error instanceof NotServed && /no certificates/.test(error.message));
   assert.throws(() => related["secrets.v1"]!.objects, (error) => error instanceof RelatedUnknown && /Forbidden: not allowed/.test(error.message));
 });

@@ -98,7 +98,8 @@ type RelatedResourceRule struct {
 	Namespace string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Select the objects with these names. Empty selects all names.
 	Names []string `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
-	// What the hook calls the rule, for messages about it. Optional.
+	// The name of the group in which the selected objects come back, at most 63 letters, digits, "-" and "_". Rules of one name are about
+	// one resource. Rules without a name come back in one group for each resource.
 	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

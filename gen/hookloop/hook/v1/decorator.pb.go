@@ -31,7 +31,8 @@ type DecoratorHookServiceSyncRequest struct {
 	Object *Object `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	// The attachments that this controller made for the object, one group for each kind that the controller declares.
 	Attachments []*ObjectGroup `protobuf:"bytes,3,rep,name=attachments,proto3" json:"attachments,omitempty"`
-	// The related objects, one group for each resource that the answer to Customize names; none without a customize hook.
+	// The related objects that the answer to Customize names, or that the last answer required: one group for each name of rules, and
+	// for each resource of rules without a name.
 	Related       []*RelatedGroup `protobuf:"bytes,4,rep,name=related,proto3" json:"related,omitempty"` // Numbers from 10 are left for what a stream adds: revision, digest.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -254,8 +254,9 @@ func (x *ObjectGroup) GetObjects() []*Object {
 	return nil
 }
 
-// RelatedGroup is the related objects of one kind, which the answer to Customize asked for. Exactly one of its results is set:
-// objects that could not be read never look like objects that do not exist.
+// RelatedGroup is the related objects that the rules of one name select or, for rules without a name, those of one resource.
+// Exactly one of its results is set: objects that could not be read never look like objects that do not exist. Requirements that
+// were not shown yet have no group.
 type RelatedGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The API version that the rules named, as Object.api_version.
@@ -264,6 +265,8 @@ type RelatedGroup struct {
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The resource that the rules named, in the plural and in lower case: "configmaps".
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	// The name of the rules (RelatedResourceRule.name); empty for rules without a name.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// What was found.
 	//
 	// Types that are valid to be assigned to Result:
@@ -323,6 +326,13 @@ func (x *RelatedGroup) GetKind() string {
 func (x *RelatedGroup) GetResource() string {
 	if x != nil {
 		return x.Resource
+	}
+	return ""
+}
+
+func (x *RelatedGroup) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -626,12 +636,13 @@ const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x122\n" +
-	"\aobjects\x18\x03 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects\"\x9b\x02\n" +
+	"\aobjects\x18\x03 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects\"\xaf\x02\n" +
 	"\fRelatedGroup\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
-	"\bresource\x18\x03 \x01(\tR\bresource\x126\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x126\n" +
 	"\x05items\x18\n" +
 	" \x01(\v2\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n" +
 	"\tnot_found\x18\v \x01(\v2!.hookloop.hook.v1.RelatedNotFoundH\x00R\bnotFound\x126\n" +

@@ -62,7 +62,8 @@ export type RelatedResourceRule = Message<"hookloop.hook.v1.RelatedResourceRule"
   names: string[];
 
   /**
-   * What the hook calls the rule, for messages about it. Optional.
+   * The name of the group in which the selected objects come back, at most 63 letters, digits, "-" and "_". Rules of one name are about
+   * one resource. Rules without a name come back in one group for each resource.
    *
    * @generated from field: string name = 7;
    */

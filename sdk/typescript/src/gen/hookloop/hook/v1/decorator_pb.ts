@@ -48,7 +48,8 @@ export type DecoratorHookServiceSyncRequest = Message<"hookloop.hook.v1.Decorato
   attachments: ObjectGroup[];
 
   /**
-   * The related objects, one group for each resource that the answer to Customize names; none without a customize hook.
+   * The related objects that the answer to Customize names, or that the last answer required: one group for each name of rules, and
+   * for each resource of rules without a name.
    *
    * Numbers from 10 are left for what a stream adds: revision, digest.
    *

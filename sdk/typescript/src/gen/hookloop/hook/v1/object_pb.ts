@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hookloop/hook/v1/object.proto.
  */
 export const file_hookloop_hook_v1_object: GenFile = /*@__PURE__*/
-  fileDesc("Ch1ob29rbG9vcC9ob29rL3YxL29iamVjdC5wcm90bxIQaG9va2xvb3AuaG9vay52MSKvAQoGT2JqZWN0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YBiABKAkSLAoIZW5jb2RpbmcYByABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYCCABKAwiWwoLT2JqZWN0R3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIpCgdvYmplY3RzGAMgAygLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3Qi5wEKDFJlbGF0ZWRHcm91cBITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhAKCHJlc291cmNlGAMgASgJEi8KBWl0ZW1zGAogASgLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkSXRlbXNIABI2Cglub3RfZm91bmQYCyABKAsyIS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWROb3RGb3VuZEgAEi8KBWVycm9yGAwgASgLMh4uaG9va2xvb3AuaG9vay52MS5SZWxhdGVkRXJyb3JIAEIICgZyZXN1bHQiOQoMUmVsYXRlZEl0ZW1zEikKB29iamVjdHMYASADKAsyGC5ob29rbG9vcC5ob29rLnYxLk9iamVjdCIiCg9SZWxhdGVkTm90Rm91bmQSDwoHbWVzc2FnZRgBIAEoCSIvCgxSZWxhdGVkRXJyb3ISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkimwEKDURlc2lyZWRPYmplY3QSLAoIZW5jb2RpbmcYASABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYAiABKAwSEgoFcmVhZHkYCiABKAhIAIgBARIwCgpkZXBlbmRzX29uGAsgAygLMhwuaG9va2xvb3AuaG9vay52MS5EZXBlbmRlbmN5QggKBl9yZWFkeSo3CghFbmNvZGluZxIYChRFTkNPRElOR19VTlNQRUNJRklFRBAAEhEKDUVOQ09ESU5HX0pTT04QAUI6WjhnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9ob29rL3YxO2hvb2t2MWIGcHJvdG8z", [file_hookloop_hook_v1_answer]);
+  fileDesc("Ch1ob29rbG9vcC9ob29rL3YxL29iamVjdC5wcm90bxIQaG9va2xvb3AuaG9vay52MSKvAQoGT2JqZWN0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YBiABKAkSLAoIZW5jb2RpbmcYByABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYCCABKAwiWwoLT2JqZWN0R3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIpCgdvYmplY3RzGAMgAygLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3Qi9QEKDFJlbGF0ZWRHcm91cBITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhAKCHJlc291cmNlGAMgASgJEgwKBG5hbWUYBCABKAkSLwoFaXRlbXMYCiABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRJdGVtc0gAEjYKCW5vdF9mb3VuZBgLIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZE5vdEZvdW5kSAASLwoFZXJyb3IYDCABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRFcnJvckgAQggKBnJlc3VsdCI5CgxSZWxhdGVkSXRlbXMSKQoHb2JqZWN0cxgBIAMoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0IiIKD1JlbGF0ZWROb3RGb3VuZBIPCgdtZXNzYWdlGAEgASgJIi8KDFJlbGF0ZWRFcnJvchIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSKbAQoNRGVzaXJlZE9iamVjdBIsCghlbmNvZGluZxgBIAEoDjIaLmhvb2tsb29wLmhvb2sudjEuRW5jb2RpbmcSDAoEYm9keRgCIAEoDBISCgVyZWFkeRgKIAEoCEgAiAEBEjAKCmRlcGVuZHNfb24YCyADKAsyHC5ob29rbG9vcC5ob29rLnYxLkRlcGVuZGVuY3lCCAoGX3JlYWR5KjcKCEVuY29kaW5nEhgKFEVOQ09ESU5HX1VOU1BFQ0lGSUVEEAASEQoNRU5DT0RJTkdfSlNPThABQjpaOGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxYgZwcm90bzM", [file_hookloop_hook_v1_answer]);
 
 /**
  * Object is one observed Kubernetes object. Its body is authoritative; the other fields repeat what a hook needs in order to
@@ -131,8 +131,9 @@ export const ObjectGroupSchema: GenMessage<ObjectGroup> = /*@__PURE__*/
   messageDesc(file_hookloop_hook_v1_object, 1);
 
 /**
- * RelatedGroup is the related objects of one kind, which the answer to Customize asked for. Exactly one of its results is set:
- * objects that could not be read never look like objects that do not exist.
+ * RelatedGroup is the related objects that the rules of one name select or, for rules without a name, those of one resource.
+ * Exactly one of its results is set: objects that could not be read never look like objects that do not exist. Requirements that
+ * were not shown yet have no group.
  *
  * @generated from message hookloop.hook.v1.RelatedGroup
  */
@@ -157,6 +158,13 @@ export type RelatedGroup = Message<"hookloop.hook.v1.RelatedGroup"> & {
    * @generated from field: string resource = 3;
    */
   resource: string;
+
+  /**
+   * The name of the rules (RelatedResourceRule.name); empty for rules without a name.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
 
   /**
    * What was found.
