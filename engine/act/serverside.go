@@ -83,7 +83,7 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	if err != nil {
 		return nil, err
 	}
-	applied, err := w.send(ctx, w.client.Patch(types.ApplyPatchType).
+	applied, err := w.write(ctx, a.Resource, w.client.Patch(types.ApplyPatchType).
 		AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		Param("fieldManager", a.Manager).Param("force", "true").Body(data))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/hookloop/hookloop/engine/expectations"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"go.opentelemetry.io/otel/attribute"
@@ -69,7 +70,7 @@ func (w *Writer) Patch(ctx context.Context, r object.Resource, ref object.Ref, k
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, w.client.Patch(kind).AbsPath(segments...).Body(data))
+	return w.write(ctx, r, w.client.Patch(kind).AbsPath(segments...).Body(data))
 }
 
 // create posts the object. An object that is there already and is this owner's is no error: the view was stale.
@@ -90,8 +91,12 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 		return nil, err
 	}
 	created, err := object.Decode(data)
-	if err != nil || a.Manager == "" {
-		return created, err
+	if err != nil {
+		return nil, err
+	}
+	expectations.Written(ctx, a.Resource, created)
+	if a.Manager == "" {
+		return created, nil
 	}
 	claimed, err := w.claim(ctx, a, data)
 	if err != nil { // the object exists nevertheless; the next apply finishes the claim
@@ -105,7 +110,7 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+	return w.write(ctx, a.Resource, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		SetHeader("Content-Type", "application/json").Body(data))
 }
 
@@ -131,8 +136,11 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 		return nil, err
 	}
 	request := w.client.Delete().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...)
-	_, err = w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data))
-	return nil, err
+	if _, err = w.raw(ctx, request.SetHeader("Content-Type", "application/json").Body(data)); err != nil {
+		return nil, err
+	}
+	expectations.Deleted(ctx, a.Resource, a.Ref, a.UID)
+	return nil, nil
 }
 
 // sameForServer asks by a dry run whether a PUT of the action's body would change the object. It returns the
@@ -170,6 +178,15 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 		return nil, err
 	}
 	return object.Decode(data)
+}
+
+// write performs a request that changes an object of a resource and answers with it. The write is recorded for the reconcile under way.
+func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
+	written, err := w.send(ctx, request)
+	if err == nil {
+		expectations.Written(ctx, r, written)
+	}
+	return written, err
 }
 
 // inject passes the trace context on, so that the API server's own spans can be found from ours.

@@ -2,6 +2,8 @@
 // initializer, a queue and workers (the shape of Consul's controllers). Everything in the engine that reconciles is built with it, and a Go
 // program can build a controller of its own with it.
 //
+// A key is reconciled only when the views show what its last reconcile has written through package act: a reconciler reads its own writes.
+//
 // It knows no hook and no kind of controller. Its data comes from the cache's events and from sources. A Controller is declared by one
 // goroutine and then run once; a Reconciler is called by several workers at once, but never for one key at a time by two. It is tested against a
 // real cache.
@@ -92,6 +94,7 @@ type Controller struct {
 	reconciler Reconciler
 	slots      *slots
 	views      views
+	expected   expected
 }
 
 // watched is a type whose objects are the keys. An event counts where all filters say so.
@@ -339,7 +342,11 @@ func (c *Controller) worker(ctx, under context.Context) {
 // one reconciles one key and decides when it comes again.
 func (c *Controller) one(ctx context.Context, item queue.Item) {
 	defer c.queue.Done(item.Key)
-	result, err := c.protected(ctx, item)
+	item, ok := c.showsWrites(ctx, item)
+	if !ok {
+		return
+	}
+	result, err := c.reconcileExpecting(ctx, item)
 	if err != nil {
 		c.unreadable(item.Key, err)
 		c.queue.Retry(item.Key, queue.Cause{Kind: queue.CauseRetry, At: c.settings.Clock.Now()})

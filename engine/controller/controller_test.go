@@ -59,7 +59,9 @@ func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
-	s.Cache, s.Clock = c, clock.RealClock{}
+	if s.Cache = c; s.Clock == nil {
+		s.Clock = clock.RealClock{}
+	}
 	return &world{t: t, server: server, Controller: controller.New("test", s), items: make(chan queue.Item, 1000), ctx: ctx}
 }
 

@@ -1,27 +1,16 @@
 package pipeline
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// echoTimeout bounds the wait for the echo of an own write. The echo's event brings the next sync; this is for the case that
-// the watch is down.
-const echoTimeout = 30 * time.Second
-
-// echoPoll is how often a sync that waits for an echo looks for it. As a rule the echo's event is quicker; but a controller that ignores
-// changes of status hears of no such event.
-const echoPoll = 200 * time.Millisecond
 
 // memory holds what the pipeline remembers of each parent between syncs. All of it is a hint: without it the next sync does more
 // work and comes to the same end.
@@ -71,12 +60,8 @@ func (m *memory) count(r *remembered, open bool) {
 type remembered struct {
 	settled plan.Memory
 	recall  plan.Recall
-	// echoes are own writes that the cache has not shown yet.
-	echoes []echo
 	// uid is the parent's that all of this is about.
 	uid types.UID
-	// behindSince is when the wait for echoes began; zero while there is none.
-	behindSince time.Time
 	// status is the hash of the desired status that was last found or made equal; statusAnswer is the parent's status as JSON
 	// at that time, which differs where the server drops or changes values.
 	status       uint64
@@ -93,8 +78,6 @@ type remembered struct {
 	counted bool
 	// told are the remarks of the last answer, by their hashes.
 	told map[uint64]bool
-	// postponed says that a sync was put off until the cache shows the echoes.
-	postponed bool
 	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.
 	saidVersion string
 	// said is the fault that was last reported on the parent, and saidOf the generation; empty when the last sync was good.
@@ -106,47 +89,13 @@ type remembered struct {
 	since   time.Time
 }
 
-// echo is what the cache must show before the parent is synced again (the rule of KEP-5647: read your own writes).
-type echo struct {
-	resource object.Resource
-	// resourceVersion is the written one; empty after a delete, which is seen when the object uid is gone or deleting.
-	resourceVersion string
-	ref             object.Ref
-	uid             types.UID
-}
-
-func (e echo) seen(reader view.Reader) bool {
-	v, err := reader.View(e.resource)
-	if err != nil { // what is not known has not been seen
-		return false
-	}
-	if e.resourceVersion != "" {
-		return v.AtLeast(e.resourceVersion)
-	}
-	present := v.Get(e.ref.Namespace, e.ref.Name)
-	return present == nil || present.UID() != e.uid || present.Deleting()
-}
-
-// expect notes a write whose echo is to be awaited.
-func (m *remembered) expect(o act.Outcome) {
-	if o.Object != nil {
-		m.expectObject(o.Action.Resource, o.Object)
-		return
-	}
-	m.echoes = append(m.echoes, echo{resource: o.Action.Resource, ref: o.Action.Ref, uid: o.Action.UID})
-}
-
-func (m *remembered) expectObject(r object.Resource, written *object.Object) {
-	m.echoes = append(m.echoes, echo{resource: r, resourceVersion: written.ResourceVersion(), ref: written.Ref(), uid: written.UID()})
-}
-
 // about forgets everything if the parent is another one of the name. It returns the earlier one's UID, or nothing.
 func (m *remembered) about(uid types.UID) (earlier types.UID) {
 	if m.uid == uid {
 		return ""
 	}
 	earlier = m.uid
-	*m = remembered{uid: uid, settled: plan.Memory{}, echoes: m.echoes, behindSince: m.behindSince, counted: m.counted}
+	*m = remembered{uid: uid, settled: plan.Memory{}, counted: m.counted}
 	return earlier
 }
 
@@ -217,30 +166,11 @@ func plain[V string | *string](in map[string]V) map[string]any {
 	return out
 }
 
-// behind says whether the cache still has to show an own write of this parent.
-func (r *run) behind() bool {
-	m := r.remembered
-	m.echoes = slices.DeleteFunc(m.echoes, func(e echo) bool { return e.seen(r.Reader) })
-	switch {
-	case len(m.echoes) == 0:
-		m.behindSince = time.Time{}
-		return false
-	case m.behindSince.IsZero():
-		m.behindSince = r.Clock.Now()
-		return true
-	case r.Clock.Since(m.behindSince) < echoTimeout:
-		return true
-	}
-	// The watch is stalled: preconditions guard what is decided from here on.
-	m.echoes, m.behindSince = nil, time.Time{}
-	return false
-}
-
 // echo says whether the only cause of this sync is our own condition that says a fault: it must not cut the backoff short. The hook's own
 // status is no such echo: a hook may go on from what it said.
 func (r *run) echo() bool {
 	m := r.remembered
-	if m.postponed || m.saidVersion == "" || r.item.Count != 1 {
+	if m.saidVersion == "" || r.item.Count != 1 {
 		return false
 	}
 	cause := r.item.Causes[0]

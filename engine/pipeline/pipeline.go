@@ -88,7 +88,7 @@ type Outcome struct {
 	UID types.UID
 	// Replaced is the UID of an earlier parent of the name, if this is the first sync of the one that was made in its place.
 	Replaced types.UID
-	// Result is "converged", "changed", "waiting", "echo", Gone or, after a fault, the reason of its condition.
+	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its condition.
 	Result string
 	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
 	Err   error
@@ -148,22 +148,13 @@ func (p *Pipeline) resource(key object.Key) object.Resource {
 	return p.Parents[i]
 }
 
-// early ends a sync before it begins: because the cache is behind, or because there is nothing but the echo of an own write.
+// early ends a sync before it begins, because there is nothing but the echo of an own write.
 func (r *run) early() (controller.Result, bool) {
-	o := Outcome{Key: r.item.Key, Waited: r.item.Waited}
-	switch {
-	case r.behind():
-		o.Result = "waiting"
-		r.remembered.postponed = true
-		r.Recorder.Synced(r.Name, o)
-		return controller.Result{RequeueAfter: echoPoll, Skipped: true}, true
-	case r.echo():
-		o.Result = "echo"
-		r.Recorder.Synced(r.Name, o)
-		return controller.Result{Skipped: true}, true
+	if !r.echo() {
+		return controller.Result{}, false
 	}
-	r.remembered.postponed = false
-	return controller.Result{}, false
+	r.Recorder.Synced(r.Name, Outcome{Key: r.item.Key, Waited: r.item.Waited, Result: "echo"})
+	return controller.Result{Skipped: true}, true
 }
 
 // run is one sync under way.

@@ -74,7 +74,6 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	if written != nil {
 		r.tally.writes++
 		r.rewrote(fields)
-		r.remembered.expectObject(r.resource, written)
 		parent, r.parent = written, written
 		r.dropped(ctx, written, desired.Status)
 	}
@@ -199,6 +198,5 @@ func (r *run) say(ctx context.Context, f fault, err error) {
 	}
 	if written != nil {
 		m.saidVersion = written.ResourceVersion()
-		m.expectObject(r.resource, written)
 	}
 }

@@ -65,6 +65,21 @@ type Item struct {
 	Attempt int
 }
 
+// After returns the item with what an earlier one of the same key came for, which was put off.
+func (i Item) After(earlier Item) Item {
+	var all causes
+	for _, c := range earlier.Causes {
+		all.add(c)
+	}
+	for _, c := range i.Causes {
+		all.add(c)
+	}
+	i.Causes, i.Count = all.list(), earlier.Count+i.Count
+	i.Priority = min(i.Priority, earlier.Priority)
+	i.Waited += earlier.Waited
+	return i
+}
+
 // Queue is a priority queue of keys.
 type Queue struct {
 	clock      clock.WithTicker
