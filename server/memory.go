@@ -8,6 +8,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,6 +91,27 @@ func reportCaches(ctx context.Context, b *budget.Budget, stats func() []cache.Re
 			return
 		}
 	}
+}
+
+// accounts opens accounts of what pipelines use for their parents.
+func accounts(b *budget.Budget) pipeline.OpenAccount {
+	share := b.Share(budget.Plans)
+	if share == nil {
+		return nil
+	}
+	return func(shrink func(limit int64)) pipeline.Account { return account{share.Join(shrink), share} }
+}
+
+// account is a pipeline's account of the share for plans.
+type account struct {
+	*budget.Account
+	share *budget.Share
+}
+
+// Set notes the size and makes room where there is too little.
+func (a account) Set(bytes int64) {
+	a.Account.Set(bytes)
+	a.share.Balance()
 }
 
 // memoryMetrics ask the budget at each scrape.

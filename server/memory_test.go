@@ -62,7 +62,7 @@ func TestMemoryMetrics(t *testing.T) {
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newMemoryMetrics(b.Usage))
-	if n, err := testutil.GatherAndCount(registry); err != nil || n != 4*5 {
-		t.Errorf("%d series, %v, want 4 for each of 5 parts", n, err)
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 4*6 {
+		t.Errorf("%d series, %v, want 4 for each of 6 parts", n, err)
 	}
 }

@@ -139,6 +139,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Waits:          p.waits,
 		Apply:          plan.Apply{ServerSide: p.ApplyStrategy == ServerSideApply, Manager: p.FieldManager},
 		DeletionLimit:  p.deletionLimit(),
+		Account:        accounts(p.budget),
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
 		GracePeriod:    p.GracePeriod, CustomizeMaxAge: p.CustomizeMaxAge,

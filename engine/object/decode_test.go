@@ -198,3 +198,26 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	})
 }
+
+// TestHeld counts what is kept beside the body: what dynamic and server-side apply have recorded.
+func TestHeld(t *testing.T) {
+	for name, metadata := range map[string]string{
+		"nothing":           `{"name":"a"}`,
+		"dynamic apply":     `{"name":"a","annotations":{"` + object.LastAppliedAnnotation + `":"{\"spec\":{}}"}}`,
+		"server-side apply": `{"name":"a","managedFields":[{"manager":"m","operation":"Apply","fieldsV1":{"f:spec":{}}}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"P","metadata":` + metadata + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := len(o.Raw()) + len(o.LastApplied())
+			if fields := o.Applied("m"); fields != nil {
+				want += len("m") + len(fields)
+			}
+			if o.Held() != want || (name != "nothing") != (want > len(o.Raw())) {
+				t.Errorf("Held = %d, want %d of which %d are the body", o.Held(), want, len(o.Raw()))
+			}
+		})
+	}
+}

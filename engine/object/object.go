@@ -113,5 +113,14 @@ func (o *Object) Hash() uint64 { return o.hash }
 // Size is the length of Raw in bytes.
 func (o *Object) Size() int { return len(o.raw) }
 
+// Held is the size in bytes of all that the object keeps of its JSON: Raw, LastApplied, and what Applied returns.
+func (o *Object) Held() int {
+	n := len(o.raw) + len(o.lastApplied)
+	for _, a := range o.applied {
+		n += len(a.manager) + len(a.fieldsV1)
+	}
+	return n
+}
+
 // Meta is the decoded metadata as API machinery's interface, for code that asks for it. The caller must not change it.
 func (o *Object) Meta() metav1.Object { return &o.meta }

@@ -15,18 +15,28 @@ import (
 // memory holds what the pipeline remembers of each parent between syncs. All of it is a hint: without it the next sync does more
 // work and comes to the same end.
 type memory struct {
-	mu      sync.Mutex // guards parents; the values belong to the one sync of their key that is under way
+	// mu guards parents and uses. The values of parents belong to the one sync of their key that is under way, or to mu.
+	mu      sync.Mutex
 	parents map[object.Key]*remembered
+	uses    uses
+	account Account
 	// open counts the parents whose circuit is open or tried.
 	open atomic.Int64
 }
 
-func newMemory() *memory { return &memory{parents: map[object.Key]*remembered{}} }
+func newMemory(open OpenAccount) *memory {
+	m := &memory{parents: map[object.Key]*remembered{}, uses: newUses(), account: unlimited{}}
+	if open != nil {
+		m.account = open(m.shrink)
+	}
+	return m
+}
 
-// of returns what is remembered of a key, new where nothing is.
+// of returns what is remembered of a key, new where nothing is, until it is released.
 func (m *memory) of(key object.Key) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.uses.begin(key)
 	r, ok := m.parents[key]
 	if !ok {
 		r = &remembered{settled: plan.Memory{}}
@@ -43,6 +53,7 @@ func (m *memory) forget(key object.Key) {
 		m.count(r, false)
 	}
 	delete(m.parents, key)
+	m.uses.forget(key)
 }
 
 // count keeps the number of open circuits.

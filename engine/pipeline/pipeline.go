@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings are what a Pipeline is made of. All fields are needed.
+// Settings are what a Pipeline is made of. All fields but Account are needed.
 type Settings struct {
 	// Name names the controller in logs, spans and metrics: "composite/hello".
 	Name string
@@ -51,6 +51,8 @@ type Settings struct {
 	Reach Reach
 	// Circuit says when a field has been rewritten too often; the zero value never does.
 	Circuit circuit.Settings
+	// Account keeps account of the memory that the pipeline uses for its parents; nil for no limit.
+	Account OpenAccount
 	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between clusters.
 	ClusterUID types.UID
 	// Sampled decides from a trace id whether a change is traced.
@@ -116,12 +118,16 @@ type Pipeline struct {
 var _ controller.Reconciler = (*Pipeline)(nil)
 
 // New makes a Pipeline.
-func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory()} }
+func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory(s.Account)} }
+
+// Close gives back the memory that the pipeline accounts for. No sync may be under way.
+func (p *Pipeline) Close() { p.memory.account.Close() }
 
 // Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The returned error asks for a
 // retry with backoff; faults that are on record and wait for a change return none.
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	started := p.Clock.Now()
+	defer p.memory.release(item.Key)
 	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), remembered: p.memory.of(item.Key)}
 	if result, ok := run.early(); ok {
 		return result, nil

@@ -16,8 +16,20 @@ import (
 type Recall struct {
 	scope    Scope
 	children []Child // of the last answer, each with the item that it was read from
+	bytes    int     // of the children
 	plan     recalledPlan
 }
+
+const (
+	// childBytes is about what a Child takes beside its JSON, placeBytes an entry of recalledPlan.at, and settledBytes one of Memory.
+	childBytes, placeBytes, settledBytes = 300, 150, 200
+)
+
+// Bytes is about how much memory the Recall takes. JSON that a stream's session holds, too, is counted once more.
+func (r *Recall) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
+
+// Bytes is about how much memory the Memory takes.
+func (m Memory) Bytes() int { return settledBytes * len(m) }
 
 // recalledPlan is the last plan, where the next may go on from it.
 type recalledPlan struct {
@@ -81,8 +93,15 @@ func sameItem(a, b json.RawMessage) bool {
 
 // keep remembers an answer.
 func (r *Recall) keep(scope *Scope, children []Child) {
-	if r != nil {
-		r.scope, r.children = *scope, children
+	if r == nil {
+		return
+	}
+	r.scope, r.children, r.bytes = *scope, children, childBytes*len(children)
+	for _, c := range children {
+		r.bytes += len(c.item)
+		if len(c.raw) != len(c.item) || len(c.raw) > 0 && &c.raw[0] != &c.item[0] {
+			r.bytes += len(c.raw)
+		}
 	}
 }
 

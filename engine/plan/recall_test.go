@@ -25,6 +25,13 @@ func TestOneCopyOfAnItem(t *testing.T) {
 		if got := &c.raw[0] == &c.item[0]; got != once {
 			t.Errorf("%s: the bytes are shared: %v, want %v", item, got, once)
 		}
+		held := childBytes + len(c.item)
+		if !once {
+			held += len(c.raw)
+		}
+		if got := scope.Recall.Bytes(); got != held {
+			t.Errorf("%s: %d bytes are held, want %d", item, got, held)
+		}
 		if string(c.item) != item {
 			t.Errorf("the item is %s, want %s", c.item, item)
 		}

@@ -44,7 +44,8 @@ type instance struct {
 	// related shows the hooks related objects.
 	related *customize.Customizer
 	// reach has parents asked about again when their hook is reached.
-	reach *reach.Tracker
+	reach    *reach.Tracker
+	pipeline *pipeline.Pipeline
 }
 
 // start builds a controller and returns when its caches are filled, when it has failed, or when it takes longer than patience: then it goes
@@ -84,11 +85,13 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		s.nudge(key)
 		return nil
 	})
-	run.Reconcile(refreshing{pipeline.New(pipeline.Settings{
+	i.pipeline = pipeline.New(pipeline.Settings{
 		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
 		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
 		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, Reach: i.reach, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
-	}), i.related})
+		Account: s.Account,
+	})
+	run.Reconcile(refreshing{i.pipeline, i.related})
 	return s.launch(ctx, key, i, run)
 }
 
@@ -212,6 +215,7 @@ func (i *instance) stop(ctx context.Context) {
 // close frees what a controller that has ended still holds.
 func (i *instance) close() error {
 	i.related.Close()
+	i.pipeline.Close()
 	return closeHooks(i.hooks)
 }
 

@@ -55,6 +55,8 @@ type Settings struct {
 	Finalizers *FinalizerRecords
 	// Apply says how children are written.
 	Apply plan.Apply
+	// Account keeps account of the memory that pipelines use for their parents; nil for no limit.
+	Account pipeline.OpenAccount
 	// DeletionLimit is that of controllers that have none in their spec; nil for none.
 	DeletionLimit *plan.DeletionLimit
 	// Circuit bounds rewrites of one field; the zero value does not.

@@ -335,6 +335,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
 	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+	late.pipeline = pipeline.New(pipeline.Settings{})
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
 	w.running[key] = late

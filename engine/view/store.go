@@ -114,7 +114,7 @@ func (s *Store) replace(old, current *object.Object) {
 	if old != nil {
 		key := idOf(old)
 		delete(s.all, key)
-		s.bytes -= old.Size()
+		s.bytes -= old.Held()
 		if ref := old.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, nil)
 		} else {
@@ -124,7 +124,7 @@ func (s *Store) replace(old, current *object.Object) {
 	if current != nil {
 		key := idOf(current)
 		s.all[key] = current
-		s.bytes += current.Size()
+		s.bytes += current.Held()
 		if ref := current.ControllerRef(); ref != nil {
 			s.own(ref.UID, key, current)
 		} else {
@@ -219,7 +219,7 @@ func (s *Store) seen() uint64 {
 	return s.rv
 }
 
-// Size returns the number of objects and the size of their bodies.
+// Size returns the number of objects and the size of what they keep of their JSON.
 func (s *Store) Size() (objects, bytes int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

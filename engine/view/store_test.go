@@ -52,7 +52,7 @@ func agree(t *testing.T, s *Store) {
 	t.Helper()
 	owned, free, bytes := map[types.UID]int{}, map[string]int{}, 0
 	for _, o := range s.list("") {
-		bytes += o.Size()
+		bytes += o.Held()
 		if ref := o.ControllerRef(); ref != nil {
 			owned[ref.UID]++
 		} else {

@@ -24,15 +24,17 @@ const (
 	Answers Part = "answers"
 	// Recordings is what is recorded of questions and answers.
 	Recordings Part = "recordings"
+	// Plans is what is remembered of each parent's last answer and plan.
+	Plans Part = "plans"
 	// Caches is the API server's objects. It is reported, and never refused.
 	Caches Part = "caches"
 )
 
-// divisors are the parts of the limit: one n-th each. What is left, a quarter with Caches, is for everything else and for garbage.
-var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings: 24, Caches: 4}
+// divisors are the parts of the limit: one n-th each. What is left is for everything else and for garbage.
+var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings: 24, Plans: 12, Caches: 4}
 
 // evictable are the parts that make room for caches.
-var evictable = []Part{Sessions, Answers, Recordings}
+var evictable = []Part{Sessions, Answers, Recordings, Plans}
 
 // MessageBytes bounds what one message may take once it is built, whatever the limit of the process.
 const MessageBytes = 128 << 20

@@ -125,7 +125,7 @@ func TestCachesTakeRoom(t *testing.T) {
 	if h.asked != nil {
 		t.Error("caches within their share take room from others")
 	}
-	b.Report(750)
+	b.Report(800)
 	if diff := cmp.Diff([]int64{300}, h.asked); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
