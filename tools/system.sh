@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the SDKs' tests, the examples and the code generators need of the system, where it is missing: Debian's packages of protoc, of
-# Python's gRPC, protobuf and YAML, of openssl, and of Node.js. Nothing is changed where all is there.
+# Python's gRPC, protobuf, YAML and packaging, of openssl, and of Node.js. Nothing is changed where all is there.
 set -euo pipefail
 missing=()
 need() { # need PACKAGE COMMAND...: the package is missing if the command fails
@@ -12,6 +12,10 @@ need protobuf-compiler protoc --version
 need python3-grpcio /usr/bin/python3 -c 'import grpc'
 need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
 need python3-yaml /usr/bin/python3 -c 'import yaml'
+need python3-setuptools /usr/bin/python3 -c 'import setuptools.build_meta'
+need python3-wheel /usr/bin/python3 -c 'import wheel'
+need python3-pip /usr/bin/python3 -m pip --version
+need python3-venv /usr/bin/python3 -c 'import venv, ensurepip'
 need openssl openssl version
 need nodejs node --version
 need npm npm --version
