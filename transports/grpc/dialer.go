@@ -292,7 +292,7 @@ func (l *link) run(ctx context.Context, address string) {
 		l.pool.FailSession(l.session, err)
 		return
 	}
-	defer connection.Close() //nolint:errcheck // it ends with the link
+	defer func() { _ = connection.Close() }() // it ends with the link
 	for attempt := 0; ctx.Err() == nil; {
 		began := l.clock.Now()
 		opened, err := l.connect(ctx, connection)
@@ -300,6 +300,13 @@ func (l *link) run(ctx context.Context, address string) {
 			return
 		}
 		l.pool.FailSession(l.session, err)
+		if errors.Is(err, errSilent) {
+			_ = connection.Close() // nothing is lost that was not
+			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
+				l.pool.FailSession(l.session, err)
+				return
+			}
+		}
 		wait := again(attempt)
 		attempt = following(attempt, opened, l.clock.Since(began))
 		if status.Code(err) == codes.Unimplemented {
@@ -331,6 +338,8 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	if err != nil {
 		return false, (&client{name: l.address}).unequipped(err)
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	streaming, cancel := context.WithCancel(authorized(ctx, used))
 	defer cancel()
 	connection.ResetConnectBackoff() // the link's own is enough
@@ -342,6 +351,7 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	reserving := stream.Reserve(conn, l.session.Messages())
 	defer reserving.Close()
 	watch := &watched{Conn: reserving}
+	go l.listen(ctx, connection, watch, end) // it ends with the stream
 	err = l.session.Run(ctx, watch)
 	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
 		if _, lookErr := l.keyring.Renew(ctx, used); lookErr != nil {

@@ -62,12 +62,12 @@ var (
 
 // client asks one hook.
 type client struct {
-	name       string // of the hook, in messages
-	timeout    time.Duration
-	keyring    *endpoint.Keyring
-	connection *grpc.ClientConn
-	memory     *budget.Share // for answers; nil is without limit
-	usual      atomic.Int64  // the size for which memory is reserved before a call
+	name    string // of the hook, in messages
+	timeout time.Duration
+	keyring *endpoint.Keyring
+	line    *line
+	memory  *budget.Share // for answers; nil is without limit
+	usual   atomic.Int64  // the size for which memory is reserved before a call
 }
 
 // Transport opens hooks. The zero value is ready; hooks of one controller at one address share their streams.
@@ -116,13 +116,13 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	if err != nil {
 		return nil, err
 	}
-	connection, err := c.connect(address, "", keyring)
+	line, err := newLine(func() (*grpc.ClientConn, error) { return c.connect(address, "", keyring) })
 	if err != nil {
 		return nil, err
 	}
-	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, connection: connection, memory: t.Memory.Share(budget.Decoding)}
+	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, line: line, memory: t.Memory.Share(budget.Decoding)}
 	if c.Mode == unaryMode {
-		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: connection.Close}, nil
+		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
 	}
 	d := t.share(s, c, address, keyring)
 	return &hook.Opened{
@@ -132,7 +132,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		Address: address,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
-		Close:   func() error { t.release(d); return connection.Close() },
+		Close:   func() error { t.release(d); return line.Close() },
 	}, nil
 }
 
@@ -150,7 +150,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		}),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName), filters.ServiceName(probeService)))))),
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
@@ -224,7 +224,7 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	if used, err = c.keyring.Current(ctx); err != nil {
 		return nil, c.unequipped(err)
 	}
-	c.connection.ResetConnectBackoff()
+	c.line.now().ResetConnectBackoff()
 	return c.call(authorized(ctx, used), q, grpc.WaitForReady(true)) // until there is a connection by what is new
 }
 

@@ -34,7 +34,7 @@ func (c *client) receive(ctx context.Context, method string, request proto.Messa
 		}
 		raw := &contract.Raw{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
-		err = c.connection.Invoke(ctx, method, request, raw, append([]grpc.CallOption{limit}, options...)...)
+		err = c.line.invoke(ctx, method, request, raw, append([]grpc.CallOption{limit}, options...))
 		if err == nil {
 			c.learn(int64(len(raw.Data)))
 			return raw, lease, nil

@@ -135,6 +135,13 @@ func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, er
 // Open says whether questions may be asked. It waits for nothing.
 func (s *Session) Open() bool { return s.open.Load() }
 
+// Busy reports whether the hook owes answers.
+func (s *Session) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Load() > 0
+}
+
 // Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the peer did wrong (INVALID_ARGUMENT). The
 // caller then ends the stream itself. Only one stream may run at a time.
 func (s *Session) Run(ctx context.Context, conn Conn) error {

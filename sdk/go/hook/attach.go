@@ -89,8 +89,8 @@ var dialBackoff = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// dialPing finds a dead connection. The gateway takes one ping in 20 seconds.
-var dialPing = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
+// dialPing finds a dead connection. The gateway takes one ping in 5 seconds.
+var dialPing = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
 
 // Attach dials in and serves the hooks until ctx is cancelled; calls under way then finish within the grace period. A connection that is lost,
 // or that cannot be made, is made anew, and what the hook was told before is not told again. An error is a fault of the options.

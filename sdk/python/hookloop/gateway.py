@@ -13,7 +13,7 @@ from hookloop.triggers import trigger_message
 
 SERVICE = "hookloop.stream.v1.GatewayService"
 MAX_MESSAGE = 16 << 20  # bytes; larger messages come in fragments
-PING_MS = 30_000  # so that a connection that died without a word, behind NAT for example, is noticed
+PING_MS, PONG_MS = 10_000, 2_000  # so that a connection that died without a word, behind NAT for example, is noticed
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Gateway:
             ("grpc.max_receive_message_length", MAX_MESSAGE),
             ("grpc.max_send_message_length", MAX_MESSAGE),
             ("grpc.keepalive_time_ms", PING_MS),
+            ("grpc.keepalive_timeout_ms", PONG_MS),
+            ("grpc.http2.max_pings_without_data", 0),
             ("grpc.enable_retries", 0),
         ]
         if self.server_name:

@@ -9,7 +9,7 @@ import { TriggerError, triggerMessage, type Trigger } from "./trigger.js";
 const DEADLINE = 30_000;
 
 /** The stream is the sign of life on both sides: a silent gateway is noticed, and nobody else's failed connection is ours. */
-const CHANNEL = { "grpc.use_local_subchannel_pool": 1, "grpc.keepalive_time_ms": 30_000, "grpc.keepalive_timeout_ms": 20_000 };
+const CHANNEL = { "grpc.use_local_subchannel_pool": 1, "grpc.keepalive_time_ms": 10_000, "grpc.keepalive_timeout_ms": 2_000 };
 
 /** Where the gateway is, and who calls. A token or a client's certificate says the latter. Files are read anew for each connection. */
 export interface GatewayOptions {
