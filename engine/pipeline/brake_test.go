@@ -1,12 +1,17 @@
 package pipeline
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/circuit"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/queue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -74,5 +79,69 @@ func TestValues(t *testing.T) {
 				t.Errorf("values = %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestFlappingParent has a hook that answers differently each time write the parent, and checks that the circuit ends it: by a
+// status, and by labels, which are no change by a user. A user's change ends the pause.
+func TestFlappingParent(t *testing.T) {
+	const limit = 10
+	n := 0
+	answers := map[string]func(*object.Object) (*plan.Desired, error){
+		"status": func(*object.Object) (*plan.Desired, error) {
+			n++
+			return &plan.Desired{Status: map[string]any{"n": int64(n)}}, nil
+		},
+		"metadata": func(*object.Object) (*plan.Desired, error) {
+			n++
+			text := strconv.Itoa(n)
+			return &plan.Desired{Labels: map[string]*string{"n": &text}}, nil
+		},
+	}
+	for name, desired := range answers {
+		t.Run(name, func(t *testing.T) {
+			w, p := owner(t, true, desired)
+			p.Circuit = circuit.Settings{Limit: limit, Pause: time.Hour}
+			run := func() {
+				for range 3 * limit {
+					_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // what comes of it is what the test is about
+				}
+			}
+			run()
+			writes := func() int {
+				defer func() { w.writes = nil }()
+				return len(slices.DeleteFunc(slices.Clone(w.writes), func(s string) bool { return s != name }))
+			}
+			if got := writes(); got < limit || got > limit+1 { // the condition is a write of the status
+				t.Errorf("%d writes, want %d", got, limit)
+			}
+			if c := w.conditions(); !slices.Contains(c, "Synced=False@1") {
+				t.Errorf("conditions %v", c)
+			}
+			if got := p.memory.open.Load(); got != 1 {
+				t.Errorf("%d circuits are open", got)
+			}
+			events := p.Events.(*heard).lines
+			if len(events) != 1 || !strings.Contains(events[0], "the circuit is open: ") {
+				t.Errorf("Events %q", events)
+			}
+			w.edit(func(m map[string]any) { m["metadata"].(map[string]any)["generation"] = int64(2) })
+			run()
+			if got := writes(); got < limit || got > limit+1 {
+				t.Errorf("%d writes after a change by a user, want %d", got, limit)
+			}
+		})
+	}
+}
+
+// edit changes the parent as a user does.
+func (w *world) edit(change func(map[string]any)) {
+	m, err := w.parent.Map()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(m)
+	if w.parent, err = object.FromMap(m); err != nil {
+		w.t.Fatal(err)
 	}
 }

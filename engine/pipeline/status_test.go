@@ -63,8 +63,12 @@ func (w *world) Desired(o *plan.Observed, _ []*hook.Answer) (*plan.Desired, erro
 // Wrote counts nothing.
 func (w *world) Wrote(string, string) {}
 
-// ServeHTTP takes patches of the parent.
+// ServeHTTP takes patches of the parent, and shows it.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w.show(rw)
+		return
+	}
 	subresource := strings.HasSuffix(r.URL.Path, "/status")
 	name := "metadata"
 	var body any
@@ -92,6 +96,10 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.writes = append(w.writes, name)
 	w.store(next, name == "metadata" || subresource)
+	w.show(rw)
+}
+
+func (w *world) show(rw http.ResponseWriter) {
 	rw.Header().Set("Content-Type", "application/json")
 	if _, err := rw.Write(w.parent.Raw()); err != nil {
 		w.t.Error(err)

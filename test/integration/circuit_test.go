@@ -130,7 +130,7 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	run(t, k, kit.Composite{Sync: k.Hook(status("red")).URL})
 	second := *k
 	second.Name = k.Name + "-second"
-	second.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
+	second.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
 	k.Apply(parent("web"))
 	awaitEvent(k, "web", "status.color of Web")
 	k.AwaitFault("Web", "web", "CircuitOpen", "of Web")
