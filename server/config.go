@@ -59,6 +59,11 @@ type Config struct {
 	// GracePeriod is how long syncs under way may take after a request to stop.
 	GracePeriod time.Duration
 
+	// UnrestrictedSecretNamespaces are the namespaces whose Secrets hooks may have sent anywhere, as Metacontroller does it; "*" is all.
+	UnrestrictedSecretNamespaces []string
+	// ClusterDomain ends the full names of Services; empty takes it from the search path of /etc/resolv.conf, else cluster.local.
+	ClusterDomain string
+
 	// MemoryBudget is how much memory the process may use, as a quantity ("512Mi"); "0" is no limit, and empty is GOMEMLIMIT, else the
 	// container's limit, else a quarter of the machine's memory.
 	MemoryBudget string

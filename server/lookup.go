@@ -11,14 +11,14 @@ import (
 
 // lookup reads Secrets and ConfigMaps one by one, when a hook needs them: they are not watched, so that the right to read these few is enough.
 func lookup(client kubernetes.Interface) hook.Lookup {
-	return func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error) {
+	return func(ctx context.Context, kind, namespace, name string) (*hook.Source, error) {
 		switch kind {
 		case "Secret":
 			secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return nil, err
 			}
-			return secret.Data, nil
+			return &hook.Source{Data: secret.Data, Annotations: secret.Annotations}, nil
 		case "ConfigMap":
 			found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
@@ -31,7 +31,7 @@ func lookup(client kubernetes.Interface) hook.Lookup {
 			for key, value := range found.BinaryData {
 				data[key] = value
 			}
-			return data, nil
+			return &hook.Source{Data: data, Annotations: found.Annotations}, nil
 		default:
 			return nil, fmt.Errorf("a %s cannot be looked up, expected Secret or ConfigMap", kind)
 		}

@@ -64,8 +64,8 @@ func (w *wired) Run(ctx context.Context) error {
 
 // transports are all ways to reach a hook, by the field of its spec.
 func (p *process) transports(d door, streams *stream.Metrics) hook.Openers {
-	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget}
-	overHTTP := &webhook.Transport{Memory: p.budget}
+	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
+	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
 	all := hook.Openers{"webhook": overHTTP.Open, "grpc": overGRPC.Open}
 	if d.Gateway == nil {
 		return all

@@ -36,6 +36,8 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval, "longest time until a change of aggregated APIs is noticed; CRDs are watched")
 	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval, "no effect, accepted for compatibility: caches follow watches")
 	f.DurationVar(&c.StaleViewAfter, "stale-view-after", c.StaleViewAfter, "how long a resource's watch may fail before parents that need the resource are not synced")
+	f.StringSliceVar(&c.UnrestrictedSecretNamespaces, "unrestricted-secret-namespaces", c.UnrestrictedSecretNamespaces, "namespaces whose Secrets hooks may have sent to any address; * for all")
+	f.StringVar(&c.ClusterDomain, "cluster-domain", c.ClusterDomain, "domain of the cluster's Services; empty takes it from /etc/resolv.conf, else cluster.local")
 	f.StringVar(&c.MemoryBudget, "memory-budget", c.MemoryBudget, "memory that the process may use, such as 512Mi; 0 for no limit; empty takes the container's limit")
 	f.DurationVar(&c.CustomizeMaxAge, "customize-max-age", c.CustomizeMaxAge, "how long the answer of a customize hook counts at most")
 	f.Float32Var(&c.EventsQPS, "events-qps", c.EventsQPS, "Events per second about one object")

@@ -169,8 +169,14 @@ type ParentName struct{ Namespace, Name string }
 // TriggerFunc asks for syncs and returns how many parents it is about. Names of parents that do not exist are passed over.
 type TriggerFunc func(Trigger) (parents int, err error)
 
-// Lookup reads the data of a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
-type Lookup func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error)
+// Source is what a Lookup reads of a Secret or ConfigMap.
+type Source struct {
+	Data        map[string][]byte
+	Annotations map[string]string
+}
+
+// Lookup reads a Secret or ConfigMap (kind) live. A missing object is an API error (IsNotFound).
+type Lookup func(ctx context.Context, kind, namespace, name string) (*Source, error)
 
 // Opened is a hook with the resources that it holds.
 type Opened struct {

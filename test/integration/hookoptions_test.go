@@ -54,6 +54,8 @@ spec:
 	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: $NS}, data: {ca.crt: " + fmt.Sprintf("%q", authority.PEM) + "}}")
 	k.AwaitFault("Web", "web", "HookCredentials", "endpointConfigs[0].authorization.secretRef: there is no Secret "+k.Namespace+"/token")
 	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: first-secret-token}}")
+	k.AwaitFault("Web", "web", "HookCredentials", "expected a Service in namespace "+k.Namespace)
+	k.Patch("v1/Secret", "token", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	await(k, "Web", "web", "status.phase", "up")
 	k.AwaitReady(v1alpha1.ReasonRunning)
 

@@ -37,6 +37,7 @@ type Keyring struct {
 	security   Security
 	at         string
 	serverName string
+	to         Destination
 	lookup     hook.Lookup
 	clock      clock.PassiveClock
 
@@ -48,9 +49,9 @@ type Keyring struct {
 }
 
 // NewKeyring makes a Keyring. at comes before field names in messages; serverName is the name that a certificate must carry, empty for the
-// address's. The error is about what the spec holds itself; what it refers to is read later.
-func NewKeyring(s Security, at, serverName string, settings hook.Settings) (*Keyring, error) {
-	k := &Keyring{security: s, at: at, serverName: serverName, lookup: settings.Lookup, clock: settings.Clock}
+// address's; to is where values of Secrets would go. The error is about what the spec holds itself; what it refers to is read later.
+func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Settings) (*Keyring, error) {
+	k := &Keyring{security: s, at: at, serverName: serverName, to: to, lookup: settings.Lookup, clock: settings.Clock}
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
 	}

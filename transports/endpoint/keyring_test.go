@@ -19,6 +19,9 @@ const (
 	byName  = `{"basicAuth":{"secretRef":{"name":"user","namespace":"hooks"}}}`
 )
 
+// beside is a Service in the namespace of the Secrets of these tests.
+var beside = endpoint.Destination{Hosts: []string{"web.hooks.svc:443"}}
+
 // keyring makes a Keyring of a spec's fields, with a clock that the test moves.
 func keyring(t *testing.T, fields string, v *transporttest.Vault) (*endpoint.Keyring, *clocktesting.FakePassiveClock, error) {
 	t.Helper()
@@ -27,7 +30,7 @@ func keyring(t *testing.T, fields string, v *transporttest.Vault) (*endpoint.Key
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	k, err := endpoint.NewKeyring(s, "", "", hook.Settings{Lookup: v.Lookup, Clock: clock})
+	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Settings{Lookup: v.Lookup, Clock: clock})
 	return k, clock, err
 }
 
@@ -161,12 +164,12 @@ func TestOneVersion(t *testing.T) {
 		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
 	}
 	issue()
-	rotating := func(ctx context.Context, kind, namespace, name string) (map[string][]byte, error) {
+	rotating := func(ctx context.Context, kind, namespace, name string) (*hook.Source, error) {
 		defer issue()
 		return v.Lookup(ctx, kind, namespace, name)
 	}
 	s := endpoint.Security{ClientTLS: &endpoint.ClientTLS{SecretRef: endpoint.Reference{Name: "pair", Namespace: "hooks"}}}
-	k, err := endpoint.NewKeyring(s, "", "", hook.Settings{Lookup: rotating})
+	k, err := endpoint.NewKeyring(s, "", "", beside, hook.Settings{Lookup: rotating})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,4 +217,53 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSecretsStayWhereTheyMayGo has each kind of credentials refused for a foreign address, by the same error whether or not there is such a
+// Secret, until its owner names the address. What is not sent to the hook is not held to that.
+func TestSecretsStayWhereTheyMayGo(t *testing.T) {
+	foreign := endpoint.Destination{Hosts: []string{"evil.example.com:443"}}
+	for field, fields := range map[string]string{
+		"authorization.secretRef": byToken, "basicAuth.secretRef": byName, "clientTLS.secretRef": `{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`,
+	} {
+		authority := transporttest.NewAuthority(t)
+		certificate, key := authority.Issue("hookloop")
+		v := &transporttest.Vault{}
+		var s endpoint.Security
+		if err := json.Unmarshal([]byte(fields), &s); err != nil {
+			t.Fatal(err)
+		}
+		refused := func(when string) {
+			t.Helper()
+			k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = k.Current(t.Context())
+			if err == nil || !strings.HasPrefix(err.Error(), field+": there is no Secret hooks/") ||
+				!strings.Contains(err.Error(), "that may be sent to evil.example.com:443 over TLS; expected a Service in namespace hooks") ||
+				!strings.Contains(err.Error(), "--unrestricted-secret-namespaces") {
+				t.Errorf("%s, %s: got %v, want a refusal that names the rule", field, when, err)
+			}
+		}
+		refused("without the Secret")
+		v.Put("Secret/hooks/token", map[string]string{"token": "secret"})
+		v.Put("Secret/hooks/user", map[string]string{"username": "secret", "password": "secret"})
+		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+		refused("with it")
+		v.Annotations = map[string]string{endpoint.AllowedHostsAnnotation: "evil.example.com"}
+		k, err := endpoint.NewKeyring(s, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+		if err != nil {
+			t.Fatal(err)
+		}
+		current(t, k)
+	}
+	v := &transporttest.Vault{}
+	v.Put("Secret/hooks/ca", map[string]string{"ca.crt": string(transporttest.NewAuthority(t).PEM)})
+	ca := endpoint.Security{CABundle: &endpoint.CABundle{SecretRef: &endpoint.Reference{Name: "ca", Namespace: "hooks"}}}
+	k, err := endpoint.NewKeyring(ca, "", "", foreign, hook.Settings{Lookup: v.Lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	current(t, k)
 }

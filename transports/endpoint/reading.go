@@ -19,8 +19,9 @@ import (
 type reading struct {
 	security *Security
 	at       string
+	to       Destination
 	lookup   hook.Lookup
-	seen     map[string]map[string][]byte
+	seen     map[string]*hook.Source
 }
 
 // unreadError says that an object could not be read: whether it is there, and what it holds, is not known.
@@ -30,7 +31,7 @@ func (e *unreadError) Unwrap() error { return e.error }
 
 // assemble reads everything.
 func (k *Keyring) assemble(ctx context.Context) (*Material, error) {
-	r := &reading{security: &k.security, at: k.at, lookup: k.lookup, seen: map[string]map[string][]byte{}}
+	r := &reading{security: &k.security, at: k.at, to: k.to, lookup: k.lookup, seen: map[string]*hook.Source{}}
 	m := &Material{TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.serverName}}
 	digest := sha256.New()
 	for _, part := range []func(context.Context, *Material) ([]byte, error){r.trust, r.certificate, r.authorization, r.basic} {
@@ -77,11 +78,11 @@ func (r *reading) certificate(ctx context.Context, m *Material) ([]byte, error) 
 	if c == nil {
 		return nil, nil
 	}
-	certificate, err := r.value(ctx, "clientTLS.secretRef", "Secret", c.SecretRef, cmp.Or(c.CertKey, "tls.crt"))
+	certificate, err := r.secret(ctx, "clientTLS.secretRef", c.SecretRef, cmp.Or(c.CertKey, "tls.crt"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := r.value(ctx, "clientTLS.secretRef", "Secret", c.SecretRef, cmp.Or(c.PrivateKeyKey, "tls.key"))
+	key, err := r.secret(ctx, "clientTLS.secretRef", c.SecretRef, cmp.Or(c.PrivateKeyKey, "tls.key"))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
 
 // word is a value that goes into a header: without the line end that files have, and on one line.
 func (r *reading) word(ctx context.Context, field string, from Reference, key string) (string, error) {
-	value, err := r.value(ctx, field, "Secret", from, key)
+	value, err := r.secret(ctx, field, from, key)
 	if err != nil {
 		return "", err
 	}
@@ -147,32 +148,47 @@ func (r *reading) word(ctx context.Context, field string, from Reference, key st
 	return word, nil
 }
 
+// secret is one key of a Secret, if its value may go to the hook.
+func (r *reading) secret(ctx context.Context, field string, from Reference, key string) ([]byte, error) {
+	if r.lookup == nil || r.to.allows(from.Namespace, "") {
+		return r.value(ctx, field, "Secret", from, key)
+	}
+	source, err := r.object(ctx, "Secret", from)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, &unreadError{fmt.Errorf("%s%s: %w", r.at, field, err)}
+	}
+	if err != nil || !r.to.allows(from.Namespace, source.Annotations[AllowedHostsAnnotation]) {
+		return nil, r.to.refusal(r.at, field, from)
+	}
+	return r.value(ctx, field, "Secret", from, key)
+}
+
 // value is one key of an object.
 func (r *reading) value(ctx context.Context, field, kind string, from Reference, key string) ([]byte, error) {
 	if r.lookup == nil {
 		return nil, fmt.Errorf("%s%s: nothing can be read from the cluster here; expected an inline value", r.at, field)
 	}
-	data, err := r.object(ctx, kind, from)
+	source, err := r.object(ctx, kind, from)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s%s: there is no %s %s/%s", r.at, field, kind, from.Namespace, from.Name)
 	case err != nil:
 		return nil, &unreadError{fmt.Errorf("%s%s: %w", r.at, field, err)}
-	case len(data[key]) == 0:
+	case len(source.Data[key]) == 0:
 		return nil, fmt.Errorf("%s%s: %s %s/%s has no key %s", r.at, field, kind, from.Namespace, from.Name, key)
 	}
-	return data[key], nil
+	return source.Data[key], nil
 }
 
-// object is the data of an object, read at most once.
-func (r *reading) object(ctx context.Context, kind string, from Reference) (map[string][]byte, error) {
+// object reads an object at most once.
+func (r *reading) object(ctx context.Context, kind string, from Reference) (*hook.Source, error) {
 	name := kind + "/" + from.Namespace + "/" + from.Name
-	if data, ok := r.seen[name]; ok {
-		return data, nil
+	if source, ok := r.seen[name]; ok {
+		return source, nil
 	}
-	data, err := r.lookup(ctx, kind, from.Namespace, from.Name)
+	source, err := r.lookup(ctx, kind, from.Namespace, from.Name)
 	if err == nil {
-		r.seen[name] = data
+		r.seen[name] = source
 	}
-	return data, err
+	return source, err
 }

@@ -25,6 +25,9 @@ type config struct {
 	Insecure   bool   `json:"insecure"`
 	ServerName string `json:"serverName"`
 	endpoint.Security
+
+	// named is the host and port of the spec, where another name of the same is dialled.
+	named string
 }
 
 // The modes. An empty one is the stream where the hook serves it, else unary calls.
@@ -74,18 +77,29 @@ func checkTarget(target string) error {
 	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
 }
 
-// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so many words.
-func (c *config) keyring(s hook.Settings, address string) (*endpoint.Keyring, error) {
+// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so many words. It also returns the address to
+// dial: a Service that is sent a Secret is dialled by its whole name, and c.named keeps the one in the spec.
+func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
-			return nil, errors.New("insecure: is plain text, which excludes caBundle, clientTLS, authorization and serverName")
+			return nil, "", errors.New("insecure: is plain text, which excludes caBundle, clientTLS, authorization and serverName")
 		}
-		return endpoint.NewKeyring(endpoint.Security{}, "", "", s)
+		keyring, err := endpoint.NewKeyring(endpoint.Security{}, "", "", endpoint.Destination{}, s)
+		return keyring, address, err
 	}
 	host := address[strings.LastIndex(address, "/")+1:]
 	security, at, err := endpoint.Choose(c.Security, s.EndpointConfigs, host, "443")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return endpoint.NewKeyring(security, at, c.ServerName, s)
+	to := endpoint.Destination{Hosts: listed(address), Policy: secrets}
+	if to.Hosts == nil {
+		to.Hosts = []string{authority(address)}
+		if security.SendsSecrets() { // what was checked is dialled, and resolved here, whatever else the target says
+			resolved, _ := security.Resolved(secrets, to.Hosts[0])
+			c.named, address = to.Hosts[0], "dns:///"+resolved
+		}
+	}
+	keyring, err := endpoint.NewKeyring(security, at, c.ServerName, to, s)
+	return keyring, address, err
 }

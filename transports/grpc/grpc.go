@@ -78,6 +78,8 @@ type Transport struct {
 	Metrics *stream.Metrics
 	// Memory is the process's; nil is without limit.
 	Memory *budget.Budget
+	// Secrets says where values of Secrets may go.
+	Secrets endpoint.Policy
 	// Worker opens a hook that dials in under a name; nil where none can.
 	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
 
@@ -112,11 +114,11 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 
 // open makes a hook that has an address.
 func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
-	keyring, err := c.keyring(s, address)
+	keyring, dialled, err := c.keyring(s, address, t.Secrets)
 	if err != nil {
 		return nil, err
 	}
-	line, err := newLine(func() (*grpc.ClientConn, error) { return c.connect(address, "", keyring) })
+	line, err := newLine(func() (*grpc.ClientConn, error) { return c.connect(dialled, "", keyring) })
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	if c.Mode == unaryMode {
 		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
 	}
-	d := t.share(s, c, address, keyring)
+	d := t.share(s, c, dialled, keyring)
 	return &hook.Opened{
 		Hook: &either{
 			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
@@ -161,7 +163,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		options = append(options, resolving(address, addresses))
 		authority = cmp.Or(authority, addresses[0])
 	}
-	if authority = cmp.Or(c.ServerName, authority); authority != "" {
+	if authority = cmp.Or(c.ServerName, c.named, authority); authority != "" {
 		options = append(options, grpc.WithAuthority(authority))
 	}
 	connection, err := grpc.NewClient(address, options...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/stream"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"k8s.io/utils/clock"
@@ -85,7 +86,7 @@ func dialerTo(t *testing.T, address string) *dialer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyring, err := config.keyring(s, address)
+	keyring, _, err := config.keyring(s, address, endpoint.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package grpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/stream"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc"
@@ -106,6 +109,40 @@ func TestOneAddressIsDead(t *testing.T) {
 	for n := range 8 {
 		if err := ask(t, h, hook.Composite); err != nil {
 			t.Fatalf("question %d: %v", n, err)
+		}
+	}
+}
+
+// TestSecretsAndTargets dials what was checked, by the resolver of this machine, however a target is spelt.
+func TestSecretsAndTargets(t *testing.T) {
+	const credentials = `,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}`
+	for target, want := range map[string]string{
+		"web.hooks:9443":                            "dns:///web.hooks.svc.cluster.local.:9443",
+		"dns:///web.hooks.svc:9443":                 "dns:///web.hooks.svc.cluster.local.:9443",
+		"dns://10.9.8.7/web.hooks:9443":             "dns:///web.hooks.svc.cluster.local.:9443",
+		"passthrough:///web.hooks:9443":             "dns:///web.hooks.svc.cluster.local.:9443",
+		"dns:///evil.example.com:443#/api.test:443": "dns:///api.test:443",
+		"dns://10.9.8.7/api.test:443":               "dns:///api.test:443",
+		"ipv4:10.0.0.1:9443,10.0.0.2:9443":          "ipv4:10.0.0.1:9443,10.0.0.2:9443",
+	} {
+		s := settings(fmt.Sprintf(`{"target":%q%s}`, target, credentials))
+		c, err := parse(s.Field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := c.keyring(s, target, endpoint.Policy{}); err != nil || got != want {
+			t.Errorf("%s: %s is dialled, %v, want %s", target, got, err, want)
+		}
+	}
+	for _, target := range []string{"web.shop:9443", "10.0.0.1:9443", "ipv4:10.0.0.1:9443,10.0.0.2:9443", "dns:///evil.example.com?.hooks.svc:443"} {
+		s := settings(fmt.Sprintf(`{"target":%q%s}`, target, credentials))
+		vault := &transporttest.Vault{}
+		vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
+		s.Lookup = vault.Lookup
+		err := ask(t, open(t, s), hook.Composite)
+		var failure *hook.Error
+		if !errors.As(err, &failure) || failure.Reason != "HookCredentials" || !strings.Contains(err.Error(), "expected a Service in namespace hooks") {
+			t.Errorf("%s: got %v, want a refusal that names the rule", target, err)
 		}
 	}
 }

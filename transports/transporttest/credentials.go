@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -35,7 +36,7 @@ func RunCredentials(t *testing.T, open hook.Opener, serve func(*testing.T, *Guar
 		"what is gone or spoilt is told, and heals":             (*secured).isTold,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &secured{t: t, Guarded: newGuarded(t), vault: &Vault{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+			s := &secured{t: t, Guarded: newGuarded(t), vault: &Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 			s.opened = (&Harness{Open: func(settings hook.Settings) (*hook.Opened, error) {
 				settings.Lookup, settings.Clock = s.vault.Lookup, s.clock
 				return open(settings)

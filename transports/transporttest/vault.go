@@ -4,12 +4,16 @@ import (
 	"context"
 	"sync"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Vault holds Secrets and ConfigMaps for a hook's Lookup. It is safe for concurrent use.
 type Vault struct {
+	// Annotations are those of all objects.
+	Annotations map[string]string
+
 	mu      sync.Mutex // guards what follows
 	objects map[string]map[string][]byte
 	fault   error
@@ -51,7 +55,7 @@ func (v *Vault) Reads() int {
 }
 
 // Lookup is a hook.Lookup.
-func (v *Vault) Lookup(_ context.Context, kind, namespace, name string) (map[string][]byte, error) {
+func (v *Vault) Lookup(_ context.Context, kind, namespace, name string) (*hook.Source, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.reads++
@@ -62,5 +66,5 @@ func (v *Vault) Lookup(_ context.Context, kind, namespace, name string) (map[str
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
 	}
-	return data, nil
+	return &hook.Source{Data: data, Annotations: v.Annotations}, nil
 }

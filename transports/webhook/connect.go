@@ -24,6 +24,9 @@ import (
 type connections struct {
 	keyring *endpoint.Keyring
 	timeout time.Duration
+	// resolved is dialled in place of the URL's host where direct is set, and no proxy is used then (endpoint.Security.Resolved).
+	resolved string
+	direct   bool
 
 	mu       sync.Mutex // guards what follows
 	material *endpoint.Material
@@ -69,12 +72,20 @@ func (c *connections) closeIdle() {
 }
 
 func (c *connections) transport(settings *tls.Config) *http.Transport {
-	return &http.Transport{
+	dialer := &net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: probes}
+	t := &http.Transport{
 		TLSClientConfig: settings.Clone(), TLSHandshakeTimeout: c.timeout, ForceAttemptHTTP2: true, Proxy: proxy,
-		DialContext:         (&net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: probes}).DialContext,
+		DialContext:         dialer.DialContext,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 	}
+	if c.direct {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, c.resolved)
+		}
+	}
+	return t
 }
 
 // A connection that falls silent is noticed within pingAfter and pingTimeout: over HTTP/2 by pings, before that by TCP's probes where its

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/transports/endpoint"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -50,13 +52,13 @@ func guard(admits func(string) bool) http.HandlerFunc {
 
 // TestEndpointConfigs has a hook without fields of its own use those of its host.
 func TestEndpointConfigs(t *testing.T) {
-	vault := &transporttest.Vault{}
+	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
 	server := serve(t, guard(func(authorization string) bool { return authorization == "Bearer one" }))
 	configs := fmt.Sprintf(`[{"host":%q,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}]`, strings.TrimPrefix(server.URL, "http://"))
 	for own, want := range map[string]string{
 		"": "<nil>",
-		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL + ": basicAuth.secretRef: there is no Secret hooks/none",
+		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL + ": basicAuth.secretRef: there is no Secret hooks/none that may be sent to ",
 	} {
 		s := settings("v1", fmt.Sprintf(`{"url":%q%s}`, server.URL, own))
 		s.Lookup, s.EndpointConfigs = vault.Lookup, json.RawMessage(configs)
@@ -64,7 +66,7 @@ func TestEndpointConfigs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := opened.Ask(t.Context(), observed(t)); fmt.Sprint(err) != want {
+		if _, err := opened.Ask(t.Context(), observed(t)); !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", own, err, want)
 		}
 		_ = opened.Close()
@@ -220,5 +222,41 @@ func TestKeptIsCleaned(t *testing.T) {
 	}
 	if k.bytes != 0 {
 		t.Errorf("%d bytes are kept of nothing", k.bytes)
+	}
+}
+
+// TestSecretsGoToTheirService sends a Secret to a Service beside it, in plain http as well, by the whole name; not to other
+// hosts, however they are spelt.
+func TestSecretsGoToTheirService(t *testing.T) {
+	vault := &transporttest.Vault{}
+	vault.Put("Secret/hooks/token", map[string]string{"token": "secret"})
+	ask := func(url string) error {
+		s := settings("v1", fmt.Sprintf(`{%s,"timeout":"1s","authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`, url))
+		s.Lookup = vault.Lookup
+		opened, err := Open(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer opened.Close() //nolint:errcheck // it has no error
+		_, err = opened.Ask(t.Context(), observed(t))
+		return err
+	}
+	for _, url := range []string{
+		`"url":"http://web.hooks/x"`, `"url":"http://user:x@WEB.hooks.svc:80"`, `"service":{"name":"web","namespace":"hooks"}`, `"url":"https://web.hooks.svc.cluster.local"`,
+	} {
+		if err := ask(url); hook.KindOf(err) == "" || !strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
+			t.Errorf("%s: got %v, want that the whole name is resolved", url, err)
+		}
+	}
+	server := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a foreign host was asked") }))
+	for _, url := range []string{
+		fmt.Sprintf(`"url":%q`, server.URL), `"url":"http://web.hooks.@` + strings.TrimPrefix(server.URL, "http://") + `"`,
+		`"service":{"name":"web","namespace":"shop"}`, `"url":"http://web.hooks./"`, `"url":"https://web.hooks.evil.example.com"`,
+	} {
+		var failure *hook.Error
+		if err := ask(url); !errors.As(err, &failure) || failure.Reason != "HookCredentials" || strings.Contains(err.Error(), "secret\n") ||
+			!strings.Contains(err.Error(), "expected a Service in namespace hooks") {
+			t.Errorf("%s: got %v, want a refusal that names the rule", url, err)
+		}
 	}
 }

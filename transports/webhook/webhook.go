@@ -6,11 +6,13 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -51,6 +53,8 @@ type client struct {
 type Transport struct {
 	// Memory is the process's.
 	Memory *budget.Budget
+	// Secrets says where values of Secrets may go.
+	Secrets endpoint.Policy
 }
 
 // Open is Transport.Open without limits of memory.
@@ -77,7 +81,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if asked.kept, err = newKept(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
 		return nil, err
 	}
-	if asked.connections, err = c.connections(s, address, asked.timeout); err != nil {
+	if asked.connections, err = c.connections(s, address, asked.timeout, t.Secrets); err != nil {
 		return nil, err
 	}
 	return &hook.Opened{
@@ -87,7 +91,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // connections prepares connections; the first call makes them.
-func (c *config) connections(s hook.Settings, address *url.URL, timeout time.Duration) (*connections, error) {
+func (c *config) connections(s hook.Settings, address *url.URL, timeout time.Duration, secrets endpoint.Policy) (*connections, error) {
 	port := "80"
 	if address.Scheme == "https" {
 		port = "443"
@@ -96,11 +100,14 @@ func (c *config) connections(s hook.Settings, address *url.URL, timeout time.Dur
 	if err != nil {
 		return nil, err
 	}
-	keyring, err := endpoint.NewKeyring(security, at, "", s)
+	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), port))
+	to := endpoint.Destination{Hosts: []string{host}, Plain: address.Scheme != "https", Policy: secrets}
+	keyring, err := endpoint.NewKeyring(security, at, "", to, s)
 	if err != nil {
 		return nil, err
 	}
-	return &connections{keyring: keyring, timeout: timeout}, nil
+	resolved, direct := security.Resolved(secrets, host)
+	return &connections{keyring: keyring, timeout: timeout, resolved: resolved, direct: direct}, nil
 }
 
 // Ask posts the question and reads the answer.
