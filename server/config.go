@@ -45,6 +45,8 @@ type Config struct {
 	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the latter.
 	ApplyStrategy string
 	FieldManager  string
+	// FieldValidation is WarnFields or StrictFields: what the API server does with unknown fields of children.
+	FieldValidation string
 	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
 	DiscoveryInterval time.Duration
 	// StaleViewAfter is how long the list or the watch of a resource may fail before nothing is decided from its objects any more.
@@ -126,6 +128,12 @@ const (
 	ServerSideApply = "server-side-apply"
 )
 
+// What the API server does with unknown and duplicate fields of children (its own names).
+const (
+	WarnFields   = "Warn"
+	StrictFields = "Strict"
+)
+
 // TimeEncodings are the values of Log.TimeEncoding.
 var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
 
@@ -137,7 +145,7 @@ var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "r
 func DefaultConfig() Config {
 	return Config{
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
-		ApplyStrategy: DynamicApply, FieldManager: "metacontroller",
+		ApplyStrategy: DynamicApply, FieldManager: "metacontroller", FieldValidation: WarnFields,
 		DiscoveryInterval: 30 * time.Second, CacheFlushInterval: 30 * time.Minute,
 		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
 		StaleViewAfter: cache.DefaultStaleAfter,
@@ -185,6 +193,7 @@ func (c *Config) Validate() error {
 		oneOf("zap-stacktrace-level", c.Log.StacktraceLevel, "", "info", "error", "panic"),
 		oneOf("zap-time-encoding", c.Log.TimeEncoding, append([]string{""}, TimeEncodings...)...),
 		oneOf("apply-strategy", c.ApplyStrategy, DynamicApply, ServerSideApply),
+		oneOf("field-validation", c.FieldValidation, WarnFields, StrictFields),
 		{c.FieldManager != "", "apply-strategy-ssa-field-manager", c.FieldManager, "the name of a field manager"},
 		listens("metrics-address", c.MetricsAddress),
 		listens("health-probe-bind-address", c.HealthAddress),

@@ -120,6 +120,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 	writes := newWriteMetrics(p.metrics)
 	writer, err := act.NewWriter(act.Settings{
 		Config: p.rest, Tracer: tracer, Meter: writes, Clock: clock.RealClock{}, Fence: p.fence,
+		Strict: p.FieldValidation == StrictFields,
 	})
 	if err != nil {
 		return supervisor.Settings{}, err

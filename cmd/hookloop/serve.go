@@ -33,6 +33,8 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector, "run only controllers whose labels match; empty runs all")
 	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy, "how children are written: "+server.DynamicApply+" or "+server.ServerSideApply)
 	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")
+	f.StringVar(&c.FieldValidation, "field-validation", c.FieldValidation,
+		"unknown fields of children: "+server.WarnFields+" (dropped and reported) or "+server.StrictFields+" (the child is refused)")
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval, "longest time until a change of aggregated APIs is noticed; CRDs are watched")
 	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval, "no effect, accepted for compatibility: caches follow watches")
 	f.DurationVar(&c.StaleViewAfter, "stale-view-after", c.StaleViewAfter, "how long a resource's watch may fail before parents that need the resource are not synced")

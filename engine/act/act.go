@@ -34,6 +34,8 @@ type Outcome struct {
 	// one request and the first ones succeeded: then it is the object as they left it.
 	Object *object.Object
 	Err    error
+	// Warnings are the API server's about a child that was written; a few, each of bounded length.
+	Warnings []string
 }
 
 // All carries out actions: runs of deletes and runs of other verbs one after the other, within a run in parallel. It goes on
@@ -66,7 +68,13 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 					outcomes[i].Err = fmt.Errorf("%s %s: internal error: panic: %v", action.Verb, action.Ref, cause)
 				}
 			}()
+			if action.Desired == 0 { // no child: its warnings are for the log
+				outcomes[i].Object, outcomes[i].Err = w.Do(ctx, action)
+				return
+			}
+			ctx, warned := collecting(ctx)
 			outcomes[i].Object, outcomes[i].Err = w.Do(ctx, action)
+			outcomes[i].Warnings = warned.list()
 		})
 	}
 	wait.Wait()

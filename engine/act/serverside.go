@@ -83,7 +83,7 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	if err != nil {
 		return nil, err
 	}
-	applied, err := w.write(ctx, a.Resource, w.client.Patch(types.ApplyPatchType).
+	applied, err := w.write(ctx, a.Resource, w.validated(w.client.Patch(types.ApplyPatchType)).
 		AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		Param("fieldManager", a.Manager).Param("force", "true").Body(data))
 	if err != nil {
@@ -127,6 +127,7 @@ func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	inject(ctx, request)
+	collect(ctx, request)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw alone would not read what the API server says
 		if errors.Is(context.Cause(ctx), ErrFenced) {

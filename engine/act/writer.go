@@ -41,6 +41,8 @@ type Settings struct {
 	Clock  clock.PassiveClock
 	// Fence is what all requests pass; it may be nil.
 	Fence *Fence
+	// Strict has the API server refuse a child with unknown or duplicate fields. Otherwise it drops them, and warns.
+	Strict bool
 }
 
 // NewWriter makes a Writer.
@@ -79,7 +81,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	request := w.client.Post().AbsPath(path(a.Resource, a.Ref.Namespace, "")...).SetHeader("Content-Type", "application/json").Body(data)
+	request := w.validated(w.client.Post()).AbsPath(path(a.Resource, a.Ref.Namespace, "")...).SetHeader("Content-Type", "application/json").Body(data)
 	if a.Manager != "" {
 		request = request.Param("fieldManager", a.Manager)
 	}
@@ -110,8 +112,16 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	return w.write(ctx, a.Resource, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
+	return w.write(ctx, a.Resource, w.validated(w.client.Put()).AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		SetHeader("Content-Type", "application/json").Body(data))
+}
+
+// validated says how the API server validates the fields of a child.
+func (w *Writer) validated(request *rest.Request) *rest.Request {
+	if w.Strict {
+		return request.Param("fieldValidation", metav1.FieldValidationStrict)
+	}
+	return request
 }
 
 // delete deletes in the background, with the observed UID, and the resourceVersion if the action has one, as
@@ -154,6 +164,7 @@ func (w *Writer) sameForServer(ctx context.Context, a plan.Action) (*object.Obje
 	if err != nil {
 		return nil, err
 	}
+	ctx, _ = collecting(ctx) // nothing is written that one could warn about
 	answer, err := w.send(ctx, w.client.Put().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...).
 		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body(data))
 	switch {

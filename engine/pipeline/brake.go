@@ -59,6 +59,7 @@ func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, 
 	var done []plan.Action
 	for _, o := range outcomes {
 		r.wrote(o)
+		r.warned(ctx, o)
 		if o.Err == nil && (o.Action.Verb != plan.Delete || o.Object == nil) {
 			done = append(done, o.Action)
 		}

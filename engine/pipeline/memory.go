@@ -87,6 +87,9 @@ type remembered struct {
 	opened  *OpenError
 	// counted reports that the circuit is among the open ones in memory.open.
 	counted bool
+	// warnings are what the API server warned about when a child was last written, by the child's reference; nil before the
+	// first sync.
+	warnings map[string]string
 	// told are the remarks of the last answer, by their hashes.
 	told map[uint64]bool
 	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.

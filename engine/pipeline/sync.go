@@ -41,7 +41,12 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	r.tell(ctx, desired.Remarks)
-	if err := r.act(ctx, result); err != nil {
+	if err := r.recallWarnings(observed.Parent); err != nil {
+		return err
+	}
+	err = r.act(ctx, result)
+	r.reportWarnings(desired)
+	if err != nil {
 		return errors.Join(err, r.reportBesides(ctx, observed, desired, err))
 	}
 	return r.report(ctx, observed, desired, result)

@@ -144,14 +144,22 @@ const (
 	DependenciesMet = "DependenciesMet"
 	// ChangesHeldBack is True while the update method OnDelete holds back what the hook wants changed; else it is absent.
 	ChangesHeldBack = "ChangesHeldBack"
+	// ChildWarnings is True while the API server has warned about the last write of a child; else it is absent.
+	ChildWarnings = "ChildWarnings"
+)
+
+// The reasons of ChildWarnings.
+const (
+	ReasonUnknownField     = "UnknownField"
+	ReasonAPIServerWarning = "APIServerWarning"
 )
 
 // EngineConditions are the types of the conditions that are the engine's own.
-var EngineConditions = []string{Synced, Updated, DependenciesMet, ChangesHeldBack}
+var EngineConditions = []string{Synced, Updated, DependenciesMet, ChangesHeldBack, ChildWarnings}
 
 // Notices are the engine's own conditions that are absent unless there is something to report. A parent's status does
 // without them if it cannot hold them.
-var Notices = []string{ChangesHeldBack}
+var Notices = []string{ChangesHeldBack, ChildWarnings}
 
 // UpdatedReasons are the reasons of the condition Updated.
 var UpdatedReasons = []string{string(rollout.Waiting), string(rollout.Progressing), string(rollout.Done)}

@@ -112,6 +112,22 @@ func Remove(status map[string]any, name string, reasons ...string) bool {
 	return true
 }
 
+// Message returns the message of a condition in an object's status; empty if there is none.
+func Message(o *object.Object, name string) (string, error) {
+	status, err := StatusOf(o)
+	if err != nil {
+		return "", err
+	}
+	list, _ := status["conditions"].([]any)
+	for _, item := range list {
+		if isCondition(item, name) {
+			message, _ := item.(map[string]any)["message"].(string)
+			return message, nil
+		}
+	}
+	return "", nil
+}
+
 // isCondition reports whether an item of status.conditions is of a type.
 func isCondition(item any, name string) bool {
 	m, ok := item.(map[string]any)
