@@ -16,7 +16,7 @@ import (
 )
 
 // begin starts the sync's span: under the change's trace while the parent's generation has not converged, else in a trace of
-// its own with a link to it, so that no trace grows for ever. Causes are links, because the queue merges many events into
+// its own with a link to it, so that no trace grows for ever. A parent that counts no generations has no changes. Causes are links, because the queue merges many events into
 // one sync. The logger in the returned context carries the trace id. The error is a *view.Error if the parents are not known.
 func (r *run) begin(ctx context.Context) (context.Context, error) {
 	key := r.item.Key.Parent
@@ -27,6 +27,8 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	parent, links := r.found, causeLinks(r.item.Causes)
 	if parent != nil {
 		r.replaced = r.remembered.about(parent.UID())
+	}
+	if parent != nil && parent.Generation() != 0 {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
 		sampled := r.Sampled(r.change.Trace)
 		if r.open(parent) {

@@ -115,7 +115,7 @@ func told(spans tracetest.SpanStubs, changes map[string]change.ID) []string {
 }
 
 func TestSpans(t *testing.T) {
-	changes := map[string]change.ID{"1": change.Of("cluster", "u", 1), "2": change.Of("cluster", "u", 2)}
+	changes := map[string]change.ID{"0": change.Of("cluster", "u", 0), "1": change.Of("cluster", "u", 1), "2": change.Of("cluster", "u", 2)}
 	s := &still{parent: generation(t, "1")}
 	p, spans, _ := traced(s, nothing)
 	steps := []struct {
@@ -135,6 +135,10 @@ func TestSpans(t *testing.T) {
 		{
 			"what comes after it is not", queue.CauseResync, func() {},
 			[]string{"observe", "plan", "report", "sync composite/web linked to change 2"},
+		},
+		{
+			"a parent without generations has no changes", queue.CauseResync, func() { s.parent = generation(t, "0") },
+			[]string{"observe", "plan", "report", "sync composite/web"},
 		},
 		{"a parent that is gone has no change", queue.CauseObject, func() { s.parent = nil }, []string{"observe", "sync composite/web"}},
 	}
