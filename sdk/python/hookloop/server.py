@@ -72,6 +72,8 @@ class Server:
         host, colon, _ = listen.rpartition(":")
         if not colon:
             raise ValueError(f"listen is {listen!r}, expected host:port")
+        if not host:  # all addresses
+            host, listen = "[::]", f"[::]{listen}"
         add = self._server.add_insecure_port
         port = add(listen) if credentials is None else self._server.add_secure_port(listen, credentials)
         if port == 0:

@@ -138,6 +138,9 @@ class Open(unittest.TestCase):
     def test_a_server_that_anyone_may_call_is_warned_of(self):
         with self.assertLogs("hookloop", "WARNING") as logged:
             hookloop.Server(hookloop.Composite(sync=empty), listen="0.0.0.0:0").stop(0)
+        with self.assertLogs("hookloop", "WARNING") as without_host:
+            hookloop.Server(hookloop.Composite(sync=empty), listen=":0").stop(0)
+        self.assertRegex(without_host.output[0], r"anyone who reaches \[::\]:\d+ can call the hook")
         self.assertRegex(logged.output[0], r"anyone who reaches 0\.0\.0\.0:\d+ can call the hook; set --client-ca or --token-file")
 
 

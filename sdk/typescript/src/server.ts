@@ -79,13 +79,25 @@ export class Server {
     if (colon < 0) {
       throw new TypeError(`listen is ${JSON.stringify(listen)}, expected host:port`);
     }
-    const port = await new Promise<number>((resolve, reject) =>
-      this.#server.bindAsync(listen, this.#credentials, (error, bound) => (error ? reject(error) : resolve(bound))));
-    const address = `${listen.slice(0, colon)}:${port}`;
+    const hosts = colon === 0 ? ["[::]", "0.0.0.0"] : [listen.slice(0, colon)]; // without a host, all addresses
+    const address = await this.#bind(hosts, listen.slice(colon));
     if (!this.#options.clientCa && !this.#options.tokenFile) {
       warnIfOpen(address);
     }
     return address;
+  }
+
+  /** Listens at the first of some hosts that can be had. */
+  async #bind([host, ...others]: readonly string[], port: string): Promise<string> {
+    try {
+      return `${host}:${await new Promise<number>((resolve, reject) =>
+        this.#server.bindAsync(`${host}${port}`, this.#credentials, (error, bound) => (error ? reject(error) : resolve(bound))))}`;
+    } catch (error) {
+      if (others.length === 0) {
+        throw error;
+      }
+      return this.#bind(others, port);
+    }
   }
 
   /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. It fails if all of them say no. */

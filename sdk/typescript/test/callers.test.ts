@@ -132,7 +132,7 @@ test("tokens rotate, and a file that cannot be read admits nobody", async (t) =>
 test("a server that anyone may call is warned of", async (t) => {
   const told = t.mock.method(console, "error", () => undefined);
   const cases: [ServerOptions, boolean][] = [
-    [{ listen: "0.0.0.0:0" }, true], [{ listen: "0.0.0.0:0", tokenFile: put("tokens", "x") }, false], [{ listen: "127.0.0.1:0" }, false],
+    [{ listen: "0.0.0.0:0" }, true], [{ listen: ":0" }, true], [{ listen: "0.0.0.0:0", tokenFile: put("tokens", "x") }, false], [{ listen: "127.0.0.1:0" }, false],
   ];
   for (const [options, want] of cases) {
     const server = new Server([hook], options);
