@@ -1,0 +1,194 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+func init() { bombs = append(bombs, append(strangersBombs(), workersBombs()...)...) }
+
+const (
+	triggerMethod = "/hookloop.stream.v1.GatewayService/Trigger"
+	attachMethod  = "/hookloop.stream.v1.GatewayService/Attach"
+)
+
+// emptyParents is a TriggerRequest with as many empty parents as its bytes have room for.
+func emptyParents(size int) []byte {
+	return append([]byte{2<<3 | 2}, lengthPrefixed(repeated(3, size))...)
+}
+
+// dialTLS opens a connection to the gateway of its own.
+func (b *blast) dialTLS() *grpc.ClientConn {
+	b.Helper()
+	pem, err := os.ReadFile(b.gateway.CAFile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	connection, err := grpc.NewClient(b.gateway.Address,
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallSendMsgSize(64<<20)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = connection.Close() })
+	return connection
+}
+
+// worker is the context of calls of the ServiceAccount that may serve the worker "bomber".
+func (b *blast) worker() context.Context {
+	token, err := os.ReadFile(b.gateway.TokenFile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.allow("serve", "hookworkers", "bomber")
+	ctx := metadata.AppendToOutgoingContext(b.Context(), "authorization", "Bearer "+string(token))
+	client := streamv1.NewGatewayServiceClient(b.dialTLS())
+	b.Eventually("the worker has its right", func() error {
+		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{Worker: "bomber"})
+		if status.Code(err) != codes.FailedPrecondition { // nobody refers to it
+			return err
+		}
+		return nil
+	})
+	return ctx
+}
+
+// atOnce runs something many times at once, and wants one of the codes each time.
+func (b *blast) atOnce(times int, do func(i int) error, want ...codes.Code) {
+	b.Helper()
+	var wait sync.WaitGroup
+	for i := range times {
+		wait.Go(func() {
+			err := do(i)
+			for strings.Contains(status.Convert(err).Message(), "new calls a second") { // it is not about that
+				time.Sleep(time.Second / 4)
+				err = do(i)
+			}
+			got := status.Code(err)
+			for _, code := range want {
+				if got == code {
+					return
+				}
+			}
+			b.Errorf("call %d: got %s, want one of %v", i, got, want)
+		})
+	}
+	wait.Wait()
+}
+
+// strangersBombs are set off by whoever reaches the gateway's port.
+func strangersBombs() []bomb {
+	request := &rawMessage{emptyParents(4 << 20)}
+	trigger := func(b *blast, ctx context.Context, options ...grpc.CallOption) func(int) error {
+		connections := [6]*grpc.ClientConn{}
+		for i := range connections {
+			connections[i] = b.dialTLS()
+		}
+		return func(i int) error {
+			return connections[i%len(connections)].Invoke(ctx, triggerMethod, request, &streamv1.TriggerResponse{}, options...)
+		}
+	}
+	refused := []codes.Code{codes.Unauthenticated, codes.ResourceExhausted, codes.Unimplemented}
+	return []bomb{
+		{"stranger: triggers", func(b *blast) { b.atOnce(60, trigger(b, b.Context()), refused...) }},
+		{"stranger: triggers, gzip", func(b *blast) {
+			b.atOnce(60, trigger(b, b.Context(), grpc.UseCompressor(gzip.Name)), refused...)
+		}},
+		{"stranger: triggers, wrong token", func(b *blast) {
+			b.atOnce(60, trigger(b, metadata.AppendToOutgoingContext(b.Context(), "authorization", "Bearer no")), refused...)
+		}},
+		{"stranger: idle connections", func(b *blast) {
+			for range 500 {
+				dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+				c, err := dialer.DialContext(b.Context(), "tcp", b.gateway.Address)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { _ = c.Close() })
+			}
+		}},
+	}
+}
+
+// attached opens a stream of the worker and says raw messages. It returns its end, if it has one before it is left.
+func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messages ...[]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
+	defer cancel()
+	s, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, attachMethod)
+	if err != nil {
+		return err
+	}
+	attach, err := proto.Marshal(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: &streamv1.Attach{Worker: "bomber"}}})
+	if err != nil {
+		return err
+	}
+	for _, m := range append([][]byte{attach}, messages...) {
+		if err := s.SendMsg(&rawMessage{m}); err != nil {
+			break // its end says why
+		}
+	}
+	for {
+		if err := s.RecvMsg(&streamv1.EngineMessage{}); err != nil {
+			return err
+		}
+	}
+}
+
+// fragments are the first bytes of a message in fragments, of total bytes in all.
+func fragments(b *blast, data []byte, total int) (out [][]byte) {
+	for index := 0; len(data) > 0; index++ {
+		n := min(len(data), 1<<20)
+		m, err := proto.Marshal(&streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{
+			Fragment: &streamv1.Fragment{Index: uint32(index), Total: uint64(total), Data: data[:n]},
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, data = append(out, m), data[n:]
+	}
+	return out
+}
+
+// workersBombs are set off by a hook that dialled in and may serve a worker, over as many streams as it may have.
+func workersBombs() []bomb {
+	const streams = 64
+	over := func(b *blast, messages ...[]byte) {
+		ctx, connection := b.worker(), b.dialTLS()
+		b.atOnce(streams, func(int) error { return b.attached(ctx, connection, messages...) },
+			codes.InvalidArgument, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Unavailable)
+	}
+	welcome := func(field []byte) []byte { return append([]byte{1<<3 | 2}, lengthPrefixed(field)...) }
+	return []bomb{
+		{"worker: triggers", func(b *blast) {
+			ctx, connection := b.worker(), b.dialTLS()
+			request := &rawMessage{emptyParents(1 << 20)}
+			b.atOnce(60, func(int) error {
+				return connection.Invoke(ctx, triggerMethod, request, &streamv1.TriggerResponse{})
+			}, codes.Internal, codes.ResourceExhausted)
+		}},
+		{"worker: holdings", func(b *blast) { over(b, welcome(repeated(6, 1<<20))) }},
+		{"worker: holdings in fragments", func(b *blast) {
+			whole := welcome(append([]byte{8, 1}, repeated(6, 15<<20)...))
+			over(b, fragments(b, whole, len(whole))...)
+		}},
+		{"worker: messages that never end", func(b *blast) {
+			over(b, fragments(b, []byte(strings.Repeat("x", 15<<20)), 16<<20)...)
+		}},
+	}
+}
