@@ -83,3 +83,12 @@ func newWriteMetrics(metrics prometheus.Registerer) writeMetrics {
 
 // Wrote counts one write.
 func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
+
+// newInterceptMetrics counts the intercepts of controllers.
+func newInterceptMetrics(metrics prometheus.Registerer) func(controller string, n int) {
+	vector := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hookloop_intercepts", Help: "Who answers for parents in place of the controller's hooks, by controller.",
+	}, []string{"controller"})
+	metrics.MustRegister(vector)
+	return func(controller string, n int) { vector.WithLabelValues(controller).Set(float64(n)) }
+}

@@ -146,6 +146,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		GracePeriod:    p.GracePeriod, CustomizeMaxAge: p.CustomizeMaxAge,
 		QueueMetrics: newQueueMetrics(p.series),
 		Stopped:      p.series.forget,
+		Intercepts:   newInterceptMetrics(p.series),
 		ClusterUID:   cluster,
 		Sampled:      p.tracing.sampled,
 	}, nil

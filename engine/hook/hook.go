@@ -103,6 +103,8 @@ type Answer struct {
 	// By names who answered, where a hook is answered by different ones in turn: another build, or a session that intercepts. It is for
 	// comparing with the answer before; empty where there is only one.
 	By string
+	// Intercept names who answered in place of the controller's hook; empty if that did.
+	Intercept string
 	Said
 }
 
@@ -136,6 +138,8 @@ type Settings struct {
 	ControllerKind, ControllerName string
 	ControllerUID                  types.UID
 	Op                             Op
+	// Contract is the controller's.
+	Contract Contract
 	// Version is the hook's version, "v1" or "v2".
 	Version string
 	Field   json.RawMessage
@@ -147,6 +151,8 @@ type Settings struct {
 	Clock clock.PassiveClock
 	// Trigger asks for syncs of the controller's parents; nil where nothing can be asked for.
 	Trigger TriggerFunc
+	// Observer may be nil.
+	Observer Observer
 }
 
 // Trigger names parents to sync: something has changed that the engine does not watch.

@@ -71,6 +71,8 @@ func (m *memory) count(r *remembered, open bool) {
 type remembered struct {
 	settled plan.Memory
 	recall  plan.Recall
+	// intercept is who answered last in place of the controller's hook.
+	intercept string
 	// uid is the parent's that all of this is about.
 	uid types.UID
 	// status is the hash of the desired status that was last found or made equal; statusAnswer is the parent's status as JSON

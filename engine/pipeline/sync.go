@@ -120,6 +120,9 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 			return nil, err
 		}
 		answers = append(answers, answer)
+		if !q.Older {
+			r.noteIntercept(ctx, answer.Intercept)
+		}
 	}
 	return answers, nil
 }

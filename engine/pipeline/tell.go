@@ -53,3 +53,16 @@ func (r *run) record(ctx context.Context, remark plan.Remark) {
 		r.Events.Normal(ctx, r.parent, remark.Reason, remark.Message)
 	}
 }
+
+// noteIntercept records on the parent that somebody else begins to answer for it in place of the controller's hook, or no longer does.
+func (r *run) noteIntercept(ctx context.Context, by string) {
+	before := r.remembered.intercept
+	r.remembered.intercept = by
+	switch by {
+	case before:
+	case "":
+		r.Events.Normal(ctx, r.parent, "InterceptEnded", "The controller's hook answers again, in place of "+before)
+	default:
+		r.Events.Normal(ctx, r.parent, "Intercepted", by+" answers in place of the controller's hook")
+	}
+}

@@ -35,6 +35,49 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 	return s.Replace(ctx, r, o, status)
 }
 
+// SetConditions puts fields and conditions into an object's status as SetCondition does with one condition, in one write.
+func (s *Status) SetConditions(
+	ctx context.Context, now clock.PassiveClock, r object.Resource, o *object.Object, fields map[string]any, conditions ...Condition,
+) (*object.Object, error) {
+	status, err := StatusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for name, value := range fields {
+		changed = changed || status[name] != value
+		status[name] = value
+	}
+	for _, c := range conditions {
+		set, err := upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Ref(), err)
+		}
+		changed = changed || set
+	}
+	if !changed {
+		return nil, nil
+	}
+	return s.Replace(ctx, r, o, status)
+}
+
+// Has returns the status ("True", "False", "Unknown") and the reason of an object's condition; both are empty if it has none of that type.
+func Has(o *object.Object, conditionType string) (status, reason string) {
+	present, err := StatusOf(o)
+	if err != nil {
+		return "", ""
+	}
+	list, _ := present["conditions"].([]any)
+	for _, item := range list {
+		if isCondition(item, conditionType) {
+			c := item.(map[string]any)
+			status, _ = c["status"].(string)
+			reason, _ = c["reason"].(string)
+		}
+	}
+	return status, reason
+}
+
 // Generation returns the generation that a condition in an object's status is about. It is 0, and the condition has none, if
 // the resource counts no generations, or has no status subresource: there a status is itself part of what makes a new generation.
 func Generation(r object.Resource, o *object.Object) int64 {

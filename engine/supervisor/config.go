@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/discovery"
@@ -90,15 +91,27 @@ func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string 
 	}
 }
 
+// summary is what the status repeats of the spec, for tables of kubectl, which show one value of a list.
+func (c *config) summary() map[string]any {
+	names := func(rules []rule) string {
+		out := make([]string, 0, len(rules))
+		for _, r := range rules {
+			out = append(out, r.Resource)
+		}
+		return strings.Join(out, ", ")
+	}
+	return map[string]any{"parents": names(c.parents), "children": names(c.children)}
+}
+
 // openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were opened before it are closed.
-func (s *Supervisor) openHooks(c *config, asks hook.TriggerFunc) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
+func (s *Supervisor) openHooks(c *config, asks hook.TriggerFunc, n *notices) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
 	hooks := map[hook.Op]*hook.Opened{}
 	var opened []*hook.Opened
 	for op, declared := range c.hooks {
 		if declared == nil {
 			continue
 		}
-		o, err := s.open(c, op, declared, asks)
+		o, err := s.open(c, op, declared, asks, n.of(op))
 		if err != nil {
 			return nil, nil, errors.Join(err, closeHooks(opened))
 		}
@@ -108,7 +121,9 @@ func (s *Supervisor) openHooks(c *config, asks hook.TriggerFunc) (map[hook.Op]*h
 }
 
 // open finds the one transport whose field the hook sets.
-func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc) (*hook.Opened, error) {
+func (s *Supervisor) open(
+	c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc, observer hook.Observer,
+) (*hook.Opened, error) {
 	data, err := json.Marshal(declared)
 	if err != nil {
 		return nil, err
@@ -131,6 +146,7 @@ func (s *Supervisor) open(c *config, op hook.Op, declared *v1alpha1.Hook, asks h
 		opened, err := opener(hook.Settings{
 			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), ControllerUID: c.object.UID(), Op: op,
 			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock, Trigger: asks,
+			Contract: c.contract, Observer: observer,
 		})
 		if err != nil {
 			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("spec.hooks.%s.%s: %v", op, name, err)}

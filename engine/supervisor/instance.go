@@ -30,7 +30,9 @@ import (
 type instance struct {
 	config *config
 	health *health
-	cancel context.CancelCauseFunc
+	// notices are what the hooks' transports tell beside answers.
+	notices *notices
+	cancel  context.CancelCauseFunc
 	// filled is closed when its caches are. told says that this was told; it belongs to the supervisor's one look at a time.
 	filled chan struct{}
 	told   bool
@@ -52,7 +54,11 @@ type instance struct {
 // on by itself, and the declaring object is looked at again.
 func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
-	hooks, opened, err := s.openHooks(c, asks.ask)
+	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
+	if s.Intercepts != nil {
+		heard.intercepts = func(n int) { s.Intercepts(c.name(), n) }
+	}
+	hooks, opened, err := s.openHooks(c, asks.ask, heard)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +73,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	})
 	shape.Wire(run)
 	i := &instance{
-		config: c, health: h, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
+		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
 	i.reach = reach.New(reach.Settings{Clock: s.Clock, Other: run.Sample, Enqueue: func(key object.Key, after time.Duration) {

@@ -51,11 +51,43 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 		again.RequeueAfter = lookAgain
 	}
 	health := s.conflict(ctx, key, o, s.health(key))
-	news, err := s.say(ctx, o, health)
+	notices := s.noticed(key, o)
+	news, err := s.sayAll(ctx, o, config.summary(), append([]report.Condition{health}, notices...)...)
+	if news {
+		s.recordNotices(ctx, o, notices)
+	}
 	if news && health.Reason == v1alpha1.ReasonStaleView {
 		s.Events.Warning(ctx, o, health.Reason, health.Message)
 	}
 	return again, err
+}
+
+// noticed are the conditions of a running controller that its hooks' transports bring.
+func (s *Supervisor) noticed(key object.Key, o *object.Object) []report.Condition {
+	s.mu.Lock()
+	i := s.running[key]
+	s.mu.Unlock()
+	if i.notices == nil {
+		return nil
+	}
+	before, _ := report.Has(o, v1alpha1.ConditionIntercepted)
+	return i.notices.conditions(i.config.hooks, before != "")
+}
+
+// recordNotices records an Event for each condition that has changed its status or reason.
+func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []report.Condition) {
+	for _, c := range now {
+		status, reason := report.Has(o, c.Type)
+		if reason == c.Reason && (status == "True") == c.Status || status == "" && c.Reason == v1alpha1.ReasonMatch {
+			continue
+		}
+		switch {
+		case c.Type == v1alpha1.ConditionHooksMatch && !c.Status:
+			s.Events.Warning(ctx, o, "HooksMismatch", c.Message)
+		case c.Type == v1alpha1.ConditionIntercepted:
+			s.Events.Normal(ctx, o, c.Reason, c.Message)
+		}
+	}
 }
 
 func resourceOf(key object.Key) object.Resource {
@@ -238,8 +270,16 @@ func (s *Supervisor) refused(ctx context.Context, key object.Key, o *object.Obje
 
 // say writes the condition Ready of a declaring object, where it is not there already. It says whether that was news.
 func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) (bool, error) {
-	c.Observed = true
-	written, err := s.Status.SetCondition(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, c)
+	return s.sayAll(ctx, o, nil, c)
+}
+
+// sayAll puts fields and conditions of which Ready is the first into the status of a declaring object, as say does.
+func (s *Supervisor) sayAll(ctx context.Context, o *object.Object, fields map[string]any, conditions ...report.Condition) (bool, error) {
+	if s.noSummary.Load() {
+		fields = nil
+	}
+	conditions[0].Observed = true
+	written, err := s.Status.SetConditions(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, fields, conditions...)
 	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
 		return false, nil
 	}
@@ -248,8 +288,22 @@ func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Conditi
 	}
 	if written != nil {
 		change.Effective(ctx)
+		s.checkSummary(written, fields)
 	}
 	return written != nil, err
+}
+
+// checkSummary notes that the API server drops the summary, because its CRDs are older than this program: it is not written again then.
+func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any) {
+	status, err := report.StatusOf(written)
+	if err != nil {
+		return
+	}
+	for name := range fields {
+		if _, kept := status[name]; !kept {
+			s.noSummary.Store(true)
+		}
+	}
 }
 
 // Fault says why a declared controller does not run.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/act"
@@ -73,6 +74,8 @@ type Settings struct {
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.
 	QueueMetrics queue.MetricsProvider
+	// Intercepts hears how many intercepts a controller has; nil hears nothing.
+	Intercepts func(controller string, n int)
 	// Stopped hears that a controller ("composite/hello") has stopped, or could not be started, with its declaring object; nil hears nothing.
 	Stopped    func(controller string, declared object.Ref)
 	ClusterUID types.UID
@@ -91,6 +94,9 @@ type Supervisor struct {
 	// missing notes which controllers wait for a resource.
 	missing *missing
 	reader  view.Reader
+
+	// noSummary reports that the CRDs do not have the fields of the summary.
+	noSummary atomic.Bool
 
 	mu      sync.Mutex // guards what follows
 	running map[object.Key]*instance

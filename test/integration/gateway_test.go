@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/confine"
@@ -104,6 +106,30 @@ func awaitOutput(k *kit.Kit, p *proc.Process, text string) {
 	})
 }
 
+// awaitControllerCondition waits until a condition of the controller has a reason and a message.
+func awaitControllerCondition(k *kit.Kit, conditionType, reason, says string) {
+	k.Helper()
+	k.Eventually("the controller has the condition "+conditionType+" with the reason "+reason, func() error {
+		c := kit.Condition(k.Get(kit.CompositeController, k.Name), conditionType)
+		if c["reason"] != reason || !strings.Contains(fmt.Sprint(c["message"]), says) {
+			return fmt.Errorf("it is %v, want one that says %q", c, says)
+		}
+		return nil
+	})
+}
+
+// awaitParentEvent waits until there is an Event about an object of the kit.
+func awaitParentEvent(k *kit.Kit, name, reason, says string) {
+	k.Helper()
+	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, says), func() error {
+		messages := k.Events(name, reason)
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, says) }) {
+			return fmt.Errorf("its Events are %q", messages)
+		}
+		return nil
+	})
+}
+
 // TestDialIn serves parents by a hook that listens nowhere: first it is refused, and reads why; then it has the right.
 func TestDialIn(t *testing.T) {
 	k := start(t)
@@ -126,6 +152,9 @@ func TestDialIn(t *testing.T) {
 	awaitOutput(k, laptop, "attached to")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	await(k, "Web", "web", "status.by", "laptop")
+	awaitControllerCondition(k, v1alpha1.ConditionHooksMatch, v1alpha1.ReasonNotDeclared,
+		"the hook has a function for finalize, but spec.hooks.finalize is not declared: parents are deleted without it being called")
+	k.AwaitControllerEvent("HooksMismatch")
 	k.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: two")+"]}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	parents, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"})
@@ -181,8 +210,14 @@ func TestIntercept(t *testing.T) {
 	laptop := mirrorWith(k, "laptop", flags...)
 	await(k, "Web", "mine", "status.by", "laptop")
 	await(k, "Web", "theirs", "status.by", "deployed")
+	by := "system:serviceaccount:" + k.Namespace + ":laptop"
+	awaitControllerCondition(k, v1alpha1.ConditionIntercepted, v1alpha1.ReasonIntercepted, by+" (labels team=blue)")
+	k.AwaitControllerEvent("Intercepted")
+	awaitParentEvent(k, "mine", "Intercepted", by+" answers in place of the controller's hook")
 	if err := laptop.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	await(k, "Web", "mine", "status.by", "deployed")
+	awaitControllerCondition(k, v1alpha1.ConditionIntercepted, v1alpha1.ReasonNotIntercepted, "the controller's hooks answer")
+	awaitParentEvent(k, "mine", "InterceptEnded", "The controller's hook answers again")
 }

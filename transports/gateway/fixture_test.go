@@ -215,16 +215,32 @@ func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened
 // asked puts one question about a parent, and gives the answer's status, or the failure's kind and text.
 func (h *house) asked(to hook.Hook, parent string) string {
 	h.Helper()
+	answer, err := h.put(to, parent)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", hook.KindOf(err), err)
+	}
+	return string(answer.Status)
+}
+
+// answer asks about a parent, which must be answered.
+func (h *house) answer(to hook.Hook, parent string) *hook.Answer {
+	h.Helper()
+	answer, err := h.put(to, parent)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return answer
+}
+
+// put asks about a parent of the team with its name.
+func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
+	h.Helper()
 	o, err := object.Decode(fmt.Appendf(nil,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q,"namespace":"shop","labels":{"team":%q}}}`, parent, parent, parent))
 	if err != nil {
 		h.Fatal(err)
 	}
-	answer, err := to.Ask(h.Context(), &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
-	if err != nil {
-		return fmt.Sprintf("%s: %v", hook.KindOf(err), err)
-	}
-	return string(answer.Status)
+	return to.Ask(h.Context(), &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
 }
 
 // saying is a controller's own hook.

@@ -88,8 +88,9 @@ type worker struct {
 
 // running is a controller whose hooks are open.
 type running struct {
-	trigger hook.TriggerFunc
-	hooks   int
+	trigger  hook.TriggerFunc
+	observer hook.Observer // nil if nobody wants to know
+	hooks    int
 }
 
 // New makes a Gateway without workers.

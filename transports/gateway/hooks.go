@@ -15,16 +15,21 @@ import (
 // Open makes a hook that is answered by whoever serves a worker.
 func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hook.Opened {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	w, c := g.worker(name), controller{s.ControllerKind, s.ControllerName}
 	w.users[c]++
 	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
+	g.mu.Unlock()
+	unwatch := func() {}
+	if s.Observer != nil {
+		unwatch = w.pool.Watch(s.Contract, s.Observer.Serves)
+	}
 	return &hook.Opened{
 		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
 		Address: "worker:" + name,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
 		Close: func() error {
+			unwatch()
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if w.users[c]--; w.users[c] == 0 {
@@ -54,6 +59,7 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 // watch notes a controller for as long as one of its hooks is open.
 func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	c := controller{s.ControllerKind, s.ControllerName}
+	defer g.observed(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.controllers[c]
@@ -61,7 +67,7 @@ func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 		r = &running{}
 		g.controllers[c] = r
 	}
-	r.trigger = s.Trigger
+	r.trigger, r.observer = s.Trigger, s.Observer
 	r.hooks++
 	return &hook.Opened{
 		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {

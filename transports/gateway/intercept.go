@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -68,7 +69,11 @@ func (i *intercept) note(q *hook.Question, mine bool) {
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user
-	return stream.Hook{Pool: i.pool, Name: string(op) + " " + as, As: as, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
+	answer, err := stream.Hook{Pool: i.pool, Name: string(op) + " " + as, As: as, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
+	if err == nil && strings.HasPrefix(answer.By, as) {
+		answer.Intercept = i.user
+	}
+	return answer, err
 }
 
 // within is the part of a trigger's parents that the intercept answers for.
@@ -131,6 +136,7 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *st
 	var begins sync.Once
 	session.Serve(func() {
 		i.pool.Changed()
+		g.observed(i.controller)
 		if session.Open() {
 			begins.Do(func() { g.tell(i.controller, i.parents("an intercept begins")) })
 		}
@@ -141,6 +147,7 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *st
 	}
 	err = session.Run(ctx, conn)
 	g.end(i)
+	g.observed(i.controller)
 	g.tell(i.controller, i.parents("an intercept has ended"))
 	return verdict(err)
 }
@@ -177,4 +184,35 @@ func (i *intercept) parents(reason string) hook.Trigger {
 		wish.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
 	}
 	return wish
+}
+
+// observed tells a running controller who intercepts its parents now.
+func (g *Gateway) observed(c controller) {
+	g.mu.Lock()
+	r := g.controllers[c]
+	var by []string
+	for _, i := range g.intercepts[c] {
+		if i.session.Open() {
+			by = append(by, i.String())
+		}
+	}
+	g.mu.Unlock()
+	if r != nil && r.observer != nil {
+		slices.Sort(by)
+		r.observer.Intercepted(by)
+	}
+}
+
+// String names who intercepts which parents.
+func (i *intercept) String() string {
+	var which []string
+	for _, part := range []struct{ name, value string }{{"namespace", i.namespace}, {"name", i.name}, {"labels", i.selector}} {
+		if part.value != "" {
+			which = append(which, part.name+" "+part.value)
+		}
+	}
+	if len(which) == 0 {
+		return i.user + " (all parents)"
+	}
+	return i.user + " (" + strings.Join(which, ", ") + ")"
 }

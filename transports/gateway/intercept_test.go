@@ -84,3 +84,41 @@ func TestTriggerOfAnIntercept(t *testing.T) {
 		}
 	})
 }
+
+// audience hears who intercepts.
+type audience struct{ heard []string }
+
+func (a *audience) Serves([]hook.Op) {}
+
+func (a *audience) Intercepted(by []string) { a.heard = append(a.heard, strings.Join(by, "; ")) }
+
+// TestInterceptIsObserved: the controller hears of it when it begins, when the controller is started anew, and when it ends; answers name it.
+func TestInterceptIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, controllers := newHouse(t), &audience{}
+		s := settingsOf("web", make(chan hook.Trigger, 10))
+		s.Observer = controllers
+		opened := h.open(s, "", saying("own"))
+		laptop := h.visit("laptop", intercepting("blue"))
+		const by = "laptop (namespace shop, labels team=blue)"
+		if got := slices.Compact(controllers.heard); !slices.Equal(got, []string{"", by}) {
+			t.Errorf("the controller hears %q, want %q", got, by)
+		}
+		for parent, want := range map[string]string{"blue": "laptop", "red": ""} {
+			if got := h.answer(opened, parent).Intercept; got != want {
+				t.Errorf("the answer about %s is an intercept of %q, want %q", parent, got, want)
+			}
+		}
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+		anew := &audience{}
+		s.Observer = anew
+		h.open(s, "", saying("own"))
+		laptop.leave()
+		laptop.end()
+		if got := slices.Compact(anew.heard); !slices.Equal(got, []string{by, ""}) {
+			t.Errorf("the controller that is started anew hears %q", got)
+		}
+	})
+}

@@ -127,6 +127,10 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
 	}
 	d := t.share(s, c, dialled, keyring)
+	unwatch := func() {}
+	if s.Observer != nil {
+		unwatch = d.pool.Watch(s.Contract, s.Observer.Serves)
+	}
 	return &hook.Opened{
 		Hook: &either{
 			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
@@ -134,7 +138,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		Address: address,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
-		Close:   func() error { t.release(d); return line.Close() },
+		Close:   func() error { unwatch(); t.release(d); return line.Close() },
 	}, nil
 }
 

@@ -144,6 +144,7 @@ func (p *Pool) Changed() {
 		maps.DeleteFunc(p.faults, func(s *Session, _ error) bool { return s.Open() })
 	})
 	p.settle()
+	p.serves()
 }
 
 // settle changes the build that answers when it is time, and reports that to whoever made the pool.

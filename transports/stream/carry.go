@@ -83,7 +83,7 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 			news, err = s.engine.Receive(m)
 		}
 		if news.Welcome != nil {
-			err = s.welcome(news.Welcome.GetBuildId())
+			err = s.welcome(news.Welcome)
 		}
 	})
 	if news.Welcome != nil || news.Drain {
@@ -112,11 +112,13 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 }
 
 // welcome notes a hook's build. Where the name is too long the stream is over before a question can be asked. The caller holds the lock.
-func (s *Session) welcome(build string) error {
+func (s *Session) welcome(w *streamv1.Welcome) error {
+	build, methods := w.GetBuildId(), known(w.GetCapabilities())
 	if n := len(build); n > maxBuildBytes {
 		s.engine.Disconnect()
 		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)
 	}
+	s.methods.Store(&methods)
 	s.build.Store(&build)
 	return nil
 }

@@ -40,12 +40,13 @@ type Pool struct {
 	changed  chan struct{}      // closed, and replaced, with every change
 	fault    error              // why there is no session, as far as is known, where that is not about one of them
 	faults   map[*Session]error // why a session is not open, as far as is known
+	watchers map[*watcher]struct{}
 }
 
 // NewPool makes an empty pool. renewed is called, without a lock, when another build has taken over, so that answers may
 // differ from before; it may be nil.
 func NewPool(c clock.WithDelayedExecution, renewed func()) *Pool {
-	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{}), faults: map[*Session]error{}}
+	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{}), faults: map[*Session]error{}, watchers: map[*watcher]struct{}{}}
 }
 
 // Add takes a session in.

@@ -77,6 +77,8 @@ type Session struct {
 	// What many ask for on their way to a session is read without the lock, under which messages of any size are understood.
 	open  atomic.Bool
 	build atomic.Pointer[string] // nil before the first Welcome
+	// methods are those that the hook has functions for; nil if it names none.
+	methods atomic.Pointer[[]string]
 
 	mu      sync.Mutex // guards what follows
 	engine  *session.Engine[*object.Object]

@@ -7,7 +7,12 @@ type ControllerStatus struct {
 	// ObservedGeneration is the generation of the spec that the conditions speak of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions has the condition Ready.
+	// Parents and Children are the plural names of the resources, in one line.
+	// +optional
+	Parents string `json:"parents,omitempty"`
+	// +optional
+	Children string `json:"children,omitempty"`
+	// Conditions has the condition Ready and, if there is something to tell, HooksMatch and Intercepted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -16,6 +21,30 @@ type ControllerStatus struct {
 
 // ConditionReady says whether the controller runs and its hooks answer.
 const ConditionReady = "Ready"
+
+// ConditionHooksMatch says whether the hooks have functions for what is declared, and for nothing else. It is there if a hook says what it serves.
+const ConditionHooksMatch = "HooksMatch"
+
+// The reasons of condition HooksMatch.
+const (
+	// ReasonMatch: they do (True).
+	ReasonMatch = "Match"
+	// ReasonNotServed: a hook is declared whose program has no function for it (False).
+	ReasonNotServed = "NotServed"
+	// ReasonNotDeclared: a program has a function for a hook that is not declared (False).
+	ReasonNotDeclared = "NotDeclared"
+)
+
+// ConditionIntercepted says whether somebody else answers for some parents in place of the hooks. It is there once that has been so.
+const ConditionIntercepted = "Intercepted"
+
+// The reasons of condition Intercepted.
+const (
+	// ReasonIntercepted: the message says who, and for which parents (True).
+	ReasonIntercepted = "Intercepted"
+	// ReasonNotIntercepted: no longer (False).
+	ReasonNotIntercepted = "NotIntercepted"
+)
 
 // The reasons of condition Ready. Kinds of hook errors (package hook) are reasons too.
 const (

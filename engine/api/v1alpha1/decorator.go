@@ -12,10 +12,11 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=decoratorcontrollers,scope=Cluster,shortName=dec;decorators
 // +kubebuilder:metadata:annotations={"api-approved.kubernetes.io=unapproved, request not yet submitted"}
-// +kubebuilder:printcolumn:name="Resources",type=string,JSONPath=`.spec.resources[*].resource`
+// +kubebuilder:printcolumn:name="Resources",type=string,JSONPath=`.status.parents`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Attachments",type=string,priority=1,JSONPath=`.spec.attachments[*].resource`
+// +kubebuilder:printcolumn:name="Intercepted",type=string,JSONPath=`.status.conditions[?(@.type=="Intercepted")].status`
+// +kubebuilder:printcolumn:name="Attachments",type=string,priority=1,JSONPath=`.status.children`
 // +kubebuilder:printcolumn:name="Webhook",type=string,priority=1,JSONPath=`.spec.hooks.sync.webhook.url`
 // +kubebuilder:printcolumn:name="gRPC",type=string,priority=1,JSONPath=`.spec.hooks.sync.grpc.target`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

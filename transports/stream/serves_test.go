@@ -1,0 +1,53 @@
+package stream
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"k8s.io/utils/clock"
+)
+
+// TestPoolTellsWhatTheHookServes: when a session opens, when it is asked later, and when another build serves something else.
+func TestPoolTellsWhatTheHookServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(clock.RealClock{}, nil)
+		var told []string
+		watch := func(c hook.Contract) func() {
+			return p.Watch(c, func(ops []hook.Op) { told = append(told, fmt.Sprint(c, ops)) })
+		}
+		defer watch(hook.Composite)()
+		s := New(settingsOf("a", p.Changed))
+		p.Add(s)
+		welcome := func(capabilities ...string) *peer {
+			peer := lasting(t, s)
+			peer.hear()
+			peer.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+				Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20}, Capabilities: capabilities,
+			}}})
+			synctest.Wait()
+			return peer
+		}
+		expect := func(what string, want ...string) {
+			t.Helper()
+			if fmt.Sprint(told) != fmt.Sprint(want) {
+				t.Errorf("%s: told %q, want %q", what, told, want)
+			}
+			told = nil
+		}
+		const composite, decorator = "/hookloop.hook.v1.CompositeHookService/", "/hookloop.hook.v1.DecoratorHookService/"
+		silent := welcome()
+		expect("a hook that names nothing")
+		silent.fail(errLeft)
+		synctest.Wait()
+		welcome(composite+"Sync", "/something/else", decorator+"Customize").fail(errLeft)
+		synctest.Wait()
+		expect("a hook with functions", "composite[sync]")
+		welcome(composite+"Sync", composite+"Finalize")
+		expect("one more function", "composite[sync finalize]")
+		watch(hook.Decorator)()
+		expect("who asks later", "decorator[]")
+	})
+}
