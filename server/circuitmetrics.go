@@ -28,7 +28,8 @@ type circuitMetrics struct {
 func newCircuitMetrics(metrics prometheus.Registerer) *circuitMetrics {
 	m := &circuitMetrics{
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hookloop_circuit_opened_total", Help: "Circuits of parents that opened, by controller and the field that was rewritten.",
+			Name: "hookloop_circuit_opened_total",
+			Help: "Circuits of parents that opened, by controller and the field that was rewritten.",
 		}, []string{"controller", "kind", "field"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookloop_circuit_open", Help: "Parents whose circuit is open, by controller.",
@@ -54,7 +55,8 @@ func (m *circuitMetrics) synced(controller string, o pipeline.Outcome) {
 // index is the place of an item in a path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// field is the label of a path, without the places of items. There are few: a hook may rewrite fields of any name.
+// field is the label of a path, without the places of items. There are few: a hook may rewrite
+// fields of any name.
 func (m *circuitMetrics) field(path string) string {
 	path = index.ReplaceAllString(path, "[]")
 	m.mu.Lock()

@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// ownFlow is the label of requests that are no controller's: Events, discovery, reviews of tokens.
+	// ownFlow is the label of requests that are no controller's: Events, discovery, reviews of
+	// tokens.
 	ownFlow = "engine"
-	// waitShare is the part of the memory budget that the questions to slow hooks may have, as one n-th of it.
+	// waitShare is the part of the memory budget that the questions to slow hooks may have, as one
+	// n-th of it.
 	waitShare = 8
 	// defaultWaitBytes is that without a budget.
 	defaultWaitBytes = 256 << 20
@@ -28,17 +30,20 @@ type shareMetrics struct {
 func newShareMetrics(metrics prometheus.Registerer, waits *share.Waits) *shareMetrics {
 	m := &shareMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hookloop_requests_delayed_total", Help: "Requests to the API server that waited for client-go-qps, by controller.",
+			Name: "hookloop_requests_delayed_total",
+			Help: "Requests to the API server that waited for client-go-qps, by controller.",
 		}, []string{"controller"}),
 		seconds: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hookloop_requests_delay_seconds_total", Help: "How long requests to the API server waited for client-go-qps, by controller.",
+			Name: "hookloop_requests_delay_seconds_total",
+			Help: "How long requests to the API server waited for client-go-qps, by controller.",
 		}, []string{"controller"}),
 	}
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookloop_slow_hook_waits", Help: "Syncs that wait for slow hooks beside the workers.",
 	}, func() float64 { syncs, _, _ := waits.Stats(); return float64(syncs) })
 	refused := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "hookloop_slow_hook_waits_refused_total", Help: "Syncs that kept their worker while they waited for a slow hook, because there was no room.",
+		Name: "hookloop_slow_hook_waits_refused_total",
+		Help: "Syncs that kept their worker while they waited for a slow hook, because there was no room.",
 	}, func() float64 { _, _, refused := waits.Stats(); return float64(refused) })
 	metrics.MustRegister(m.requests, m.seconds, waiting, refused)
 	return m

@@ -9,10 +9,13 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// FieldManagers names who owns a field of an object beside the engine, by its metadata.managedFields, which it reads live. The
-// path is as package merge writes paths. A field that is not there has no owner: then it is those of the closest field around it
-// that has some. It returns that field's path. Applier is the engine's own name for server-side apply.
-func (w *Writer) FieldManagers(ctx context.Context, r object.Resource, ref object.Ref, path, applier string) (managers []string, at string, err error) {
+// FieldManagers names who owns a field of an object beside the engine, by its
+// metadata.managedFields, which it reads live. The path is as package merge writes paths. A field
+// that is not there has no owner: then it is those of the closest field around it that has some. It
+// returns that field's path. Applier is the engine's own name for server-side apply.
+func (w *Writer) FieldManagers(
+	ctx context.Context, r object.Resource, ref object.Ref, path, applier string,
+) (managers []string, at string, err error) {
 	data, err := w.raw(ctx, w.client.Get().AbsPath(pathOf(r, ref)...))
 	if err != nil {
 		return nil, "", err
@@ -27,7 +30,8 @@ func (w *Writer) FieldManagers(ctx context.Context, r object.Resource, ref objec
 	}
 	for at := path; at != ""; at = around(at) {
 		for _, m := range metadata.ManagedFields {
-			if m.FieldsV1 == nil || m.Manager == applier || slices.Contains(Managers, m.Manager) || slices.Contains(managers, m.Manager) {
+			ours := m.Manager == applier || slices.Contains(Managers, m.Manager)
+			if m.FieldsV1 == nil || ours || slices.Contains(managers, m.Manager) {
 				continue
 			}
 			owned, err := merge.ParseOwned(m.FieldsV1.GetRawBytes())

@@ -1,9 +1,11 @@
-// Package circuit decides when the engine must stop rewriting a field of an object: a hook that answers differently each time,
-// or a second writer, would otherwise have it written for as long as both live.
+// Package circuit decides when the engine must stop rewriting a field of an object: a hook that
+// answers differently each time, or a second writer, would otherwise have it written for as long as
+// both live.
 //
-// It is pure: the time is an argument, and it neither reads nor writes objects. What it counts comes from the pipeline, which
-// reports each successful rewrite and asks before the next one. A Breaker belongs to one parent and is used by one sync at a
-// time; its memory is bounded. Table tests tell the stories, and a property test drives it with random writers.
+// It is pure: the time is an argument, and it neither reads nor writes objects. What it counts
+// comes from the pipeline, which reports each successful rewrite and asks before the next one. A
+// Breaker belongs to one parent and is used by one sync at a time; its memory is bounded. Table
+// tests tell the stories, and a property test drives it with random writers.
 package circuit
 
 import (
@@ -27,13 +29,15 @@ const (
 
 // Settings configure all Breakers of a process.
 type Settings struct {
-	// Limit is how many rewrites of one field a minute are allowed, also in one burst; 0 turns the circuit off.
+	// Limit is how many rewrites of one field a minute are allowed, also in one burst; 0 turns the
+	// circuit off.
 	Limit int
 	// Pause is how long an open circuit stays open before one sync may try again.
 	Pause time.Duration
 }
 
-// Field is a field that is rewritten. A Ref without a name stands for all objects of its kind: they are replaced by others.
+// Field is a field that is rewritten. A Ref without a name means all objects of its kind: they
+// are replaced by others.
 type Field struct {
 	Ref  object.Ref
 	Path string
@@ -76,8 +80,9 @@ type counters struct {
 	all, driven bucket
 }
 
-// Begin starts a sync. Identity stands for what a user may change of the parent: a new one closes the circuit. Causes are the
-// objects whose changes brought the sync. It returns how long the circuit stays open; 0 lets the sync go on.
+// Begin starts a sync. Identity is a hash of what a user may change of the parent: a new one closes
+// the circuit. Causes are the objects whose changes brought the sync. It returns how long the
+// circuit stays open; 0 lets the sync go on.
 func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) time.Duration {
 	if b.identity != identity {
 		*b = Breaker{identity: identity}
@@ -94,7 +99,8 @@ func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) tim
 	return 0
 }
 
-// Check reports whether one of the fields may not be rewritten: the circuit opens, and the Trip names the field.
+// Check reports whether one of the fields may not be rewritten: the circuit opens, and the Trip
+// names the field.
 func (b *Breaker) Check(s Settings, now time.Time, fields []Field) (Trip, bool) {
 	if s.Limit <= 0 {
 		return Trip{}, false
@@ -141,13 +147,16 @@ func (b *Breaker) Wrote(s Settings, now time.Time, fields []Field) {
 	}
 }
 
-// provoked reports whether a change of another object explains a rewrite: progress of children that a status follows, for
-// instance. An object that is itself rewritten over and over explains nothing.
+// provoked reports whether a change of another object explains a rewrite: progress of children that
+// a status follows, for instance. An object that is itself rewritten over and over explains
+// nothing.
 func (b *Breaker) provoked(s Settings, now time.Time, f Field) bool {
-	return slices.ContainsFunc(b.causes, func(cause object.Ref) bool { return !covers(f.Ref, cause) && !b.hot(s, now, cause) })
+	return slices.ContainsFunc(b.causes, func(cause object.Ref) bool {
+		return !covers(f.Ref, cause) && !b.hot(s, now, cause)
+	})
 }
 
-// covers reports whether ref is, or stands for, an object.
+// covers reports whether ref names an object, or its whole kind.
 func covers(ref, o object.Ref) bool {
 	return ref == o || ref.Name == "" && ref.GVK == o.GVK
 }
@@ -163,7 +172,8 @@ func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 	return false
 }
 
-// counters returns those of a field. Where there are too many fields, the one that was rewritten least makes room.
+// counters returns those of a field. Where there are too many fields, the one that was rewritten
+// least makes room.
 func (b *Breaker) counters(s Settings, now time.Time, f Field) *counters {
 	if c := b.fields[f]; c != nil {
 		return c
@@ -189,8 +199,8 @@ func (b *Breaker) coldest(s Settings, now time.Time) (coldest Field) {
 	return coldest
 }
 
-// Quiet ends a good sync that rewrote nothing: it closes a circuit that was tried. It reports whether nothing is left to know,
-// so that the Breaker may be dropped.
+// Quiet ends a good sync that rewrote nothing: it closes a circuit that was tried. It reports
+// whether nothing is left to know, so that the Breaker may be dropped.
 func (b *Breaker) Quiet(s Settings, now time.Time) bool {
 	if b.phase == trial {
 		b.phase, b.closedAt = closed, now

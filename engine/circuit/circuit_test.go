@@ -69,7 +69,8 @@ func refs(names ...string) []object.Ref {
 	return out
 }
 
-// fight is a child that something else writes back, or that the hook answers differently each time: own events alone.
+// fight is a child that something else writes back, or that the hook answers differently each time:
+// own events alone.
 func (w *world) fight(n int, every time.Duration) int {
 	return w.loop(n, every, func(_ int, every time.Duration) bool { return w.sync(every, refs("a"), data("a")) })
 }
@@ -151,8 +152,8 @@ func TestHonestWork(t *testing.T) {
 	}
 }
 
-// TestOpenThenTried: after the pause one sync may write; another rewrite of the field opens the circuit again, a sync without
-// one closes it.
+// TestOpenThenTried: after the pause one sync may write; another rewrite of the field opens the
+// circuit again, a sync without one closes it.
 func TestOpenThenTried(t *testing.T) {
 	w := newWorld(t)
 	if n := w.fight(200, time.Millisecond); n < 100 || n > 101 {
@@ -176,7 +177,8 @@ func TestOpenThenTried(t *testing.T) {
 	}
 }
 
-// TestReopensSooner: a fight that goes on after a quiet moment is not let through a hundred times more.
+// TestReopensSooner: a fight that goes on after a quiet moment is not let through a hundred times
+// more.
 func TestReopensSooner(t *testing.T) {
 	w := newWorld(t)
 	w.fight(200, time.Millisecond)
@@ -215,8 +217,8 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestProperties drives Breakers at random: memory is bounded, what is driven by itself is at most the limit in a burst and
-// its rate afterwards, and a Breaker is forgotten once all is quiet.
+// TestProperties drives Breakers at random: memory is bounded, what is driven by itself is at most
+// the limit in a burst and its rate afterwards, and a Breaker is forgotten once all is quiet.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))

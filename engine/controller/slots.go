@@ -9,14 +9,16 @@ import (
 )
 
 const (
-	// slowAfter is how long a reconcile may wait for a peer before it no longer counts as one of Settings.Workers.
+	// slowAfter is how long a reconcile may wait for a peer before it no longer counts as one of
+	// Settings.Workers.
 	slowAfter = time.Second
 	// waitsPerWorker bounds the reconciles of one controller that wait, by its workers.
 	waitsPerWorker = 20
 )
 
-// slots are the Settings.Workers of a controller. A worker holds one while it waits for a key and while it reconciles, but not
-// while its reconcile waits for a slow peer: another worker has it then, so that slow keys do not hold up quick ones.
+// slots are the Settings.Workers of a controller. A worker holds one while it waits for a key and
+// while it reconciles, but not while its reconcile waits for a slow peer: another worker has it
+// then, so that slow keys do not hold up quick ones.
 type slots struct {
 	waits *share.Waits
 	most  int
@@ -40,7 +42,8 @@ func newSlots(workers int, waits *share.Waits, spawn func()) *slots {
 	return &slots{waits: waits, most: workers * waitsPerWorker, spawn: spawn, idle: map[*idleWorker]struct{}{}}
 }
 
-// rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile that comes back.
+// rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile
+// that comes back.
 func (s *slots) rest(ctx context.Context) (context.Context, *idleWorker) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &idleWorker{callOff: cancel}
@@ -58,7 +61,8 @@ func (s *slots) rested(w *idleWorker) {
 	delete(s.idle, w)
 }
 
-// yield gives a worker's slot to a reconcile that comes back. It reports whether there was one: then the worker ends.
+// yield gives a worker's slot to a reconcile that comes back. It reports whether there was one:
+// then the worker ends.
 func (s *slots) yield() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +87,8 @@ func (s *slots) leave() {
 	}
 }
 
-// release gives the slot of a reconcile that waits to another one. It reports whether it did: there may be no room for one more.
+// release gives the slot of a reconcile that waits to another one. It reports whether it did: there
+// may be no room for one more.
 func (s *slots) release(size int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,9 +125,10 @@ func (s *slots) regain(size int64) {
 
 type slotsKey struct{}
 
-// Wait notes that a reconcile is about to wait for a peer, such as a hook, and returns what ends the wait. A wait that takes long
-// does not count against Settings.Workers. Size is called where it does: the bytes that are held meanwhile. The context is the
-// reconcile's; with any other, nothing is noted.
+// Wait notes that a reconcile is about to wait for a peer, such as a hook, and returns what ends
+// the wait. A wait that takes long does not count against Settings.Workers. Size is called where it
+// does: the bytes that are held meanwhile. The context is the reconcile's; with any other, nothing
+// is noted.
 func Wait(ctx context.Context, size func() int64) (done func()) {
 	c, ok := ctx.Value(slotsKey{}).(*Controller)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/hookloop/hookloop/engine/share"
 )
 
-// TestSlowKeysHoldNobodyUp: as many keys as there are workers wait for a peer; the others are reconciled all the same. When all
-// waits end at once, no more than the workers go on at a time.
+// TestSlowKeysHoldNobodyUp: as many keys as there are workers wait for a peer; the others are
+// reconciled all the same. When all waits end at once, no more than the workers go on at a time.
 func TestSlowKeysHoldNobodyUp(t *testing.T) {
 	const workers, slow = 2, 12
 	waits := share.NewWaits(slow, 1<<20)

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OpenError reports that a parent's circuit is open: a field was rewritten over and over without a change by a user, and
-// nothing is written for the parent for a time.
+// OpenError reports that a parent's circuit is open: a field was rewritten over and over without a
+// change by a user, and nothing is written for the parent for a time.
 type OpenError struct {
 	// Field is the field that was rewritten.
 	Field circuit.Field
@@ -33,8 +33,8 @@ func (e *OpenError) Error() string { return e.Message }
 // statusPath is the path under which rewrites of a whole status are counted.
 const statusPath = "status"
 
-// admit begins a sync's part in the parent's circuit. It fails while the circuit is open. A parent that leaves is always
-// admitted: its finalizer must not wait for a fight.
+// admit begins a sync's part in the parent's circuit. It fails while the circuit is open. A parent
+// that leaves is always admitted: its finalizer must not wait for a fight.
 func (r *run) admit(observed *plan.Observed) error {
 	r.unbraked = r.Circuit.Limit <= 0 || observed.Finalizing || observed.Parent.Deleting()
 	b := r.remembered.breaker
@@ -50,9 +50,11 @@ func (r *run) admit(observed *plan.Observed) error {
 	return &e
 }
 
-// write carries out actions. Every write of a sync but the status goes through it, so that none passes an open circuit.
+// write carries out actions. Every write of a sync but the status goes through it, so that none
+// passes an open circuit.
 func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, error) {
-	if err := r.brake(ctx, rewrites(actions), func(f circuit.Field) diff { return r.childDiff(f, actions) }); err != nil {
+	values := func(f circuit.Field) diff { return r.childDiff(f, actions) }
+	if err := r.brake(ctx, rewrites(actions), values); err != nil {
 		return nil, err
 	}
 	outcomes := r.Writer.All(ctx, actions)
@@ -68,7 +70,8 @@ func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, 
 	return outcomes, nil
 }
 
-// brakeStatus is brake for a parent's whole status. It returns the fields to count once the status is written.
+// brakeStatus is brake for a parent's whole status. It returns the fields to count once the status
+// is written.
 func (r *run) brakeStatus(ctx context.Context, parent *object.Object, status map[string]any) ([]circuit.Field, error) {
 	fields := []circuit.Field{{Ref: parent.Ref(), Path: statusPath}}
 	if r.remembered.breaker == nil || r.unbraked {
@@ -97,7 +100,8 @@ type diff struct {
 	unknown bool
 }
 
-// brake fails where a field may not be rewritten: the circuit opens. It costs nothing for a parent that rewrites nothing.
+// brake fails if a field may not be rewritten: the circuit opens. It costs nothing for a parent
+// that rewrites nothing.
 func (r *run) brake(ctx context.Context, fields []circuit.Field, find func(circuit.Field) diff) error {
 	r.tally.rewrites += len(fields)
 	b := r.remembered.breaker
@@ -127,7 +131,7 @@ func (r *run) rewrote(fields []circuit.Field) {
 	r.remembered.breaker.Wrote(r.Circuit, r.Clock.Now(), fields)
 }
 
-// rested tells the circuit about a good sync, and drops it where nothing is left to know.
+// rested reports a good sync to the circuit, and drops it where nothing is left to know.
 func (r *run) rested() {
 	b := r.remembered.breaker
 	if b == nil || r.tally.rewrites > 0 || !b.Quiet(r.Circuit, r.Clock.Now()) {
@@ -136,7 +140,8 @@ func (r *run) rested() {
 	r.remembered.breaker, r.remembered.opened = nil, nil
 }
 
-// rewrites are the fields that actions rewrite. Creates and deletes count where objects of a kind replace others.
+// rewrites are the fields that actions rewrite. Creates and deletes count where objects of a kind
+// replace others.
 func rewrites(actions []plan.Action) []circuit.Field {
 	var fields []circuit.Field
 	var made, gone []schema.GroupVersionKind
@@ -189,7 +194,8 @@ func decorated(a plan.Action) []circuit.Field {
 	return fields
 }
 
-// movers are the objects whose changes brought the sync. A trigger counts as one: its hook has seen something change.
+// movers are the objects whose changes brought the sync. A trigger counts as one: its hook has seen
+// something change.
 func (r *run) movers() []object.Ref {
 	var refs []object.Ref
 	for _, c := range r.item.Causes {
@@ -202,8 +208,8 @@ func (r *run) movers() []object.Ref {
 	return refs
 }
 
-// identity stands for what a user may change of the parent: its specification, and those labels and annotations that no hook
-// has written.
+// identity is a hash of what a user may change of the parent: its specification, and those labels and
+// annotations that no hook has written.
 func (r *run) identity(parent *object.Object) uint64 {
 	state := map[string]any{
 		"labels":      plain(withoutKeys(parent.Labels(), r.remembered.decoratedKeys)),
@@ -302,11 +308,11 @@ func (r *run) explain(ctx context.Context, trip circuit.Trip, d diff) string {
 	if trip.Field.Ref.Name != "" {
 		what = trip.Field.Ref.String()
 	}
-	text := fmt.Sprintf("the circuit is open: %s of %s was rewritten over and over (limit %d a minute) without a change by a user",
-		d.path, what, r.Circuit.Limit)
+	text := fmt.Sprintf("the circuit is open: %s of %s was rewritten over and over (limit %d a minute) "+
+		"without a change by a user", d.path, what, r.Circuit.Limit)
 	if trip.Field.Ref.Name == "" {
-		text = fmt.Sprintf("the circuit is open: objects of %s were replaced by others over and over (limit %d a minute) without a change by a user",
-			what, r.Circuit.Limit)
+		text = fmt.Sprintf("the circuit is open: objects of %s were replaced by others over and over (limit %d a minute) "+
+			"without a change by a user", what, r.Circuit.Limit)
 	}
 	if values := d.values(trip.Field.Ref.GVK); values != "" {
 		text += ": " + values

@@ -82,8 +82,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestFlappingParent has a hook that answers differently each time write the parent, and checks that the circuit ends it: by a
-// status, and by labels, which are no change by a user. A user's change ends the pause.
+// TestFlappingParent has a hook that answers differently each time write the parent, and checks
+// that the circuit ends it: by a status, and by labels, which are no change by a user. A user's
+// change ends the pause.
 func TestFlappingParent(t *testing.T) {
 	const limit = 10
 	n := 0

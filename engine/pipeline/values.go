@@ -15,7 +15,8 @@ const maxValue = 48
 
 // confidential are parts of paths whose text is not shown: it may be a secret, or hold one.
 var confidential = []string{
-	"data", "env", "annotations", "args", "command", "secret", "password", "passwd", "token", "key", "credential", "auth", "cert", "private", "url",
+	"data", "env", "annotations", "args", "command", "url",
+	"secret", "password", "passwd", "token", "key", "credential", "auth", "cert", "private",
 }
 
 // find looks for the difference at the path, or for the first one inside of it.
@@ -27,7 +28,8 @@ func (d *diff) find(before, after map[string]any) {
 	})
 }
 
-// values are both values, as far as they may be shown; empty where they are not known or may be secret.
+// values are both values, as far as they may be shown; empty where they are not known or may be
+// secret.
 func (d *diff) values(kind schema.GroupVersionKind) string {
 	if d.unknown || kind.Kind == "Secret" {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// AllowDeletionsAnnotation on a parent lets an answer pass that a DeletionLimit holds: "3/120" allows 120 deletions while the
-// parent is at generation 3.
+// AllowDeletionsAnnotation on a parent lets an answer pass that a DeletionLimit holds: "3/120"
+// allows 120 deletions while the parent is at generation 3.
 const AllowDeletionsAnnotation = "hookloop.dev/allow-deletions"
 
 // DeletionLimit is how many children one answer may have deleted. Nil sets no limit.
@@ -31,7 +31,8 @@ func (l *DeletionLimit) exceeded(deletions, observed int) bool {
 // String is the limit as it was given.
 func (l *DeletionLimit) String() string { return (*intstr.IntOrString)(l).String() }
 
-// HeldError reports that an answer would have more children deleted than the limit allows. Nothing of it is written.
+// HeldError reports that an answer would have more children deleted than the limit allows. Nothing
+// of it is written.
 type HeldError struct {
 	Limit               *DeletionLimit
 	Deletions, Observed int
@@ -40,12 +41,13 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the answer would delete %d of %d children, expected at most %s (deletionLimit): nothing of it is written; "+
-		"if it is meant, annotate the parent with %s=%d/%d, or raise the limit",
+	return fmt.Sprintf("the answer would delete %d of %d children, expected at most %s (deletionLimit): "+
+		"nothing of it is written; if it is meant, annotate the parent with %s=%d/%d, or raise the limit",
 		e.Deletions, e.Observed, e.Limit, AllowDeletionsAnnotation, e.Generation, e.Deletions)
 }
 
-// Guard returns a *HeldError if the answer behind a plan deletes more than the limit. A parent that leaves is never held up.
+// Guard returns a *HeldError if the answer behind a plan deletes more than the limit. A parent that
+// leaves is never held up.
 func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
 	if limit == nil || result.Undesired == 0 || observed.Finalizing || observed.Parent.Deleting() {
 		return nil
@@ -61,10 +63,13 @@ func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
 	if !limit.exceeded(result.Undesired, present) || allowed(observed.Parent, result.Undesired) {
 		return nil
 	}
-	return &HeldError{Limit: limit, Deletions: result.Undesired, Observed: present, Generation: observed.Parent.Generation()}
+	return &HeldError{
+		Limit: limit, Deletions: result.Undesired, Observed: present, Generation: observed.Parent.Generation(),
+	}
 }
 
-// allowed reports whether the parent's annotation allows a number of deletions at its present generation.
+// allowed reports whether the parent's annotation allows a number of deletions at its present
+// generation.
 func allowed(parent *object.Object, deletions int) bool {
 	at, count, ok := strings.Cut(parent.Annotations()[AllowDeletionsAnnotation], "/")
 	if !ok {

@@ -1,9 +1,10 @@
-// Package reach decides when parents are asked about again whose hook could not be reached. While a hook is down, one probe every
-// few seconds stands for all parents that wait for it; when the hook is reached again, by whatever sync, all of them are asked at
-// once.
+// Package reach decides when parents are asked about again whose hook could not be reached. While a
+// hook is down, one probe every few seconds stands for all parents that wait for it; when the hook
+// is reached again, by whatever sync, all of them are asked at once.
 //
-// It asks no hook itself: the pipeline reports how each sync went, and a probe is a sync like any other. A Tracker belongs to one
-// controller and is safe for concurrent use; its memory is bounded by the controller's parents. Tests run on a fake clock.
+// It asks no hook itself: the pipeline reports how each sync went, and a probe is a sync like any
+// other. A Tracker belongs to one controller and is safe for concurrent use; its memory is bounded
+// by the controller's parents. Tests run on a fake clock.
 package reach
 
 import (
@@ -18,16 +19,21 @@ import (
 )
 
 const (
-	// downAfter is how many syncs in a row must miss a hook before it counts as down: one lost connection is retried at once.
+	// downAfter is how many syncs in a row must miss a hook before it counts as down: one lost
+	// connection is retried at once.
 	downAfter = 3
-	// minProbe and maxProbe bound the time between two probes of a hook, which grows while it is down.
+	// minProbe and maxProbe bound the time between two probes of a hook, which grows while it is
+	// down.
 	minProbe = time.Second
 	maxProbe = 5 * time.Second
-	// probeShare is the time between two probes, as one n-th of the time for which the hook has been down.
+	// probeShare is the time between two probes, as one n-th of the time for which the hook has
+	// been down.
 	probeShare = 10
-	// fallback is when a parent that waits is synced again whatever the probes say, less up to a half.
+	// fallback is when a parent that waits is synced again whatever the probes say, less up to a
+	// half.
 	fallback = 1000 * time.Second
-	// spread is the time between two parents that are asked about again, on average; maxSpread bounds it for all of them.
+	// spread is the time between two parents that are asked about again, on average; maxSpread
+	// bounds it for all of them.
 	spread    = 2 * time.Millisecond
 	maxSpread = 3 * time.Second
 )
@@ -37,8 +43,8 @@ type Settings struct {
 	Clock clock.WithTicker
 	// Enqueue has a parent synced after a time.
 	Enqueue func(key object.Key, after time.Duration)
-	// Other returns a parent that does not wait, or false. Every second probe is one of it: a parent about which the hook fails
-	// each time says nothing about the hook.
+	// Other returns a parent that does not wait, or false. Every second probe is one of it: a
+	// parent about which the hook fails each time says nothing about the hook.
 	Other func(waits func(object.Key) bool) (object.Key, bool)
 }
 
@@ -49,7 +55,8 @@ type Tracker struct {
 	mu sync.Mutex // guards what follows
 	// hooks are those that the last sync missed, by name.
 	hooks map[string]*hook
-	// waits names the hook that each parent waits for. Invariant: a key is in waits exactly if it is in the waiting of that hook.
+	// waits names the hook that each parent waits for. Invariant: a key is in waits exactly if it
+	// is in the waiting of that hook.
 	waits map[object.Key]string
 	// changed is closed and replaced when a hook goes down.
 	changed chan struct{}
@@ -71,8 +78,8 @@ func New(s Settings) *Tracker {
 	return &Tracker{Settings: s, hooks: map[string]*hook{}, waits: map[object.Key]string{}, changed: make(chan struct{})}
 }
 
-// Missed notes that a sync of a parent did not reach a hook. It returns how long the parent need not be synced again, because
-// probes are made; 0 leaves the parent to its own backoff.
+// Missed notes that a sync of a parent did not reach a hook. It returns how long the parent need
+// not be synced again, because probes are made; 0 leaves the parent to its own backoff.
 func (t *Tracker) Missed(key object.Key, name string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +104,8 @@ func (t *Tracker) Missed(key object.Key, name string) time.Duration {
 	return fallback/2 + rand.N(fallback/2) //nolint:gosec // jitter needs no secret
 }
 
-// Reached notes that a sync of a parent reached a hook. The parents that wait for it are synced at once, those that wait for the
-// same as this one, too.
+// Reached notes that a sync of a parent reached a hook. The parents that wait for it are synced at
+// once, those that wait for the same as this one, too.
 func (t *Tracker) Reached(key object.Key, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +139,8 @@ func (t *Tracker) Forget(key object.Key) {
 	t.leave(key)
 }
 
-// leave takes a parent out of those that wait. A hook for which none waits is forgotten: nothing would probe it.
+// leave takes a parent out of those that wait. A hook for which none waits is forgotten: nothing
+// would probe it.
 func (t *Tracker) leave(key object.Key) {
 	name, waits := t.waits[key]
 	if !waits {
@@ -182,7 +190,8 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the probes that are due, and returns the time until the next one, 0 if there is none, and what closes when that changes.
+// probe makes the probes that are due, and returns the time until the next one, 0 if there is none,
+// and what closes when that changes.
 func (t *Tracker) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +203,8 @@ func (t *Tracker) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 		}
 		if !h.next.After(now) {
 			if h.probes == 0 {
-				klog.FromContext(ctx).Info("a hook is not reached: its parents wait for a probe", "hook", name, "parents", len(h.waiting))
+				klog.FromContext(ctx).Info("a hook is not reached: its parents wait for a probe",
+					"hook", name, "parents", len(h.waiting))
 			}
 			t.Enqueue(t.candidate(h), 0)
 			h.next = now.Add(jitter(max(minProbe, min(maxProbe, now.Sub(h.since)/probeShare))))
@@ -206,7 +216,8 @@ func (t *Tracker) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 	return wait, t.changed
 }
 
-// candidate is the parent that the next probe syncs: those that wait in turn, and every second time one that does not.
+// candidate is the parent that the next probe syncs: those that wait in turn, and every second time
+// one that does not.
 func (t *Tracker) candidate(h *hook) object.Key {
 	h.probes++
 	if h.probes%2 == 0 && t.Other != nil {

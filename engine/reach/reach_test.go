@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func key(i int) object.Key { return object.Key{Parent: object.Ref{Name: fmt.Sprint(i)}} }
 
-// world is parents that are synced when a Tracker or their fallback asks for it, and a hook that is up or down.
+// world is parents that are synced when a Tracker or their fallback asks for it, and a hook that is
+// up or down.
 type world struct {
 	*Tracker
 	mu    sync.Mutex // guards what follows
@@ -27,14 +28,15 @@ type world struct {
 
 func newWorld(parents int) *world {
 	w := &world{asked: map[object.Key]int{}}
-	w.Tracker = New(Settings{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: func(waits func(object.Key) bool) (object.Key, bool) {
+	other := func(waits func(object.Key) bool) (object.Key, bool) {
 		for i := range parents {
 			if !waits(key(i)) {
 				return key(i), true
 			}
 		}
 		return object.Key{}, false
-	}})
+	}
+	w.Tracker = New(Settings{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: other})
 	return w
 }
 
@@ -71,8 +73,8 @@ func (w *world) turn(up bool) {
 	w.up = up
 }
 
-// TestOutage takes a hook down for five minutes: a probe every few seconds in all, and every parent is asked about within seconds
-// once the hook is back.
+// TestOutage takes a hook down for five minutes: a probe every few seconds in all, and every parent
+// is asked about within seconds once the hook is back.
 func TestOutage(t *testing.T) {
 	for _, parents := range []int{1, 2, 500} {
 		t.Run(fmt.Sprint(parents), func(t *testing.T) {
@@ -108,7 +110,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestOneBadParent has the hook fail about one parent only: others show that it is up, and the parent is left to its own backoff.
+// TestOneBadParent has the hook fail about one parent only: others show that it is up, and the
+// parent is left to its own backoff.
 func TestOneBadParent(t *testing.T) {
 	w := newWorld(2)
 	for range downAfter - 1 {
@@ -120,7 +123,8 @@ func TestOneBadParent(t *testing.T) {
 	}
 }
 
-// TestOtherHook: a parent that waits for its customize hook is not asked about because the sync hook was reached about another one.
+// TestOtherHook: a parent that waits for its customize hook is not asked about because the sync
+// hook was reached about another one.
 func TestOtherHook(t *testing.T) {
 	w := newWorld(0)
 	for range downAfter {

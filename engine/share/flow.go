@@ -1,8 +1,10 @@
-// Package share divides what all controllers of the process have in common, so that none of them uses it up: requests to the
-// API server (Limiter), and the number of syncs that wait for slow hooks (Waits).
+// Package share divides what all controllers of the process have in common, so that none of them
+// uses it up: requests to the API server (Limiter), and the number of syncs that wait for slow
+// hooks (Waits).
 //
-// It knows no controller beyond the name of its flow, which travels in the context. A Limiter serves every client of the API
-// server; package controller uses Waits. All values are safe for concurrent use. Tests run on a fake clock.
+// It knows no controller beyond the name of its flow, which travels in the context. A Limiter
+// serves every client of the API server; package controller uses Waits. All values are safe for
+// concurrent use. Tests run on a fake clock.
 package share
 
 import "context"

@@ -11,8 +11,9 @@ import (
 // Observer learns how long requests waited for their turn. It must not block.
 type Observer func(flow string, waited time.Duration)
 
-// Limiter is a token bucket whose tokens go in turn to the flows that wait, so that a flow with many requests delays another
-// one's by one request at most. It implements client-go's flowcontrol.RateLimiter.
+// Limiter is a token bucket whose tokens go in turn to the flows that wait, so that a flow with
+// many requests delays another one's by one request at most. It implements client-go's
+// flowcontrol.RateLimiter.
 type Limiter struct {
 	qps     float64
 	burst   float64
@@ -22,7 +23,8 @@ type Limiter struct {
 	mu     sync.Mutex // guards what follows
 	tokens float64
 	at     time.Time // when tokens was right
-	// turns are the flows with requests that wait, the next one first; queues has the requests of each.
+	// turns are the flows with requests that wait, the next one first; queues has the requests of
+	// each.
 	turns  []string
 	queues map[string][]*waiter
 	timer  clock.Timer
@@ -31,7 +33,8 @@ type Limiter struct {
 // waiter is one request that waits. Ready is closed when it has its token.
 type waiter struct{ ready chan struct{} }
 
-// NewLimiter returns a Limiter of qps requests a second with bursts of burst. The observer may be nil.
+// NewLimiter returns a Limiter of qps requests a second with bursts of burst. The observer may be
+// nil.
 func NewLimiter(qps float64, burst int, c clock.WithDelayedExecution, observe Observer) *Limiter {
 	if observe == nil {
 		observe = func(string, time.Duration) {}
@@ -138,7 +141,8 @@ func (l *Limiter) set(flow string, queue []*waiter) {
 	l.queues[flow] = queue
 }
 
-// grant gives out the tokens that there are, a flow after the other, and comes back when the next one is due.
+// grant gives out the tokens that there are, a flow after the other, and comes back when the next
+// one is due.
 func (l *Limiter) grant() {
 	l.fill()
 	for l.tokens >= 1 && len(l.turns) > 0 {

@@ -14,7 +14,8 @@ import (
 
 var _ flowcontrol.RateLimiter = (*Limiter)(nil)
 
-// TestTurns: a flow with a thousand requests delays another one's by no more than a request for each flow that waits.
+// TestTurns: a flow with a thousand requests delays another one's by no more than a request for
+// each flow that waits.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits := map[string][]time.Duration{}

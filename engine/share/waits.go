@@ -2,8 +2,8 @@ package share
 
 import "sync"
 
-// Waits bounds the syncs that wait for slow hooks beside a controller's workers: each needs a goroutine and the memory of its
-// question. A nil *Waits allows none.
+// Waits bounds the syncs that wait for slow hooks beside a controller's workers: each needs a
+// goroutine and the memory of its question. A nil *Waits allows none.
 type Waits struct {
 	// most and mostBytes are the limits.
 	most      int

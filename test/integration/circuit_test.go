@@ -30,8 +30,9 @@ func (c *clockwork) answer(kit.Request) any {
 	}
 }
 
-// TestHookThatAnswersAtRandom has its parent's circuit opened: writes stop, the parent says why, and others go on. One try after
-// the pause meets the same hook; another, after the hook has come to its senses, closes the circuit.
+// TestHookThatAnswersAtRandom has its parent's circuit opened: writes stop, the parent says why,
+// and others go on. One try after the pause meets the same hook; another, after the hook has come
+// to its senses, closes the circuit.
 func TestHookThatAnswersAtRandom(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -85,7 +86,8 @@ func TestUserEndsThePause(t *testing.T) {
 	})
 }
 
-// TestSecondWriter writes a child's field back as soon as it is mended: the circuit opens, and names the writer.
+// TestSecondWriter writes a child's field back as soon as it is mended: the circuit opens, and
+// names the writer.
 func TestSecondWriter(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any {
@@ -121,7 +123,8 @@ func configMapObject(k *kit.Kit, name, text string) *unstructured.Unstructured {
 	return o
 }
 
-// TestTwoControllersOnOneParent write a status each. The circuit of at least one of them opens, and both stop.
+// TestTwoControllersOnOneParent write a status each. The circuit of at least one of them opens, and
+// both stop.
 func TestTwoControllersOnOneParent(t *testing.T) {
 	k := start(t)
 	status := func(color string) func(kit.Request) any {
@@ -137,7 +140,8 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	k.Settled(2 * time.Second)
 }
 
-// TestBuiltInKindAsParent has a hook answer a status for a Deployment, whose own controller writes another.
+// TestBuiltInKindAsParent has a hook answer a status for a Deployment, whose own controller writes
+// another.
 func TestBuiltInKindAsParent(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })

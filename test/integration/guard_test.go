@@ -8,8 +8,9 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestMassDeletionIsHeld has a hook leave out most children at once: nothing is deleted, and the parent says how to let it pass.
-// Fewer deletions go through, and so does the deletion of the parent.
+// TestMassDeletionIsHeld has a hook leave out most children at once: nothing is deleted, and the
+// parent says how to let it pass. Fewer deletions go through, and so does the deletion of the
+// parent.
 func TestMassDeletionIsHeld(t *testing.T) {
 	k := start(t)
 	finalize := k.Hook(func(r kit.Request) any { return map[string]any{"finalized": len(r.Children["ConfigMap.v1"]) == 0} })

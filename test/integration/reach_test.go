@@ -10,8 +10,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestHookComesBack takes a webhook down while all parents want it: a probe now and then stands for all of them, and once the hook
-// is back, all are synced.
+// TestHookComesBack takes a webhook down while all parents want it: a probe now and then stands for
+// all of them, and once the hook is back, all are synced.
 func TestHookComesBack(t *testing.T) {
 	const parents = 40
 	k := start(t)

@@ -1,7 +1,9 @@
-// Package brake measures loops that write for ever, with and without the circuit, and what they cost a controller that has nothing
-// to do with them: go test ./test/bench/brake -measure -v. Without the flag it does nothing.
+// Package brake measures loops that write for ever, with and without the circuit, and what they
+// cost a controller that has nothing to do with them: go test ./test/bench/brake -measure -v.
+// Without the flag it does nothing.
 //
-// Its data comes from the API server's audit log and from the edits of the bystander. It is no test of speed: it prints a table.
+// Its data comes from the API server's audit log and from the edits of the bystander. It is no test
+// of speed: it prints a table.
 package brake
 
 import (
@@ -53,7 +55,7 @@ func TestBrake(t *testing.T) {
 	}
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "loop (5 parents)\tcircuit\twrites a minute\tbystander p50\tp99\tedits")
+	_, _ = fmt.Fprintln(table, "loop (5 parents)\tcircuit\twrites a minute\tbystander p50\tp99\tedits")
 	for _, l := range loops {
 		for _, c := range []struct{ name, flag string }{{"off", "--rewrite-limit=0"}, {"open", "--rewrite-limit=100"}} {
 			w := world(t, c.flag)
@@ -149,7 +151,7 @@ func (b *bench) row(table *tabwriter.Writer, loop, circuit, controller string) {
 	}
 	slices.Sort(took)
 	at := func(p float64) time.Duration { return took[int(p*float64(len(took)-1))].Round(100 * time.Microsecond) }
-	fmt.Fprintf(table, "%s\t%s\t%.0f\t%s\t%s\t%d\n", loop, circuit, float64(writes)/minutes, at(.5), at(.99), len(took))
+	_, _ = fmt.Fprintf(table, "%s\t%s\t%.0f\t%s\t%s\t%d\n", loop, circuit, float64(writes)/minutes, at(.5), at(.99), len(took))
 }
 
 // edit changes the bystander and returns how long its child took to follow.
