@@ -7,9 +7,7 @@ package endpoint
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 )
@@ -33,31 +31,6 @@ func Timeout(text string) (time.Duration, error) {
 		return DefaultTimeout, nil
 	}
 	return d, nil
-}
-
-// metadata is where clouds serve credentials to whoever asks, beside the link-local addresses.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
-
-// Guard is a net.Dialer's Control. It refuses link-local and metadata addresses, after names have been resolved.
-func Guard(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("%s is no address of a hook: %w", address, err)
-	}
-	return Refuse(at.Addr())
-}
-
-// Refuse is Guard for an address that somebody else will dial.
-func Refuse(ip netip.Addr) error {
-	ip = ip.Unmap().WithZone("")
-	refused := ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()
-	for _, m := range metadata {
-		refused = refused || ip == m
-	}
-	if refused {
-		return fmt.Errorf("%s is a link-local or metadata address; a hook may not be there", ip)
-	}
-	return nil
 }
 
 // maxExcerpt bounds what a message quotes of a hook's words, in bytes.
