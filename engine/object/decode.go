@@ -64,7 +64,7 @@ func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.raw) }
 func DecodeMap(data []byte) (map[string]any, error) {
 	var m map[string]any
 	if err := utiljson.Unmarshal(data, &m); err != nil {
-		return nil, err
+		return nil, Explain(err)
 	}
 	if m == nil {
 		return nil, errors.New("got null, expected a JSON object")

@@ -222,7 +222,7 @@ func plain(err error, raw []byte) error {
 	if wrong.Field != "" {
 		at += "." + wrong.Field + key(raw, wrong)
 	}
-	return fmt.Errorf("%s: got %s, expected %s", at, article(wrong.Value), jsonType(wrong.Type))
+	return fmt.Errorf("%s: %s", at, object.Mismatch(wrong))
 }
 
 // key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It is empty for other fields.
@@ -242,29 +242,4 @@ func key(raw []byte, wrong *json.UnmarshalTypeError) string {
 		}
 	}
 	return ""
-}
-
-func article(noun string) string {
-	if noun == "array" || noun == "object" {
-		return "an " + noun
-	}
-	return "a " + noun
-}
-
-// jsonType is what a Go type is called in JSON.
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Map:
-		return "an object with strings as values"
-	case reflect.Struct, reflect.Pointer:
-		return "an object"
-	default:
-		return "a number"
-	}
 }

@@ -32,6 +32,10 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	switch s.Code() {
 	case codes.DeadlineExceeded:
 		failure.Err = fmt.Errorf("no answer within %s: %w", timeout, said)
+	case codes.Unavailable:
+		if advice := mismatch(s.Message()); advice != "" {
+			failure.Err = fmt.Errorf("%s: %w", advice, said)
+		}
 	case codes.Unimplemented:
 		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q)[1:], said)
 	}
@@ -46,6 +50,17 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 		}
 	}
 	return failure
+}
+
+// mismatch is what to do where one side speaks TLS and the other plain text; empty for other failures. gRPC's own words name neither.
+func mismatch(text string) string {
+	switch {
+	case strings.Contains(text, "error reading server preface"):
+		return "the hook closed the connection before it spoke HTTP/2; if it expects TLS, remove insecure"
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
+		return "the hook does not speak TLS; expected TLS, or insecure: true for plain text"
+	}
+	return ""
 }
 
 const (

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc"
@@ -38,4 +40,19 @@ func TestRotatingCredentials(t *testing.T) {
 			grpc.Creds(credentials.NewTLS(g.TLS("h2"))))
 		return fmt.Appendf(nil, `{"target":%q,"mode":"Unary"}`, target)
 	})
+}
+
+// TestPlainTextAndTLS says which side speaks TLS.
+func TestPlainTextAndTLS(t *testing.T) {
+	authority := transporttest.NewAuthority(t)
+	secure := serve(t, func(*grpc.Server) {}, grpc.Creds(credentials.NewTLS(authority.Server(nil))))
+	plain := serve(t, func(*grpc.Server) {})
+	for field, want := range map[string]string{
+		fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Unary"}`, secure): "if it expects TLS, remove insecure",
+		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  "the hook does not speak TLS; expected TLS, or insecure: true",
+	} {
+		if err := ask(t, open(t, settings(field)), hook.Composite); hook.KindOf(err) != hook.Unreachable || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", field, err, want)
+		}
+	}
 }

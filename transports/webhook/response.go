@@ -133,5 +133,5 @@ func invalid(err error) error {
 		return nil
 	}
 	// The error may quote a name of any length.
-	return errors.New("the answer is not valid: " + endpoint.Excerpt([]byte(err.Error())))
+	return errors.New("the answer is not valid: " + endpoint.Excerpt([]byte(object.Explain(err).Error())))
 }

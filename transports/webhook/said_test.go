@@ -65,7 +65,7 @@ func TestBadSayings(t *testing.T) {
 		`{"requirements":[null]}`:                "requirements[0]: got null, expected an object",
 		`{"childStates":[null]}`:                 "childStates[0]: got null, expected an object",
 		`{"childStates":[{"dependsOn":[null]}]}`: "childStates[0].dependsOn[0]: got null, expected an object",
-		`{"childStates":[{"ready":"yes"}]}`:      "ready of type bool",
+		`{"childStates":[{"ready":"yes"}]}`:      "childStates.ready: got a string, expected a boolean",
 		`{"conditions":{"Ready":"True"}}`:        "conditions",
 	} {
 		if _, err := read(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v2", []byte(body), true); err == nil || !strings.Contains(err.Error(), want) {

@@ -88,7 +88,7 @@ func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	case w.URL != nil:
 		u, err := url.Parse(*w.URL)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return field.ErrorList{field.Invalid(at.Child("url"), redactURL(u), "must be a whole URL: http://host[:port]/path, or https")}
+			return field.ErrorList{field.Invalid(at.Child("url"), redactURL(*w.URL), "must be a whole URL: http://host[:port]/path, or https")}
 		}
 		return nil
 	case w.Service != nil:
@@ -98,12 +98,16 @@ func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	}
 }
 
-// redactURL keeps a password out of messages; u is nil where nothing could be parsed.
-func redactURL(u *url.URL) string {
-	if u == nil {
-		return ""
+// redactURL is a URL for messages, whether or not it can be parsed: without a password, and without a query.
+func redactURL(text string) string {
+	text, _, _ = strings.Cut(text, "?")
+	if u, err := url.Parse(text); err == nil {
+		return u.Redacted()
 	}
-	return u.Redacted()
+	if at := strings.LastIndex(text, "@"); at >= 0 {
+		text = "xxxxx" + text[at:]
+	}
+	return text
 }
 
 func (s *ServiceReference) validate(at *field.Path) field.ErrorList {
