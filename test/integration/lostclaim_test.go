@@ -1,0 +1,73 @@
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/test/faultproxy"
+	"github.com/hookloop/hookloop/test/kit"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestLostClaim loses the PATCH that follows the POST of server-side apply. The child counts as created, it is applied
+// in place as soon as that is possible, and it is not recreated although the server notes its values in its own way.
+func TestLostClaim(t *testing.T) {
+	k := start(t)
+	k.CRD("Web", "Namespaced")
+	_, proxy, labels := engineThroughProxy(k, "--apply-strategy=server-side-apply")
+	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/limitranges Recreate"}, Sync: mirror(t), Labels: labels})
+	proxy.Set(faultproxy.Fault{
+		Share: 1, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+		Matches: func(r *http.Request) bool {
+			return r.Method == http.MethodPatch && r.URL.Path == "/api/v1/namespaces/"+k.Namespace+"/limitranges/limits"
+		},
+	})
+	mark := k.Mark()
+	k.Apply(parent("web", "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}"))
+	k.AwaitFault("Web", "web", "WriteInternalError", "limits")
+	uid := k.Get("v1/LimitRange", "limits").GetUID()
+	proxy.Set()
+	k.Eventually("the child is applied", func() error {
+		o, err := k.Lookup("v1/LimitRange", "limits")
+		if err != nil {
+			return err
+		}
+		for _, m := range o.GetManagedFields() {
+			if m.Manager == "metacontroller" && m.Operation == metav1.ManagedFieldsOperationApply {
+				return nil
+			}
+		}
+		return fmt.Errorf("its managers are %v", o.GetManagedFields())
+	})
+	k.Settled(settled)
+	if k.Get("v1/LimitRange", "limits").GetUID() != uid {
+		t.Error("the child was recreated")
+	}
+	verbs := map[string]int{}
+	for _, w := range k.Writes(mark) {
+		if w.Resource == "limitranges" {
+			verbs[w.Verb]++
+		}
+	}
+	if verbs["patch"] == 0 || verbs["patch"] > 2 {
+		t.Errorf("writes %v, want at most two patches that finish the claim", verbs)
+	}
+	delete(verbs, "patch")
+	if diff := cmp.Diff(map[string]int{"create": 1}, verbs); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// TestDriftOfStringData: a Secret's data comes back after somebody has changed it, though the hook names stringData.
+func TestDriftOfStringData(t *testing.T) {
+	k := start(t)
+	run(t, k, kit.Composite{Children: []string{"v1/secrets InPlace"}})
+	k.Apply(parent("web", "{apiVersion: v1, kind: Secret, metadata: {name: word}, stringData: {word: ours}}"))
+	await(k, "v1/Secret", "word", "data.word", "b3Vycw==")
+	awaitSync(k, "web")
+	k.Patch("v1/Secret", "word", "data: {word: dGhlaXJz}")
+	await(k, "v1/Secret", "word", "data.word", "b3Vycw==")
+	k.NoWrites(func() { k.Settled(settled) })
+}
