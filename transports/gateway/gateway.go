@@ -274,7 +274,7 @@ func verdict(err error) error {
 
 // renewed has parents synced, because another build of a worker answers for them.
 func (g *Gateway) renewed(worker string) {
-	for _, c := range g.users(worker, "") {
+	for _, c := range g.users(worker, controller{}) {
 		g.tell(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
 	}
 }

@@ -370,3 +370,31 @@ func TestGuestThatStops(t *testing.T) {
 		}
 	})
 }
+
+// TestTriggerOfOneKind names a controller by kind and name, where there are two with the name.
+func TestTriggerOfOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		composite, decorator := make(chan hook.Trigger, 2), make(chan hook.Trigger, 2)
+		h.open(settingsOf("web", composite), "hello", nil)
+		other := settingsOf("web", decorator)
+		other.ControllerKind = "DecoratorController"
+		h.open(other, "hello", nil)
+		ask := func(kind string) int {
+			t.Helper()
+			answer, err := h.Trigger(t.Context(), &streamv1.TriggerRequest{
+				Worker: "hello", Trigger: &streamv1.Trigger{ControllerName: "web", ControllerKind: kind},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(answer.GetParents())
+		}
+		if n := ask("DecoratorController"); n != 3 || len(composite) != 0 || len(decorator) != 1 {
+			t.Errorf("%d parents; the composite controller was asked %d times, the decorator controller %d times", n, len(composite), len(decorator))
+		}
+		if n := ask(""); n != 6 {
+			t.Errorf("%d parents of both, want 6", n)
+		}
+	})
+}

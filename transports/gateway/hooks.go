@@ -119,7 +119,7 @@ func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err 
 		return 0, err
 	}
 	running := false
-	for _, c := range g.users(worker, t.GetControllerName()) {
+	for _, c := range g.users(worker, controller{t.GetControllerKind(), t.GetControllerName()}) {
 		ask := g.triggerOf(c)
 		if ask == nil {
 			continue
@@ -144,8 +144,8 @@ func named(controller string) string {
 	return " under the name " + controller
 }
 
-// users are the controllers that refer to a worker, by name where one is given.
-func (g *Gateway) users(name, controllerName string) []controller {
+// users are the controllers that refer to a worker, by kind and name where these are given.
+func (g *Gateway) users(name string, wanted controller) []controller {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.workers[name]
@@ -154,7 +154,7 @@ func (g *Gateway) users(name, controllerName string) []controller {
 	}
 	var out []controller
 	for c := range w.users {
-		if controllerName == "" || c.name == controllerName {
+		if (wanted.name == "" || c.name == wanted.name) && (wanted.kind == "" || c.kind == wanted.kind) {
 			out = append(out, c)
 		}
 	}

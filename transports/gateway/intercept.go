@@ -96,7 +96,7 @@ func (i *intercept) within(wish hook.Trigger) hook.Trigger {
 
 // triggering has an intercept ask for syncs of the parents that it answers for, and of no others.
 func (g *Gateway) triggering(i *intercept) func(*streamv1.Trigger) (int, error) {
-	return stream.TriggerOf(i.controller.name, func(wish hook.Trigger) (int, error) {
+	return stream.TriggerOf(i.controller.kind, i.controller.name, func(wish hook.Trigger) (int, error) {
 		ask := g.triggerOf(i.controller)
 		if ask == nil {
 			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers", i.controller.kind, i.controller.name)

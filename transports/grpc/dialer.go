@@ -89,7 +89,7 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
 	}
 	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
-	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Memory: t.Memory, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerName, s.Trigger)}
+	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Memory: t.Memory, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerKind, s.ControllerName, s.Trigger)}
 	if t.dialers == nil {
 		t.dialers = map[string]*dialer{}
 	}

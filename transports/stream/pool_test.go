@@ -208,18 +208,20 @@ func TestReadTrigger(t *testing.T) {
 		"no name":          {&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}, {}}}, "parents[1].name: is empty"},
 		"a long selector":  {&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)}, "label_selector: has 4097 bytes, expected at most 4096"},
 		"a bad selector":   {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
+		"an unknown kind":  {&streamv1.Trigger{ControllerKind: "Pod"}, `controller_kind is "Pod"`},
+		"the other kind":   {&streamv1.Trigger{ControllerKind: "DecoratorController"}, `controller_kind is "DecoratorController", expected "CompositeController"`},
 		"another's parent": {&streamv1.Trigger{ControllerName: "other"}, `controller_name is "other", expected "mine"`},
 	}
-	take := TriggerOf("mine", func(hook.Trigger) (int, error) { return 3, nil })
+	take := TriggerOf("CompositeController", "mine", func(hook.Trigger) (int, error) { return 3, nil })
 	for name, c := range cases {
 		if _, err := take(c.trigger); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want INVALID_ARGUMENT: %s", name, err, c.want)
 		}
 	}
-	if n, err := take(&streamv1.Trigger{ControllerName: "mine", LabelSelector: "a=b"}); n != 3 || err != nil {
+	if n, err := take(&streamv1.Trigger{ControllerKind: "CompositeController", ControllerName: "mine", LabelSelector: "a=b"}); n != 3 || err != nil {
 		t.Errorf("a good trigger: got %d, %v", n, err)
 	}
-	refuse := TriggerOf("mine", func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers })
+	refuse := TriggerOf("CompositeController", "mine", func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers })
 	if _, err := refuse(&streamv1.Trigger{}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("too many triggers: got %v", err)
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
@@ -21,13 +22,16 @@ const (
 )
 
 // TriggerOf takes the triggers of a hook that serves one controller; nil where the controller takes none.
-func TriggerOf(controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
+func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
 	if ask == nil {
 		return nil
 	}
 	return func(t *streamv1.Trigger) (int, error) {
 		if name := t.GetControllerName(); name != "" && name != controller {
 			return 0, status.Errorf(codes.InvalidArgument, "controller_name is %q, expected %q, which this stream serves", name, controller)
+		}
+		if other := t.GetControllerKind(); other != "" && other != kind {
+			return 0, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected %q, which this stream serves", other, kind)
 		}
 		wish, err := ReadTrigger(t)
 		if err != nil {
@@ -46,12 +50,17 @@ func Ask(ask hook.TriggerFunc, wish hook.Trigger) (parents int, err error) {
 	return parents, err
 }
 
+// kinds are those of controllers; the empty one stands for both.
+var kinds = []string{"", "CompositeController", "DecoratorController"}
+
 // ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
 func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
 	wish := hook.Trigger{Reason: t.GetReason()}
 	switch {
 	case len(t.GetReason()) > MaxReasonBytes:
 		return wish, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d", len(t.GetReason()), MaxReasonBytes)
+	case !slices.Contains(kinds, t.GetControllerKind()):
+		return wish, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none", t.GetControllerKind(), kinds[1:])
 	case len(t.GetParents()) > MaxParents:
 		return wish, status.Errorf(codes.InvalidArgument, "parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)
 	case len(t.GetParents()) > 0 && t.GetLabelSelector() != "":

@@ -15,6 +15,8 @@ import (
 type Trigger struct {
 	// Controller is the controller's name; empty stands for all that the hook serves.
 	Controller string
+	// ControllerKind is CompositeController or DecoratorController; empty stands for both.
+	ControllerKind string
 	// Parents by name. Without any, LabelSelector says which ("team=blue", as kubectl takes it); without both, all.
 	Parents       []ParentName
 	LabelSelector string
@@ -26,7 +28,7 @@ type Trigger struct {
 type ParentName struct{ Namespace, Name string }
 
 func (t Trigger) message(id uint64) *streamv1.Trigger {
-	m := &streamv1.Trigger{Id: id, ControllerName: t.Controller, LabelSelector: t.LabelSelector, Reason: t.Reason}
+	m := &streamv1.Trigger{Id: id, ControllerName: t.Controller, ControllerKind: t.ControllerKind, LabelSelector: t.LabelSelector, Reason: t.Reason}
 	for _, p := range t.Parents {
 		m.Parents = append(m.Parents, &streamv1.ParentName{Namespace: p.Namespace, Name: p.Name})
 	}

@@ -7,6 +7,8 @@ import { TriggerSchema, type Trigger as TriggerMessage, type Triggered } from ".
 export interface Trigger {
   /** The controller's name; without one, every controller that the hook serves. */
   controller?: string;
+  /** The controller's kind; without one, both. */
+  controllerKind?: "CompositeController" | "DecoratorController";
   /** The parents by name; without any, labelSelector says which. */
   parents?: readonly { namespace?: string; name: string }[];
   /** The parents by their labels, as kubectl takes a selector; empty stands for all. */
@@ -24,9 +26,9 @@ export class TriggerError extends Error {
 }
 
 /** The message of a trigger. */
-export function triggerMessage({ controller = "", parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n): TriggerMessage {
+export function triggerMessage({ controller = "", controllerKind, parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n): TriggerMessage {
   return create(TriggerSchema, {
-    id, controllerName: controller, labelSelector, reason, parents: parents.map(({ namespace = "", name }) => ({ namespace, name })),
+    id, controllerName: controller, controllerKind: controllerKind ?? "", labelSelector, reason, parents: parents.map(({ namespace = "", name }) => ({ namespace, name })),
   });
 }
 

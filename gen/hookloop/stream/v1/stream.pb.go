@@ -1344,9 +1344,11 @@ type Trigger struct {
 	// The parents by their labels, as kubectl takes a selector; empty, and without names, stands for all parents.
 	LabelSelector string `protobuf:"bytes,4,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	// Why, in a few words: it stands in the log and in the traces of the syncs. At most 256 bytes.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The controller's kind, "CompositeController" or "DecoratorController", of which there may be two with one name; empty stands for both.
+	ControllerKind string `protobuf:"bytes,6,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Trigger) Reset() {
@@ -1410,6 +1412,13 @@ func (x *Trigger) GetLabelSelector() string {
 func (x *Trigger) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Trigger) GetControllerKind() string {
+	if x != nil {
+		return x.ControllerKind
 	}
 	return ""
 }
@@ -2133,13 +2142,14 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x0fcontroller_name\x18\x02 \x01(\tR\x0econtrollerName\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12%\n" +
-	"\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\"\xbb\x01\n" +
+	"\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\"\xe4\x01\n" +
 	"\aTrigger\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12'\n" +
 	"\x0fcontroller_name\x18\x02 \x01(\tR\x0econtrollerName\x128\n" +
 	"\aparents\x18\x03 \x03(\v2\x1e.hookloop.stream.v1.ParentNameR\aparents\x12%\n" +
 	"\x0elabel_selector\x18\x04 \x01(\tR\rlabelSelector\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\">\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12'\n" +
+	"\x0fcontroller_kind\x18\x06 \x01(\tR\x0econtrollerKind\">\n" +
 	"\n" +
 	"ParentName\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
