@@ -170,7 +170,7 @@ func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte)
 		code = http.StatusNotFound
 	}
 	if code != 0 {
-		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusInternalServerError: "InternalError"}[code]
+		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusInternalServerError: "InternalError", http.StatusForbidden: "Forbidden"}[code]
 		out.WriteHeader(code)
 		_, _ = fmt.Fprintf(out, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
 		return
@@ -474,5 +474,48 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 	key := w.declare("hello", webSpec)
 	if _, err := w.Reconcile(t.Context(), queue.Item{Key: key}); err == nil || w.starts() != 0 {
 		t.Errorf("Reconcile = %v, %d starts; want an error and none", err, w.starts())
+	}
+}
+
+// TestRecordThatMayNotBeWritten stops no controller, but is told: a missing right must not end a working set-up at an upgrade.
+func TestRecordThatMayNotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	w.Finalizers = NewFinalizerRecords(w.Writer, "home")
+	w.mu.Lock()
+	w.recordsRefused = http.StatusForbidden
+	w.mu.Unlock()
+	w.look(w.declare("hello", strings.Replace(webSpec, `"hooks":{`, `"hooks":{"finalize":{"webhook":{"url":"http://hook/finalize"}},`, 1)))
+	defer w.stopAll(nil)
+	if w.starts() == 0 {
+		t.Error("the controller was not started")
+	}
+	deadline := time.After(30 * time.Second)
+	for {
+		w.mu.Lock()
+		told := slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "FinalizerNotRecorded: ") })
+		w.mu.Unlock()
+		if told {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("no Event tells that the record may not be written: %q", w.events)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestUnknownResourceIsNotAGoneOne: a finalizer is not forgotten because discovery has failed for its parents' group.
+func TestUnknownResourceIsNotAGoneOne(t *testing.T) {
+	w := newWorld(t)
+	w.Discovery = discovery.New(discovery.Settings{Client: served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
+	if err := w.letGo(t.Context(), "f", []ParentResource{{"example.com/v1", "webs"}}); err == nil {
+		t.Error("nothing is known of the API server's resources, and that is no error")
+	}
+	if err := w.Discovery.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.letGo(t.Context(), "f", []ParentResource{{"example.com/v1", "webs"}}); err != nil {
+		t.Errorf("a resource that is not served has no objects, but letGo = %v", err)
 	}
 }

@@ -49,9 +49,12 @@ func TestProductionRights(t *testing.T) {
 // awaitRights waits until the control plane has added the labelled roles up and the API server knows it.
 func awaitRights(k *kit.Kit) {
 	k.Helper()
-	for _, right := range [][]string{{"watch", "compositecontrollers.metacontroller.k8s.io"}, {"watch", "helloworlds.example.com"}} {
+	for _, right := range [][]string{
+		{"-n", system, "create", "configmaps"}, {"-n", system, "patch", "configmaps/hookloop-finalizers"},
+		{"--all-namespaces", "watch", "compositecontrollers.metacontroller.k8s.io"}, {"--all-namespaces", "watch", "helloworlds.example.com"},
+	} {
 		k.Eventually("the engine may "+strings.Join(right, " "), func() error {
-			_, err := k.Cluster.Kubectl(k.Context(), "auth", "can-i", "--as="+account, "--all-namespaces", right[0], right[1])
+			_, err := k.Cluster.Kubectl(k.Context(), append([]string{"auth", "can-i", "--as=" + account}, right...)...)
 			return err
 		})
 	}
