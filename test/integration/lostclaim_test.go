@@ -71,3 +71,52 @@ func TestDriftOfStringData(t *testing.T) {
 	await(k, "v1/Secret", "word", "data.word", "b3Vycw==")
 	k.NoWrites(func() { k.Settled(settled) })
 }
+
+// TestSparedChildOfAnOlderParentVersion moves a controller to another version of its parents. A child that a dry run has
+// spared is left alone when it changes, though its owner reference names the version before.
+func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
+	k := start(t)
+	k.Apply(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: webs.$GROUP}
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names: {kind: Web, plural: webs, singular: web}
+  versions:
+  - &version
+    name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - {<<: *version, name: v2, storage: false}
+`)
+	_, labels := ownEngine(k, "--apply-strategy=server-side-apply")
+	controller := kit.Composite{Parent: "webs", Children: []string{"v1/limitranges Recreate"}, Sync: mirror(t), Labels: labels}
+	k.Run(controller)
+	k.Apply(parent("web", "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}"))
+	awaitSync(k, "web")
+	k.Settled(settled)
+	mark, uid := k.Mark(), k.Get("v1/LimitRange", "limits").GetUID()
+	controller.Parent = k.Group + "/v2/webs"
+	k.Declare(controller)
+	k.Eventually("the server was asked about the child", func() error {
+		if decided(k, mark) == 0 {
+			return fmt.Errorf("it was not")
+		}
+		return nil
+	})
+	k.AwaitReady("Running")
+	k.Settled(settled)
+	k.Patch("v1/LimitRange", "limits", "metadata: {annotations: {somebody: was here}}")
+	awaitSync(k, "web")
+	k.Settled(settled)
+	if o := k.Find("v1/LimitRange", "limits"); o == nil || o.GetUID() != uid {
+		t.Error("the child was recreated")
+	}
+	for _, line := range k.ChildWrites(mark) {
+		t.Errorf("a write of a child: %s", line)
+	}
+}
