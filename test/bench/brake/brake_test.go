@@ -73,6 +73,27 @@ func TestBrake(t *testing.T) {
 	t.Log("\n" + text.String())
 }
 
+// TestShare prints the bystander's latency beside a loop that uses up all requests to the API server.
+func TestShare(t *testing.T) {
+	if !*measure {
+		t.Skip("it takes a minute; run it with -measure")
+	}
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "loop (5 parents), 20 requests a second\tcircuit\twrites a minute\tbystander p50\tp99\tedits")
+	w := world(t, "--rewrite-limit=0", "--client-go-qps=20", "--client-go-burst=20")
+	w.row(table, "none", "", w.Name+"-loop")
+	w.flap(loops[0], false)
+	w.row(table, loops[0].name, "off", w.Name+"-loop")
+	if err := w.engine.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + text.String())
+}
+
 // bench is an engine with a bystander.
 type bench struct {
 	*kit.Kit
