@@ -60,7 +60,11 @@ func (u *uses) forget(key object.Key) {
 
 // size is about how much memory is used for one parent.
 func (m *remembered) size() int64 {
-	return int64(m.recall.Bytes() + m.settled.Bytes() + len(m.statusAnswer))
+	warnings := 0 // of at most maxWarned children
+	for child, text := range m.warnings {
+		warnings += len(child) + len(text)
+	}
+	return int64(m.recall.Bytes() + m.settled.Bytes() + len(m.statusAnswer) + warnings)
 }
 
 // release ends a sync's use of what is remembered.

@@ -14,7 +14,7 @@ const (
 	maxHeldFields   = 4
 	maxHeldChildren = 3
 	// maxHeldPath bounds the path of a field, in bytes.
-	maxHeldPath = 100
+	maxHeldPath = 60
 )
 
 // hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants changed. If the child is
