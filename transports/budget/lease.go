@@ -29,8 +29,11 @@ func (l *Lease) Resize(n int64) error {
 	return nil
 }
 
-// Release gives everything back. It may be called more than once.
+// Release gives everything back. It may be called more than once, and of no lease.
 func (l *Lease) Release() {
+	if l == nil {
+		return
+	}
 	l.share.Release(l.bytes)
 	l.bytes = 0
 }

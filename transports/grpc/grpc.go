@@ -46,6 +46,9 @@ const MaxMessageBytes = contract.MaxMessageBytes
 // maxHeaderBytes bounds the header and the trailer of an answer, with the details of a status.
 const maxHeaderBytes = 64 << 10
 
+// windowBytes is how much of an answer is received before it is read.
+const windowBytes = 256 << 10
+
 // serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
@@ -160,6 +163,8 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
+		// Static windows: what has come of an answer before there is memory for it is little.
+		grpc.WithInitialWindowSize(windowBytes), grpc.WithInitialConnWindowSize(4 * windowBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
 			grpc.ForceCodecV2(contract.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}

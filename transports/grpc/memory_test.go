@@ -19,8 +19,10 @@ import (
 // hook is asked again only where an answer is larger than the last ones.
 func TestMemoryOfAnswers(t *testing.T) {
 	var size, asked atomic.Int64
+	thinking := func() {}
 	behave := func(context.Context, transporttest.Received) transporttest.Reply {
 		asked.Add(1)
+		thinking()
 		status := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", int(size.Load())))
 		return transporttest.Reply{Answer: &hook.Answer{Status: json.RawMessage(status)}}
 	}
@@ -39,7 +41,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		}
 		return 0
 	}
-	for _, c := range []struct{ size, calls int64 }{{100, 1}, {3 << 20, 3}, {3 << 20, 1}, {4 << 20, 1}, {12 << 20, 2}} {
+	for _, c := range []struct{ size, calls int64 }{{100, 1}, {3 << 20, 3}, {3 << 20, 1}, {7 << 20, 2}} {
 		size.Store(c.size)
 		asked.Store(0)
 		ctx, end := hook.Holding(t.Context())
@@ -54,6 +56,16 @@ func TestMemoryOfAnswers(t *testing.T) {
 			t.Errorf("%d bytes: %d are held after the sync", c.size, used())
 		}
 	}
+	thinking = func() {
+		if used() != 0 {
+			t.Errorf("%d bytes are held while the hook thinks", used())
+		}
+	}
+	if err := ask(t, h, hook.Composite); err != nil {
+		t.Error(err)
+	}
+	thinking = func() {}
+	size.Store(100)
 	if err := b.Share(budget.Decoding).TryAcquire(32 << 20); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package grpc
 
 import (
 	"context"
+	"errors"
+	"io"
 	"strings"
 
 	"github.com/hookloop/hookloop/transports/budget"
@@ -20,31 +22,62 @@ const (
 )
 
 // receive makes a call and returns the response unbuilt, with the memory that is reserved for it. gRPC reads a message as a whole, and knows
-// its size only then: memory is reserved first, for an answer of the usual size. A larger one is refused by its announced size, and the hook,
-// which is a function, asked again.
+// its size only then: memory is reserved when an answer begins, for one of the usual size. A larger one is refused by its announced size, and
+// the hook, which is a function, asked again. A hook that takes its time holds no memory.
 func (c *client) receive(ctx context.Context, method string, request proto.Message, options []grpc.CallOption) (*contract.Raw, *budget.Lease, error) {
 	size := max(usualBytes, c.usual.Load())
 	if c.memory == nil {
 		size = MaxMessageBytes
 	}
 	for {
-		lease, err := c.memory.Lease(ctx, 2*size) // as it was received, and in one piece
-		if err != nil {
-			return nil, nil, c.unbuilt(err)
+		var lease *budget.Lease
+		begins := func() (err error) {
+			lease.Release()
+			lease, err = c.memory.Lease(ctx, 2*size) // as it was received, and in one piece
+			return err
 		}
 		raw := &contract.Raw{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
-		err = c.line.invoke(ctx, method, request, raw, append([]grpc.CallOption{limit}, options...))
+		err := c.line.invoke(ctx, method, request, &reply{raw, begins}, append([]grpc.CallOption{limit}, options...))
 		if err == nil {
 			c.learn(int64(len(raw.Data)))
 			return raw, lease, nil
 		}
 		lease.Release()
-		if size == MaxMessageBytes || !oversized(err) {
+		var exhausted *budget.ExhaustedError
+		switch {
+		case errors.As(err, &exhausted):
+			return nil, nil, c.unbuilt(err)
+		case size == MaxMessageBytes || !oversized(err):
 			return nil, nil, err
 		}
 		size = min(enlargement*size, MaxMessageBytes)
 	}
+}
+
+// reply is where a response goes, and what is called when it begins. An error of begins ends the call.
+type reply struct {
+	*contract.Raw
+	begins func() error
+}
+
+// call makes one unary call.
+func (r *reply) call(ctx context.Context, connection *grpc.ClientConn, method string, request any, options []grpc.CallOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{}, method, options...)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // at the stream's end RecvMsg has its status
+		return err
+	}
+	if header, err := stream.Header(); err == nil && header != nil {
+		if err := r.begins(); err != nil {
+			return err
+		}
+	}
+	return stream.RecvMsg(r.Raw)
 }
 
 // learn notes the size of an answer. What is reserved follows large answers at once, and small ones slowly.

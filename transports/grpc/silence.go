@@ -136,12 +136,12 @@ func (l *line) Close() error {
 }
 
 // invoke makes one call. If its connection falls silent it is made once more, on another.
-func (l *line) invoke(ctx context.Context, method string, request, response any, options []grpc.CallOption) error {
+func (l *line) invoke(ctx context.Context, method string, request any, response *reply, options []grpc.CallOption) error {
 	for attempt := 0; ; attempt++ {
 		connection := l.now()
 		watching, end := context.WithCancel(ctx)
 		go l.watch(watching, connection) // it ends with the call
-		err := connection.Invoke(ctx, method, request, response, options...)
+		err := response.call(ctx, connection, method, request, options)
 		end()
 		switch {
 		case err == nil:
