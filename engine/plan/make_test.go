@@ -148,6 +148,10 @@ func TestLimitsOfAnItem(t *testing.T) {
 	}{
 		{"100 levels", item(deep(99)), ""},
 		{"101 levels", item(deep(100)), "children[0]: is nested deeper than 100 levels"},
+		{
+			"a hundred thousand empty objects", item("[" + strings.Repeat("{},", 1e5) + "{}]"),
+			"children[0]: has too many values: it would take more than 16777216 bytes of memory",
+		},
 		{"a million open brackets", json.RawMessage(strings.Repeat("[", 1e6)), "children[0]: is nested deeper than 100 levels"},
 		{"too large", item(`"` + strings.Repeat("x", plan.MaxItemBytes) + `"`), "children[0]: is 3145794 bytes, expected at most 3145728"},
 		{"brackets in a text", item(`"` + deep(200) + `\"["`), ""},
