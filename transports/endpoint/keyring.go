@@ -1,10 +1,12 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +31,13 @@ type Material struct {
 	Header string
 	// ID differs where anything in it differs. It tells nothing of what that is.
 	ID [sha256.Size]byte
+}
+
+// SameClient reports whether a connection made with m names the same client as one made with other.
+func (m *Material) SameClient(other *Material) bool {
+	return slices.EqualFunc(m.TLS.Certificates, other.TLS.Certificates, func(a, b tls.Certificate) bool {
+		return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
+	})
 }
 
 // Keyring resolves a Security. It reads Secrets and ConfigMaps when they are needed, keeps what it has read for Lifetime, and reads anew when a

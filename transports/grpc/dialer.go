@@ -264,6 +264,7 @@ type link struct {
 	stop    context.CancelFunc
 	done    <-chan struct{} // closed when the link has ended, or is to end
 	leaving atomic.Bool     // no other stream follows
+	renewed bool            // the certificates of the last stream have been replaced; run's own
 }
 
 func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
@@ -300,7 +301,8 @@ func (l *link) run(ctx context.Context, address string) {
 			return
 		}
 		l.pool.FailSession(l.session, err)
-		if errors.Is(err, errSilent) {
+		if errors.Is(err, errSilent) || l.renewed {
+			l.renewed = false
 			_ = connection.Close() // nothing is lost that was not
 			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
 				l.pool.FailSession(l.session, err)
@@ -354,9 +356,11 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	go l.listen(ctx, connection, watch, end) // it ends with the stream
 	err = l.session.Run(ctx, watch)
 	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
-		if _, lookErr := l.keyring.Renew(ctx, used); lookErr != nil {
+		changed, lookErr := l.keyring.Renew(ctx, used)
+		if lookErr != nil {
 			err = errors.Join(err, lookErr)
 		}
+		l.renewed = changed
 	}
 	var broken *stream.Broken
 	refused := errors.As(err, &broken) && watch.heard.Load() == 1 // the Welcome

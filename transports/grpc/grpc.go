@@ -222,6 +222,7 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	if err != nil {
 		return nil, c.unequipped(err)
 	}
+	refusing := c.line.now()
 	answer, err := c.call(authorized(ctx, used), q)
 	if err == nil {
 		return answer, nil
@@ -232,11 +233,15 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	case !changed:
 		return nil, err
 	}
-	if used, err = c.keyring.Current(ctx); err != nil {
+	now, err := c.keyring.Current(ctx)
+	if err != nil {
 		return nil, c.unequipped(err)
 	}
+	if !now.SameClient(used) {
+		c.line.replace(refusing) // the hook may have accepted the handshake, and refuse each call for the old certificate's name
+	}
 	c.line.now().ResetConnectBackoff()
-	return c.call(authorized(ctx, used), q, grpc.WaitForReady(true)) // until there is a connection by what is new
+	return c.call(authorized(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new
 }
 
 // call encodes, calls and decodes. The sizes go onto the span.

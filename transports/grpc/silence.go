@@ -49,7 +49,8 @@ func answers(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 	return true
 }
 
-// line is the connections of a hook that is asked by unary calls. They are replaced when one of them falls silent. It is safe
+// line is the connections of a hook that is asked by unary calls. They are replaced when one of them falls silent,
+// and when the client's certificate has been replaced. It is safe
 // for concurrent use.
 type line struct {
 	dial func() (*grpc.ClientConn, error)
@@ -113,16 +114,20 @@ func (l *line) probe(connection *grpc.ClientConn) {
 	})
 }
 
-// replace ends connections, with the calls on them, and has others made.
-func (l *line) replace(silent *grpc.ClientConn) {
+// replace ends connections, with the calls on them, and has others made, unless that has been done.
+func (l *line) replace(old *grpc.ClientConn) {
 	next, err := l.dial()
 	if err != nil {
 		return // it was possible before; the next probe tries again
 	}
 	l.mu.Lock()
-	l.current = next
+	if l.closed || l.current != old {
+		old = next
+	} else {
+		l.current = next
+	}
 	l.mu.Unlock()
-	_ = silent.Close() // nothing is lost that was not
+	_ = old.Close() // nothing is lost that was not
 }
 
 // Close ends all connections.
