@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
 // A hook is tested by calling it: no server, no cluster.
@@ -21,6 +22,9 @@ func TestSyncMakesEverythingForAGreeting(t *testing.T) {
 	got, err := sync(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := hooktest.Check(req, got, "ConfigMap.v1", "Service.v1", "Pod.v1"); err != nil {
+		t.Error(err)
 	}
 	if diff := cmp.Diff(object{"greeting": "Hello, World!", "servers": 0}, got.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

@@ -1,6 +1,6 @@
 // Package conformance checks that docs/compatibility.md names tests that exist: a row whose test was renamed or removed proves nothing.
 //
-// It runs none of them; "make test" runs all.
+// It runs none of them; "make test" runs all. It also has the engine judge the table of answers with which the SDKs' test helpers are tested.
 package conformance
 
 import (

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
 // ask asks the hook about a Website whose Deployment, if there is one, has so many Pods that are ready.
@@ -23,6 +24,9 @@ func ask(t *testing.T, html object, ready ...int) *hook.SyncResponse {
 	answer, err := sync(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := hooktest.Check(req, answer, "ConfigMap.v1", "Service.v1"); err != nil {
+		t.Error(err)
 	}
 	return answer
 }

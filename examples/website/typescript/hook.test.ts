@@ -10,7 +10,7 @@ const metadata = { name: "shop", namespace: "web" };
 function ask(html: Record<string, string>, readyReplicas?: number) {
   const website = { apiVersion: "demo.example.com/v1", kind: "Website", metadata, spec: { html, replicas: 2 } };
   const servers = { apiVersion: "apps/v1", kind: "Deployment", metadata, status: { readyReplicas } };
-  return call(sync, readyReplicas === undefined ? [website] : [website, servers], { children: ["Deployment.apps/v1"] });
+  return call(sync, readyReplicas === undefined ? [website] : [website, servers], { children: ["ConfigMap.v1", "Deployment.apps/v1", "Service.v1"] });
 }
 
 test("children depend on each other", async () => {

@@ -92,11 +92,12 @@ func DecodeGroup[T any](group Group) (map[string]*T, error) {
 }
 
 // NewSyncRequest makes a request from objects, for tests of a hook: structs, maps or JSON as in SyncResponse.Children. Each child's
-// kind gets a group; declare adds groups of kinds ("Pod.v1") that have no object.
+// kind gets a group; declare adds groups of kinds ("Pod.v1", or "Namespace.v1:Cluster" as in package hooktest) that have no object.
+// hooktest.Check checks the answer.
 func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
 	for _, key := range declare {
-		req.Children[key] = Group{}
+		req.Children[strings.TrimSuffix(key, ":Cluster")] = Group{}
 	}
 	var err error
 	if req.Parent, err = newObject(parent); err != nil {

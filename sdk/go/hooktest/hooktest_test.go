@@ -49,7 +49,7 @@ func TestAFileIsAsked(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, hook.SyncFunc, string, ...string) (*hooktest.Answer, error){
 		"sync": hooktest.Sync, "finalize": hooktest.Finalize,
 	} {
-		answer, err := ask(t.Context(), copyNumber, file(t, website), "Pod.v1")
+		answer, err := ask(t.Context(), copyNumber, file(t, website), "Pod.v1", "Secret.v1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -196,7 +196,7 @@ def encode_results(results: Any) -> list:
     """Remarks about the answer."""
     encoded = []
     for result, item in _listed("results", results, "results"):
-        result = check_fields(result, ("severity", "reason", "message"), item)
+        result = {"severity": "Info"} | dict(check_fields(result, ("severity", "reason", "message"), item))
         severity = SEVERITIES[_one_of(result, "severity", tuple(SEVERITIES), item)]
         encoded.append(answer_pb2.Result(severity=severity, **_reason(result, item)))
     return encoded

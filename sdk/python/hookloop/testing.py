@@ -2,8 +2,11 @@
 
     answer = call(sync, "testdata/website.yaml", children=["Deployment.apps/v1"])
 
-The file's first document is the parent, all others are what is observed of its children. The question goes through the contract's messages
-and the answer is checked as a server does, so that a mistake in it shows in the test.
+The file's first document is the parent, all others are what is observed of its children. The question goes through the contract's messages.
+The answer is checked as a server does, and by the rules of the engine that follow from the parent and the declared kinds: module validate.
+
+A kind of children is declared as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is cluster-scoped. A parent without a namespace is
+taken for cluster-scoped: each of its children needs a namespace, unless its kind is declared as cluster-scoped.
 """
 
 import json
@@ -11,7 +14,7 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
 
-from hookloop import response, service
+from hookloop import response, service, validate
 from hookloop.hook.v1 import object_pb2
 from hookloop.hooks import Child, Function, child, dependency
 from hookloop.request import kind_key
@@ -30,7 +33,7 @@ def call(
 ) -> dict[str, Any]:
     """Asks a composite hook's function about the objects of a YAML or JSON file, or of a list: the parent first, then its children.
 
-    children are further kinds that the controller declares ("Pod.v1"), for groups without an object. related are lists of objects by
+    children are the kinds that the controller declares ("Pod.v1") beside those of the objects; others are refused in the answer. related are lists of objects by
     the name of their rules or by resource ("configmaps.v1"). What is returned is the answer after it has gone through the contract.
     """
     return _ask(service.COMPOSITE, "Finalize" if finalizing else "Sync", function, objects, children, related)
@@ -92,7 +95,8 @@ def _ask(shape: service.Shape, method: str, function: Function, objects: Objects
     parent, *children = load(objects)
     message = shape.message(method, "Request")(controller=_object(CONTROLLER))
     getattr(message, shape.parent).CopyFrom(_object(parent))
-    groups = {kind: [] for kind in kinds}
+    declared = validate.declared_kinds(kinds)
+    groups = {kind: [] for kind in declared}
     for child in children:
         groups.setdefault(kind_key(child["kind"], child["apiVersion"]), []).append(_object(child))
     for key, members in groups.items():
@@ -104,7 +108,11 @@ def _ask(shape: service.Shape, method: str, function: Function, objects: Objects
         message.related.add(items=object_pb2.RelatedItems(objects=map(_object, members)), **where)
     question = service.decode(shape, method, message, service.within(shape, method, message).__getitem__)
     answer = function(question)
-    read = _read(shape, *service.encode(shape, method, answer))
+    encoded, desired = service.encode(shape, method, answer)
+    namespace = getattr(message, shape.parent).namespace
+    scope = validate.Scope(shape.children, namespace, {kind: declared.get(kind, False) for kind in groups})
+    validate.validate(scope, encoded, desired)
+    read = _read(shape, encoded, desired)
     if answer.get("requirements"):
         read["requirements"] = list(answer["requirements"])
     return read

@@ -1,5 +1,6 @@
 """The helper with which authors test their hooks."""
 
+import json
 import pathlib
 import tempfile
 import unittest
@@ -8,6 +9,8 @@ from hookloop import child, dependency, testing
 from hookloop.errors import InvalidAnswer
 
 PARENT = {"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": "shop", "namespace": "web"}}
+PAGE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 YAML = """
 apiVersion: example.com/v1
 kind: Website
@@ -45,13 +48,13 @@ class Calls(unittest.TestCase):
 
     def test_what_answers_say_beside_children(self):
         answer = {
-            "children": [child(PARENT, ready=True, depends_on=[dependency("v1", "Pod", "a")])],
+            "children": [child(PAGE, ready=True, depends_on=[dependency("v1", "Pod", "a")]), POD],
             "conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "all"}],
             "events": [{"type": "Warning", "reason": "Late", "message": "by a day"}],
             "results": [{"severity": "Info", "reason": "Fine", "message": "so far"}],
             "requirements": [{"name": "pages", "apiVersion": "v1", "resource": "configmaps"}],
         }
-        self.assertEqual(testing.call(lambda request: answer, [PARENT]), answer)
+        self.assertEqual(testing.call(lambda request: answer, [PARENT], children=["ConfigMap.v1", "Pod.v1"]), answer)
 
     def test_a_mistake_in_an_answer_shows(self):
         with self.assertRaisesRegex(InvalidAnswer, "childs"):
@@ -67,3 +70,59 @@ class Calls(unittest.TestCase):
         for objects, text in (([], "expected the parent"), ([{"kind": "Pod"}], "has no apiVersion")):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 testing.call(lambda request: {}, objects)
+
+
+# The engine is tested with this table, too.
+TABLE = json.loads(pathlib.Path(__file__).parents[2].joinpath("testdata", "answers.json").read_text(encoding="utf-8"))
+
+
+class Answers(unittest.TestCase):
+    def test_the_table_of_answers(self):
+        for case in TABLE["cases"]:
+            with self.subTest(case["name"]):
+                error = self.error(case)
+                self.assertEqual(bool(error), "error" in case, error)
+                for part in case.get("error", []):
+                    self.assertIn(part.lower(), error.lower())
+
+    @staticmethod
+    def error(case):
+        parent = TABLE["parents"][case.get("parent", "namespaced")]
+        answer = functional(case)
+        try:
+            if case.get("hook") == "decorator":
+                testing.decorate(lambda request: answer, [parent], attachments=TABLE["declared"])
+            else:
+                testing.call(lambda request: answer, [parent], children=TABLE["declared"])
+        except InvalidAnswer as error:
+            return str(error)
+        return ""
+
+    def test_kinds_that_are_none(self):
+        for kind in ("Pod", "Pod.v1:cluster", ".v1"):
+            with self.subTest(kind), self.assertRaisesRegex(ValueError, "expected one such as Pod.v1"):
+                testing.call(lambda request: {}, [PARENT], children=[kind])
+
+
+def functional(case):
+    """A case's answer as a function returns it: what is said about children stands among them."""
+    answer = dict(case["answer"])
+    for field, count in case.get("repeat", {}).items():
+        answer[field] = answer[field][:1] * count
+    states = answer.pop("childStates", [])
+    for field in ("children", "attachments"):
+        if field in answer and states:
+            answer[field] = [about(found, states) for found in answer[field]]
+    return answer
+
+
+def about(found, states):
+    identity = {"apiVersion": found["apiVersion"], "kind": found["kind"], **found["metadata"]}
+    for state in states:
+        if identity == {name: state[name] for name in ("apiVersion", "kind", "name", "namespace") if name in state}:
+            depends_on = [
+                dependency(d["apiVersion"], d["kind"], d["name"], namespace=d.get("namespace", ""), condition=d.get("condition", ""))
+                for d in state.get("dependsOn", [])
+            ]
+            return child(found, ready=state.get("ready"), depends_on=depends_on)
+    return found

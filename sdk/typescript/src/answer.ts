@@ -31,7 +31,7 @@ export function encodeEvents(events: unknown): Event[] {
   return list(events, "events").map((member, index) => {
     const item = `events[${index}]`;
     const said = fields(member, item, ["type", "reason", "message"]);
-    return create(EventSchema, { warning: choice(said["type"], `${item}.type`, EVENT_TYPES), ...remark(said, item) });
+    return create(EventSchema, { warning: choice(said["type"] ?? "Normal", `${item}.type`, EVENT_TYPES), ...remark(said, item) });
   });
 }
 
@@ -40,7 +40,7 @@ export function encodeResults(results: unknown): Result[] {
   return list(results, "results").map((member, index) => {
     const item = `results[${index}]`;
     const said = fields(member, item, ["severity", "reason", "message"]);
-    return create(ResultSchema, { severity: choice(said["severity"], `${item}.severity`, SEVERITIES), ...remark(said, item) });
+    return create(ResultSchema, { severity: choice(said["severity"] ?? "Info", `${item}.severity`, SEVERITIES), ...remark(said, item) });
   });
 }
 

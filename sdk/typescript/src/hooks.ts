@@ -49,14 +49,16 @@ export interface Condition {
 
 /** A Kubernetes Event. */
 export interface Event {
-  type: "Normal" | "Warning";
+  /** Normal without one. */
+  type?: "Normal" | "Warning";
   reason: string;
   message?: string;
 }
 
 /** A remark about an answer: Info is for the log, Warning also an Event, Fatal refuses the answer and asks again with backoff. */
 export interface Result {
-  severity: "Info" | "Warning" | "Fatal";
+  /** Info without one. */
+  severity?: "Info" | "Warning" | "Fatal";
   reason: string;
   message?: string;
 }

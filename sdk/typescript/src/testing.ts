@@ -3,8 +3,11 @@
  *
  *     const answer = await call(sync, "testdata/website.yaml", { children: ["Deployment.apps/v1"] });
  *
- * The file's first document is the parent, all others are what is observed of its children. The question goes through the contract's messages
- * and the answer is checked as a server does, so that a mistake in it shows in the test.
+ * The file's first document is the parent, all others are what is observed of its children. The question goes through the contract's messages.
+ * The answer is checked as a server does, and by the rules of the engine that follow from the parent and the declared kinds (validate.ts).
+ *
+ * A kind of children is declared as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is cluster-scoped. A parent without a namespace
+ * is taken for cluster-scoped: each of its children needs a namespace, unless its kind is declared as cluster-scoped.
  *
  * @packageDocumentation
  */
@@ -20,13 +23,14 @@ import { parse, stringify } from "./json.js";
 import type { KubernetesObject } from "./observed.js";
 import { key } from "./request.js";
 import { decode, encode, methodOf, SHAPES, type Op, type Question, type Shape } from "./contract.js";
+import { declaredKinds, validate } from "./validate.js";
 
 /** A YAML or JSON file, or the objects themselves. */
 export type Objects = string | readonly object[];
 
 /** What else is in a question. */
 export interface Observed {
-  /** Further kinds that the controller declares ("Pod.v1"), for groups without an object. */
+  /** The kinds that the controller declares ("Pod.v1") beside those of the objects; others are refused in the answer. */
   children?: readonly string[];
   /** Related objects by the name of their rules or by resource ("configmaps.v1"). */
   related?: Readonly<Record<string, readonly object[]>>;
@@ -89,10 +93,12 @@ async function read(file: string): Promise<readonly object[]> {
 async function ask<Fn>(shape: Shape, fn: Fn, objects: Objects, observed: Observed): Promise<object> {
   const op: Op = observed.finalizing ? "finalize" : "sync";
   const [parent, ...children] = await load(objects);
-  const groups = new Map<string, Object$[]>((observed.children ?? []).map((kind) => [kind, []]));
+  const declared = declaredKinds(observed.children ?? []);
+  const groups = new Map<string, Object$[]>([...declared.keys()].map((kind) => [kind, []]));
   for (const child of children) {
     const kind = key(child.kind, child.apiVersion);
     groups.set(kind, [...(groups.get(kind) ?? []), message(child)]);
+    declared.set(kind, declared.get(kind) ?? false);
   }
   const method = methodOf(shape, op);
   const question = create(method.input, {
@@ -109,7 +115,9 @@ async function ask<Fn>(shape: Shape, fn: Fn, objects: Objects, observed: Observe
     }),
   } as Record<string, unknown>) as Question;
   const answer: unknown = await (fn as AnyFunction)(decode(shape, op, question), { signal: new AbortController().signal });
-  return answerOf(shape, encode(shape, op, method, answer));
+  const encoded = encode(shape, op, method, answer);
+  validate({ field: shape.children, namespace: parent!.metadata.namespace ?? "", declared }, encoded);
+  return answerOf(shape, encoded);
 }
 
 function split(name: string): [string, string] {

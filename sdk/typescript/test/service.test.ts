@@ -156,7 +156,7 @@ test("a wrong answer is named", async (t) => {
     [{ conditions: [{ ...condition, lastTransitionTime: "" }] }, "conditions[0] has the field lastTransitionTime"],
     [{ events: [{ type: "Bad", reason: "A" }] }, 'events[0].type is "Bad", expected one of Normal, Warning'],
     [{ events: [{ type: "Normal" }] }, "events[0].reason is undefined, expected a string that is not empty"],
-    [{ results: [{ reason: "A" }] }, "results[0].severity is undefined, expected one of Info, Warning, Fatal"],
+    [{ results: [{ severity: "Bad", reason: "A" }] }, 'results[0].severity is "Bad", expected one of Info, Warning, Fatal'],
     [{ requirements: [{ apiVersion: "v1", resource: "" }] }, 'requirements[0].resource is "", expected a string that is not empty'],
   ];
   for (const [answer, text] of cases) {

@@ -1,15 +1,15 @@
 /** Functions are tested without a server. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { child, childrenOf, type DecorateRequest, type KubernetesObject, type SyncRequest } from "../src/index.js";
+import { child, childrenOf, dependency, type DecorateRequest, type KubernetesObject, type SyncRequest } from "../src/index.js";
 import { call, customize, decorate } from "../src/testing.js";
 
-const YAML = `{apiVersion: example.com/v1, kind: Web, metadata: {name: web}, spec: {n: 9007199254740993}}
+const YAML = `{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop}, spec: {n: 9007199254740993}}
 ---
-{apiVersion: v1, kind: Pod, metadata: {name: a}}
+{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}}
 `;
 
 interface Web extends KubernetesObject {
@@ -32,7 +32,7 @@ test("a file of objects is a question", async () => {
   const file = join(folder, "web.yaml");
   writeFileSync(file, YAML);
   const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "related" } };
-  const answer = await call(sync, file, { related: { "configmaps.v1": [map] } });
+  const answer = await call(sync, file, { children: ["ConfigMap.v1"], related: { "configmaps.v1": [map] } });
   rmSync(folder, { recursive: true });
   assert.deepEqual(answer.status, { pods: ["a"], maps: ["related"] });
   assert.equal(answer.children[0]!["n"], 2n ** 53n + 1n);
@@ -54,4 +54,79 @@ test("an object is decorated", async () => {
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels: { old: "1" } } };
   const answer = await decorate(({ object }: DecorateRequest) => ({ labels: { seen: object.metadata.name, old: null } }), [pod]);
   assert.deepEqual([answer.labels, answer.attachments], [{ seen: "a", old: null }, []]);
+});
+
+interface Named {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  namespace?: string;
+}
+
+interface State extends Named {
+  ready?: boolean;
+  dependsOn?: (Named & { condition?: string })[];
+}
+
+interface Case {
+  name: string;
+  parent?: string;
+  hook?: string;
+  answer: Record<string, unknown> & { childStates?: State[] };
+  repeat?: Record<string, number>;
+  error?: string[];
+}
+
+/** The engine is tested with this table, too. */
+const TABLE = JSON.parse(readFileSync(new URL("../../../testdata/answers.json", import.meta.url), "utf8")) as {
+  declared: string[];
+  parents: Record<string, object>;
+  cases: Case[];
+};
+
+/** A case's answer as a function returns it: what is said about children stands among them. */
+function functional({ answer: { childStates = [], ...answer }, repeat = {} }: Case): object {
+  for (const [field, count] of Object.entries(repeat)) {
+    answer[field] = new Array(count).fill((answer[field] as object[])[0]);
+  }
+  for (const field of ["children", "attachments"]) {
+    if (answer[field] && childStates.length > 0) {
+      answer[field] = (answer[field] as KubernetesObject[]).map((object) => about(object, childStates));
+    }
+  }
+  return answer;
+}
+
+function about(object: KubernetesObject, states: State[]): object {
+  const { name, namespace } = object.metadata;
+  const state = states.find((one) => one.kind === object.kind && one.name === name && one.namespace === namespace);
+  const dependsOn = state?.dependsOn?.map((d) => dependency(d.apiVersion, d.kind, d.name, d.condition, d.namespace));
+  return state ? child(object, { ready: state.ready, dependsOn }) : object;
+}
+
+async function errorOf(one: Case): Promise<string> {
+  const [parent, answer] = [TABLE.parents[one.parent ?? "namespaced"]!, functional(one)];
+  const ask = one.hook === "decorator" ? decorate : call;
+  try {
+    await ask(() => answer, [parent], { children: TABLE.declared });
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "";
+}
+
+for (const one of TABLE.cases) {
+  test(`an answer with ${one.name}`, async () => {
+    const error = await errorOf(one);
+    assert.equal(error !== "", one.error !== undefined, error);
+    for (const part of one.error ?? []) {
+      assert.ok(error.toLowerCase().includes(part.toLowerCase()), `${error}: expected ${part}`);
+    }
+  });
+}
+
+test("kinds that are none", async () => {
+  for (const kind of ["Pod", "Pod.v1:cluster", ".v1"]) {
+    await assert.rejects(call(() => ({}), [TABLE.parents["namespaced"]!], { children: [kind] }), /expected one such as Pod.v1/);
+  }
 });

@@ -1,0 +1,196 @@
+package hooktest_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"github.com/hookloop/hookloop/sdk/go/hooktest"
+)
+
+// table is sdk/testdata/answers.json, which the engine is tested with, too.
+type table struct {
+	Declared []string
+	Parents  map[string]json.RawMessage
+	Cases    []struct {
+		Name, Parent, Hook string
+		Answer             response
+		Repeat             map[string]int
+		Error              []string
+	}
+}
+
+// response is an answer as JSON has it.
+type response struct {
+	Status                json.RawMessage
+	Labels, Annotations   map[string]*string
+	Children, Attachments []json.RawMessage
+	ChildStates           []struct {
+		name
+		Ready     *bool
+		DependsOn []struct {
+			name
+			Condition string
+		}
+	}
+	Conditions []hook.Condition
+	Events     []struct{ Type, Reason, Message string }
+	Results    []struct{ Severity, Reason, Message string }
+	// Requirements name their fields as hook.Rule does, but for the selectors.
+	Requirements []struct {
+		hook.Rule
+		LabelSelector, NamespaceSelector *hook.Selector
+	}
+}
+
+type name struct{ APIVersion, Kind, Namespace, Name string }
+
+// object is what DependsOn takes.
+func (n name) object() map[string]any {
+	metadata := map[string]any{"name": n.Name}
+	if n.Namespace != "" {
+		metadata["namespace"] = n.Namespace
+	}
+	return map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata}
+}
+
+// unsayable are the cases that the SDK's types rule out.
+var unsayable = []string{"an Event of an unknown type"}
+
+func TestAnswersTable(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "answers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all table
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all.Cases {
+		if slices.Contains(unsayable, c.Name) {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			parent := "namespaced"
+			if c.Parent != "" {
+				parent = c.Parent
+			}
+			request, err := hook.NewSyncRequest(all.Parents[parent], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := c.Answer.sync(c.Repeat)
+			if c.Hook == "decorator" {
+				_, err = hooktest.CheckDecoration(request, c.Answer.decorate(answer), all.Declared...)
+			} else {
+				_, err = hooktest.Check(request, answer, all.Declared...)
+			}
+			if len(c.Error) == 0 && err != nil {
+				t.Errorf("error %v, want none", err)
+			}
+			for _, part := range c.Error {
+				if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(part)) {
+					t.Errorf("error %v, want one with %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+// sync is the answer in the SDK's types. A child that carries a state is wrapped.
+func (r response) sync(repeat map[string]int) *hook.SyncResponse {
+	answer := &hook.SyncResponse{Conditions: r.Conditions}
+	if r.Status != nil {
+		answer.Status = r.Status
+	}
+	for _, raw := range slices.Concat(r.Children, r.Attachments) {
+		answer.Children = append(answer.Children, r.child(raw))
+	}
+	for _, e := range r.Events {
+		answer.Events = append(answer.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+	}
+	severities := map[string]hook.Severity{"Warning": hook.Warning, "Fatal": hook.Fatal}
+	for _, result := range r.Results {
+		answer.Results = append(answer.Results, hook.Result{Severity: severities[result.Severity], Reason: result.Reason, Message: result.Message})
+	}
+	for _, rule := range r.Requirements {
+		rule.Labels, rule.Namespaces = rule.LabelSelector, rule.NamespaceSelector
+		answer.Requirements = append(answer.Requirements, rule.Rule)
+	}
+	for field, n := range repeat {
+		switch field {
+		case "conditions":
+			answer.Conditions = slices.Repeat(answer.Conditions, n)
+		case "events":
+			answer.Events = slices.Repeat(answer.Events, n)
+		case "results":
+			answer.Results = slices.Repeat(answer.Results, n)
+		case "requirements":
+			answer.Requirements = slices.Repeat(answer.Requirements, n)
+		}
+	}
+	return answer
+}
+
+func (r response) decorate(a *hook.SyncResponse) *hook.DecorateResponse {
+	return &hook.DecorateResponse{
+		Labels: r.Labels, Annotations: r.Annotations, Attachments: a.Children, Conditions: a.Conditions, Events: a.Events,
+		Results: a.Results, Requirements: a.Requirements,
+	}
+}
+
+func (r response) child(raw json.RawMessage) any {
+	var o struct {
+		APIVersion, Kind string
+		Metadata         struct{ Namespace, Name string }
+	}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return raw // a case of its own
+	}
+	id := name{o.APIVersion, o.Kind, o.Metadata.Namespace, o.Metadata.Name}
+	for _, state := range r.ChildStates {
+		if state.name != id {
+			continue
+		}
+		var about []hook.About
+		if state.Ready != nil {
+			about = append(about, hook.Ready(*state.Ready))
+		}
+		for _, d := range state.DependsOn {
+			about = append(about, hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...))
+		}
+		return hook.With(raw, about...)
+	}
+	return raw
+}
+
+// TestCheck checks answers to requests of which some kinds have objects.
+func TestCheck(t *testing.T) {
+	parent := map[string]any{"apiVersion": "example.com/v1", "kind": "Website", "metadata": map[string]any{"name": "a"}}
+	team := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}
+	request, err := hook.NewSyncRequest(parent, []any{team})
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := &hook.SyncResponse{Children: []any{team}, Status: map[string]any{"teams": 1}}
+	if _, err := hooktest.Check(request, response); err == nil || !strings.Contains(err.Error(), `declare it as "Namespace.v1:Cluster"`) {
+		t.Errorf("error %v, want one that names the declaration", err)
+	}
+	answer, err := hooktest.Check(request, response, "Namespace.v1:Cluster")
+	if err != nil || answer.Children[0]["kind"] != "Namespace" || answer.Status["teams"] != json.Number("1") {
+		t.Errorf("answer %v, error %v", answer, err)
+	}
+	request.Finalizing = true
+	if _, err := hooktest.Check(request, response, "Namespace.v1:Cluster"); err != nil {
+		t.Error(err)
+	}
+	for _, kind := range []string{"Namespace", "Namespace.v1:cluster", ".v1"} {
+		if _, err := hooktest.Check(request, response, kind); err == nil || !strings.Contains(err.Error(), "expected one such as Pod.v1") {
+			t.Errorf("kind %q: error %v", kind, err)
+		}
+	}
+}

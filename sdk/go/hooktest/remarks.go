@@ -1,0 +1,188 @@
+package hooktest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// maxRemarks is how many conditions, Events and results an answer may have, of each; maxRequirements how many requirements.
+	maxRemarks, maxRequirements = 32, 100
+	// lastApplied is the annotation in which the engine keeps what it has applied.
+	lastApplied = "metacontroller.k8s.io/last-applied-configuration"
+)
+
+var (
+	// engineConditions are the types of conditions that the engine itself writes.
+	engineConditions = []string{"Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"}
+	reasonWord       = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
+	groupName        = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
+)
+
+// remarks are the parts of an answer that are not about objects.
+type remarks interface {
+	GetConditions() []*hookv1.Condition
+	GetEvents() []*hookv1.Event
+	GetResults() []*hookv1.Result
+	GetRequirements() []*hookv1.RelatedResourceRule
+}
+
+// isFatal reports whether a result refuses the answer: the engine looks at nothing else of it but the requirements.
+func isFatal(r *hookv1.Result) bool { return r.GetSeverity() == hookv1.Severity_SEVERITY_FATAL }
+
+func validateRemarks(r remarks) error {
+	for _, list := range []struct {
+		field string
+		n     int
+	}{{"conditions", len(r.GetConditions())}, {"events", len(r.GetEvents())}, {"results", len(r.GetResults())}} {
+		if list.n > maxRemarks {
+			return fmt.Errorf("%s: are %d, expected at most %d", list.field, list.n, maxRemarks)
+		}
+	}
+	first := map[string]int{}
+	for i, c := range r.GetConditions() {
+		if err := validateCondition(c); err != nil {
+			return fmt.Errorf("conditions[%d] %q: %w", i, c.GetType(), err)
+		}
+		if earlier, twice := first[c.GetType()]; twice {
+			return fmt.Errorf("conditions[%d] %q: is said twice, first as conditions[%d]; expected each type once", i, c.GetType(), earlier)
+		}
+		first[c.GetType()] = i
+	}
+	for i, e := range r.GetEvents() {
+		if err := validateReason(e.GetReason()); err != nil {
+			return fmt.Errorf("events[%d]: %w", i, err)
+		}
+	}
+	for i, result := range r.GetResults() {
+		if err := validateReason(result.GetReason()); err != nil {
+			return fmt.Errorf("results[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func validateCondition(c *hookv1.Condition) error {
+	switch {
+	case c.GetType() == "":
+		return errors.New("type is missing; expected one such as Ready")
+	case slices.Contains(engineConditions, c.GetType()):
+		return errors.New("belongs to the engine; expected another type")
+	}
+	if faults := validation.IsQualifiedName(c.GetType()); len(faults) > 0 {
+		return fmt.Errorf("type: %s", faults[0])
+	}
+	if !slices.Contains([]string{"True", "False", "Unknown"}, c.GetStatus()) {
+		return fmt.Errorf("status is %q; expected True, False or Unknown", c.GetStatus())
+	}
+	return validateReason(c.GetReason())
+}
+
+func validateReason(reason string) error {
+	if reasonWord.MatchString(reason) {
+		return nil
+	}
+	return fmt.Errorf("reason is %q; expected one word in camel case such as AllUp", reason)
+}
+
+// validateRequirements applies the rules that need no knowledge of the API server's resources.
+func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
+	if len(rules) > maxRequirements {
+		return fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements)
+	}
+	named := map[string]string{}
+	for i, r := range rules {
+		item := fmt.Sprintf("requirements[%d]", i)
+		if r.GetName() != "" {
+			item = fmt.Sprintf("%s %q", item, r.GetName())
+		}
+		if err := validateRule(r); err != nil {
+			return fmt.Errorf("%s: %w", item, err)
+		}
+		resource := r.GetResource() + "." + r.GetApiVersion()
+		if earlier := named[r.GetName()]; r.GetName() != "" && earlier != "" && earlier != resource {
+			return fmt.Errorf("%s: selects %s, and an earlier rule of the name %s; expected one resource for each name", item, resource, earlier)
+		}
+		named[r.GetName()] = resource
+	}
+	return nil
+}
+
+func validateRule(r *hookv1.RelatedResourceRule) error {
+	switch {
+	case r.GetName() != "" && !groupName.MatchString(r.GetName()):
+		return errors.New("name is not usable; expected at most 63 letters, digits, '-' and '_'")
+	case r.GetApiVersion() == "":
+		return errors.New("apiVersion is missing; expected one such as v1 or apps/v1")
+	case r.GetResource() == "":
+		return errors.New("resource is missing; expected a plural name such as configmaps")
+	case len(r.GetNames()) > 0 && r.GetLabelSelector() != nil:
+		return errors.New("names and labelSelector are both set; expected one of them")
+	case len(r.GetNames()) > 0 && r.GetNamespaceSelector() != nil:
+		return errors.New("names and namespaceSelector are both set; expected one of them")
+	case r.GetNamespace() != "" && r.GetNamespaceSelector() != nil:
+		return errors.New("namespace and namespaceSelector are both set; expected one of them")
+	case slices.Contains(r.GetNames(), ""):
+		return errors.New("names has an empty name; expected names of objects")
+	}
+	if err := validateSelector(r.GetLabelSelector()); err != nil {
+		return fmt.Errorf("labelSelector: %w", err)
+	}
+	if err := validateSelector(r.GetNamespaceSelector()); err != nil {
+		return fmt.Errorf("namespaceSelector: %w", err)
+	}
+	return nil
+}
+
+// operators are those that the contract has, by Kubernetes' names.
+var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelectorOperator{
+	hookv1.LabelSelectorRequirement_OPERATOR_IN:             metav1.LabelSelectorOpIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN:         metav1.LabelSelectorOpNotIn,
+	hookv1.LabelSelectorRequirement_OPERATOR_EXISTS:         metav1.LabelSelectorOpExists,
+	hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST: metav1.LabelSelectorOpDoesNotExist,
+}
+
+func validateSelector(s *hookv1.LabelSelector) error {
+	selector := metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.GetKey(), Operator: operators[e.GetOperator()], Values: e.GetValues(),
+		})
+	}
+	_, err := metav1.LabelSelectorAsSelector(&selector)
+	return err
+}
+
+// patch is what a decorator does to labels and annotations.
+type patch interface {
+	GetSetLabels() map[string]string
+	GetRemoveLabels() []string
+	GetSetAnnotations() map[string]string
+	GetRemoveAnnotations() []string
+}
+
+func validatePatch(p patch) error {
+	for _, key := range append(slices.Sorted(maps.Keys(p.GetSetLabels())), p.GetRemoveLabels()...) {
+		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(p.GetSetLabels()[key])...)
+		if len(faults) > 0 {
+			return fmt.Errorf("labels[%q]: %s", key, faults[0])
+		}
+	}
+	for _, key := range append(slices.Sorted(maps.Keys(p.GetSetAnnotations())), p.GetRemoveAnnotations()...) {
+		if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
+			return fmt.Errorf("annotations[%q]: %s", key, faults[0])
+		}
+		if key == lastApplied {
+			return fmt.Errorf("annotations[%q]: belongs to the engine; expected another key", key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+/**
+ * Applies the engine's rules for answers, as far as they follow from the parent and the declared kinds. "@hookloop/hook/testing" uses it.
+ *
+ * sdk/testdata/answers.json lists the rules; the engine, and the helpers of all SDKs, are tested with that table. The input is an answer as
+ * the contract has it. Functions are pure; an error is an InvalidAnswer that names the item.
+ */
+import type { Message } from "@bufbuild/protobuf";
+import { InvalidAnswer } from "./errors.js";
+import { Severity, type Condition, type Event, type Result } from "./gen/hookloop/hook/v1/answer_pb.js";
+import { LabelSelectorRequirement_Operator as Operator, type LabelSelector, type RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
+import type { DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
+import { parse } from "./json.js";
+
+/** Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster". */
+const CLUSTER = ":Cluster";
+const DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller";
+const LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration";
+const ENGINE_CONDITIONS = ["Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"];
+const MAX_REMARKS = 32;
+const MAX_REQUIREMENTS = 100;
+
+const KIND = /^[^.:]+\.[^:]+$/;
+const REASON = /^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$/;
+const GROUP = /^[A-Za-z0-9_-]{1,63}$/;
+const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$/;
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** Declared kinds, and whether each is known to be cluster-scoped. */
+export type Kinds = ReadonlyMap<string, boolean>;
+
+/** Reads kinds such as "Pod.v1" and "Namespace.v1:Cluster". */
+export function declaredKinds(keys: readonly string[]): Map<string, boolean> {
+  return new Map(keys.map((key) => {
+    const clusterScoped = key.endsWith(CLUSTER);
+    const kind = clusterScoped ? key.slice(0, -CLUSTER.length) : key;
+    if (!KIND.test(kind)) {
+      throw new Error(`kind ${quoted(key)}: expected one such as Pod.v1, Deployment.apps/v1 or Namespace.v1${CLUSTER}`);
+    }
+    return [kind, clusterScoped];
+  }));
+}
+
+/** What answers are checked against. */
+export interface Scope {
+  readonly field: "children" | "attachments";
+  /** The parent's namespace. */
+  readonly namespace: string;
+  readonly declared: Kinds;
+}
+
+/** An answer of either service, as far as it is checked. */
+export type Checked = Message & {
+  children?: DesiredObject[];
+  attachments?: DesiredObject[];
+  conditions?: Condition[];
+  events?: Event[];
+  results?: Result[];
+  requirements?: RelatedResourceRule[];
+  setLabels?: Record<string, string>;
+  removeLabels?: string[];
+  setAnnotations?: Record<string, string>;
+  removeAnnotations?: string[];
+};
+
+/** Throws if the engine would refuse an answer. If a result is fatal, the engine looks at nothing else but the requirements. */
+export function validate(scope: Scope, answer: Checked): void {
+  checkRequirements(answer.requirements ?? []);
+  if (answer.results?.some(({ severity }) => severity === Severity.FATAL)) {
+    return;
+  }
+  const desired = answer[scope.field] ?? [];
+  const refs = desired.map(({ body }, index) => refOf(scope, parse(new TextDecoder().decode(body)) as Body, `${scope.field}[${index}]`));
+  const first = new Map<string, number>();
+  refs.forEach((ref, index) => {
+    const earlier = first.get(ref);
+    if (earlier !== undefined) {
+      throw new InvalidAnswer(`${scope.field}[${index}] ${ref}: is desired twice, first as ${scope.field}[${earlier}]; expected each object once`);
+    }
+    first.set(ref, index);
+  });
+  checkDependencies(scope, refs, desired);
+  checkPatches(answer);
+  checkRemarks(answer);
+}
+
+/** A desired object whose apiVersion, kind and name have been checked. */
+interface Body {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: unknown; labels?: unknown; annotations?: unknown; finalizers?: unknown };
+}
+
+/** Names an object as the engine does; equal names are equal objects. */
+function nameOf(kind: string, namespace: string, name: string): string {
+  return `${kind} ${quoted(namespace ? `${namespace}/${name}` : name)}`;
+}
+
+/** Checks one desired object, and returns its name. */
+function refOf(scope: Scope, { apiVersion, kind: bare, metadata }: Body, place: string): string {
+  checkMetadata(metadata, place);
+  const kind = `${bare}.${apiVersion}`;
+  const namespace = (metadata.namespace ?? "") as string;
+  const item = `${place} ${nameOf(kind, namespace, metadata.name)}`;
+  if (!scope.declared.has(kind)) {
+    throw new InvalidAnswer(`${item}: kind is not declared by the controller; expected one of [${[...scope.declared.keys()].sort().join(", ")}]`);
+  }
+  const completed = namespaceOf(scope, kind, metadata.name, namespace, item);
+  const owner = ((metadata.annotations ?? {}) as Record<string, unknown>)[DECORATOR_ANNOTATION];
+  if (typeof owner === "string" && scope.field === "children") {
+    const expected = "expected none, because it names the decorator that an object belongs to";
+    throw new InvalidAnswer(`${item}: metadata.annotations[${quoted(DECORATOR_ANNOTATION)}] is ${quoted(owner)}; ${expected}`);
+  }
+  return nameOf(kind, completed, metadata.name);
+}
+
+/** Checks the types of the fields that every object has. */
+function checkMetadata(metadata: Body["metadata"], item: string): void {
+  if (!isText(metadata.namespace)) {
+    throw new InvalidAnswer(`${item}: metadata.namespace: expected a string`);
+  }
+  for (const field of ["labels", "annotations"] as const) {
+    const values = metadata[field] ?? {};
+    if (typeof values !== "object" || Array.isArray(values)) {
+      throw new InvalidAnswer(`${item}: metadata.${field}: expected an object with strings as values`);
+    }
+    for (const [key, value] of Object.entries(values)) {
+      if (!isText(value)) {
+        throw new InvalidAnswer(`${item}: metadata.${field}[${quoted(key)}]: expected a string`);
+      }
+    }
+  }
+  const finalizers = metadata.finalizers ?? [];
+  if (!Array.isArray(finalizers) || !finalizers.every(isText)) {
+    throw new InvalidAnswer(`${item}: metadata.finalizers: expected an array of strings`);
+  }
+}
+
+function isText(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "string";
+}
+
+/** Checks name and namespace, and returns the namespace: the parent's if the object has none. A kind is taken for namespaced unless it is declared as cluster-scoped. */
+function namespaceOf(scope: Scope, kind: string, name: string, namespace: string, item: string): string {
+  for (const [field, value] of Object.entries({ name, namespace })) {
+    if (value === "." || value === ".." || /[/%]/.test(value)) {
+      throw new InvalidAnswer(`${item}: metadata.${field} is ${quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'`);
+    }
+  }
+  if (scope.declared.get(kind)) {
+    if (scope.namespace) {
+      throw new InvalidAnswer(`${item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace`);
+    }
+    if (namespace) {
+      throw new InvalidAnswer(`${item}: metadata.namespace is ${quoted(namespace)}; expected none, because the kind is cluster-scoped`);
+    }
+    return "";
+  }
+  if (!namespace && !scope.namespace) {
+    const hint = `(if this kind is, too, declare it as ${quoted(kind + CLUSTER)})`;
+    throw new InvalidAnswer(`${item}: metadata.namespace is missing; expected one, because the parent is cluster-scoped ${hint}`);
+  }
+  if (scope.namespace && namespace && namespace !== scope.namespace) {
+    throw new InvalidAnswer(`${item}: metadata.namespace is ${quoted(namespace)}; expected ${quoted(scope.namespace)}, the parent's`);
+  }
+  return namespace || scope.namespace;
+}
+
+/** Checks what objects depend on: other desired objects, without a circle. */
+function checkDependencies({ field, namespace, declared }: Scope, refs: readonly string[], desired: readonly DesiredObject[]): void {
+  const edges = new Map<string, string[]>(refs.map((ref) => [ref, []]));
+  desired.forEach(({ dependsOn }, index) => {
+    const ref = refs[index]!;
+    for (const named of dependsOn) {
+      const kind = `${named.kind}.${named.apiVersion}`;
+      const on = nameOf(kind, named.namespace || (declared.get(kind) === false ? namespace : ""), named.name);
+      const problem = on === ref ? "itself" : edges.has(on) ? "" : `${on}, which is not desired`;
+      if (problem) {
+        throw new InvalidAnswer(`${field}[${index}] ${ref}: depends on ${problem}; expected another of the desired objects`);
+      }
+      edges.get(ref)!.push(on);
+    }
+  });
+  const [first, ...circle] = findCircle(edges);
+  if (first !== undefined) {
+    throw new InvalidAnswer(`${field}[${refs.indexOf(first)}] ${first}: the dependencies go in a circle: ${circle.join(" → ")}`);
+  }
+}
+
+/** The first object from which a circle can be reached, and the circle, its first object at its end again; empty if there is none. */
+function findCircle(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  let left = new Set(edges.keys());
+  for (let before = -1; before !== left.size; ) {
+    before = left.size;
+    const among = left;
+    left = new Set([...left].filter((ref) => edges.get(ref)!.some((on) => among.has(on))));
+  }
+  const [first] = left;
+  if (first === undefined) {
+    return [];
+  }
+  for (const path = [first]; ; ) {
+    const next = edges.get(path.at(-1)!)!.find((on) => left.has(on))!;
+    if (path.includes(next)) {
+      return [first, ...path.slice(path.indexOf(next)), next];
+    }
+    path.push(next);
+  }
+}
+
+function checkPatches({ setLabels = {}, removeLabels = [], setAnnotations = {}, removeAnnotations = [] }: Checked): void {
+  for (const key of [...Object.keys(setLabels), ...removeLabels]) {
+    refuse(keyProblem(key) || valueProblem(setLabels[key] ?? ""), `labels[${quoted(key)}]`);
+  }
+  for (const key of [...Object.keys(setAnnotations), ...removeAnnotations]) {
+    const problem = keyProblem(key.toLowerCase()) || (key === LAST_APPLIED ? "belongs to the engine; expected another key" : "");
+    refuse(problem, `annotations[${quoted(key)}]`);
+  }
+}
+
+function checkRemarks({ conditions = [], events = [], results = [] }: Checked): void {
+  for (const [field, { length }] of Object.entries({ conditions, events, results })) {
+    refuse(length > MAX_REMARKS ? `are ${length}, expected at most ${MAX_REMARKS}` : "", field);
+  }
+  conditions.forEach(({ type, reason }, index) => {
+    const item = `conditions[${index}] ${quoted(type)}`;
+    refuse(ENGINE_CONDITIONS.includes(type) ? "belongs to the engine; expected another type" : "", item);
+    const problem = keyProblem(type);
+    refuse(problem && `type: ${problem}`, item);
+    refuse(reasonProblem(reason), item);
+  });
+  events.forEach(({ reason }, index) => refuse(reasonProblem(reason), `events[${index}]`));
+  results.forEach(({ reason }, index) => refuse(reasonProblem(reason), `results[${index}]`));
+}
+
+function reasonProblem(reason: string): string {
+  return REASON.test(reason) ? "" : `reason is ${quoted(reason)}; expected one word in camel case such as AllUp`;
+}
+
+/** Checks what can be checked without the resources of an API server. */
+function checkRequirements(rules: readonly RelatedResourceRule[]): void {
+  if (rules.length > MAX_REQUIREMENTS) {
+    throw new InvalidAnswer(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
+  }
+  const named = new Map<string, string>();
+  rules.forEach((rule, index) => {
+    const item = `requirements[${index}]${rule.name ? ` ${quoted(rule.name)}` : ""}`;
+    refuse(ruleProblem(rule), item);
+    const resource = `${rule.resource}.${rule.apiVersion}`;
+    const earlier = named.get(rule.name) ?? resource;
+    if (rule.name && earlier !== resource) {
+      throw new InvalidAnswer(`${item}: selects ${resource}, and an earlier rule of the name ${earlier}; expected one resource for each name`);
+    }
+    named.set(rule.name, earlier);
+  });
+}
+
+function ruleProblem({ name, apiVersion, resource, names, namespace, labelSelector, namespaceSelector }: RelatedResourceRule): string {
+  const problems: [unknown, string][] = [
+    [name && !GROUP.test(name), "name is not usable; expected at most 63 letters, digits, '-' and '_'"],
+    [!apiVersion, "apiVersion is missing; expected one such as v1 or apps/v1"],
+    [!resource, "resource is missing; expected a plural name such as configmaps"],
+    [names.length > 0 && labelSelector, "names and labelSelector are both set; expected one of them"],
+    [names.length > 0 && namespaceSelector, "names and namespaceSelector are both set; expected one of them"],
+    [namespace && namespaceSelector, "namespace and namespaceSelector are both set; expected one of them"],
+    [names.includes(""), "names has an empty name; expected names of objects"],
+  ];
+  const found = problems.find(([holds]) => holds);
+  if (found) {
+    return found[1];
+  }
+  const [labels, namespaces] = [selectorProblem(labelSelector), selectorProblem(namespaceSelector)];
+  return labels ? `labelSelector: ${labels}` : namespaces && `namespaceSelector: ${namespaces}`;
+}
+
+function selectorProblem(selector?: LabelSelector): string {
+  for (const [key, value] of Object.entries(selector?.matchLabels ?? {})) {
+    const problem = keyProblem(key) || valueProblem(value);
+    if (problem) {
+      return `matchLabels[${quoted(key)}]: ${problem}`;
+    }
+  }
+  for (const [index, { key, operator, values }] of (selector?.matchExpressions ?? []).entries()) {
+    const exact = operator === Operator.IN || operator === Operator.NOT_IN;
+    const counted = exact === values.length > 0 ? "" : "In and NotIn need values, Exists and DoesNotExist have none";
+    const problem = keyProblem(key) || values.map(valueProblem).find((one) => one) || counted;
+    if (problem) {
+      return `matchExpressions[${index}]: ${problem}`;
+    }
+  }
+  return "";
+}
+
+/** What is wrong with a key of a label or annotation, or the type of a condition; empty if nothing is. */
+function keyProblem(key: string): string {
+  const slash = key.lastIndexOf("/");
+  const prefix = key.slice(0, Math.max(slash, 0));
+  if (slash >= 0 && (prefix.length > 253 || !SUBDOMAIN.test(prefix))) {
+    return "the prefix before '/' must be a DNS name in lower case";
+  }
+  return NAME.test(key.slice(slash + 1)) ? "" : "expected at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+}
+
+function valueProblem(value: string): string {
+  return value === "" || NAME.test(value) ? "" : "expected a value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+}
+
+function refuse(problem: string, item: string): void {
+  if (problem) {
+    throw new InvalidAnswer(`${item}: ${problem}`);
+  }
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,225 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/cache/cachetest"
+	"github.com/hookloop/hookloop/engine/composite"
+	"github.com/hookloop/hookloop/engine/customize"
+	"github.com/hookloop/hookloop/engine/decorator"
+	"github.com/hookloop/hookloop/engine/discovery"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/transports/webhook"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+)
+
+// answers is the table that the test helpers of all SDKs must pass.
+type answers struct {
+	Declared []string
+	Parents  map[string]json.RawMessage
+	Cases    []struct {
+		Name, Parent, Hook string
+		Answer             map[string]json.RawMessage
+		Repeat             map[string]int
+		Error              []string
+	}
+}
+
+func readAnswers(t *testing.T) answers {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(cluster.Root(), "sdk", "testdata", "answers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table answers
+	if err := json.Unmarshal(data, &table); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestAnswersTable has the engine judge each answer of the table: what a webhook answers goes through its requirements and the
+// composite's shape into a plan.
+func TestAnswersTable(t *testing.T) {
+	table := readAnswers(t)
+	own := slices.Clone(plan.EngineConditions)
+	for _, c := range table.Cases {
+		own = slices.DeleteFunc(own, func(name string) bool { return c.Name == "the engine's condition "+name })
+		t.Run(c.Name, func(t *testing.T) {
+			for field, n := range c.Repeat {
+				var items []json.RawMessage
+				if err := json.Unmarshal(c.Answer[field], &items); err != nil {
+					t.Fatal(err)
+				}
+				c.Answer[field] = encode(t, slices.Repeat(items[:1], n))
+			}
+			parent := "namespaced"
+			if c.Parent != "" {
+				parent = c.Parent
+			}
+			o, err := object.Decode(table.Parents[parent])
+			if err != nil {
+				t.Fatal(err)
+			}
+			shape := compositeOf(t, table.Declared, o)
+			if c.Hook == "decorator" {
+				shape = decoratorOf(t, table.Declared, o)
+			}
+			err = judge(t, shape, o, encode(t, c.Answer))
+			if len(c.Error) == 0 && err != nil {
+				t.Errorf("error %v, want none", err)
+			}
+			for _, part := range c.Error {
+				if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(part)) {
+					t.Errorf("error %v, want one with %q", err, part)
+				}
+			}
+		})
+	}
+	if len(own) > 0 {
+		t.Errorf("the table has no case for the engine's conditions %v", own)
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// judge is the engine's error for an answer; nil if there is a plan.
+func judge(t *testing.T, shape pipeline.Shape, o *object.Object, answer []byte) error {
+	t.Helper()
+	observed, err := shape.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, object.Key{Parent: o.Ref()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := shape.Questions(observed)[0]
+	said, err := customizer(t).Wrap(webhookOf(t, answer)).Ask(t.Context(), q)
+	if err != nil {
+		return err
+	}
+	if said.Fatal() != nil { // the pipeline looks at nothing else
+		return nil
+	}
+	desired, err := shape.Desired(observed, []*hook.Answer{said})
+	if err != nil {
+		return err
+	}
+	_, err = plan.Make(observed, desired)
+	return err
+}
+
+// compositeOf makes a composite of the parent's kind that generates its selector. Any object may stand for the controller.
+func compositeOf(t *testing.T, declared []string, parent *object.Object) pipeline.Shape {
+	t.Helper()
+	yes := true
+	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "table"}}
+	c.Spec.GenerateSelector, c.Spec.Hooks = &yes, &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
+	c.Spec.ChildResources = make([]v1alpha1.ChildResourceRule, len(declared))
+	custom := func(r object.Resource) bool { return r.GVK == parent.GVK() }
+	shape, err := composite.New(parent, c, composite.Resources{Parent: resourceOf(parent), Children: resources(declared), Custom: custom})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+// decoratorOf makes a decorator of the parent's kind.
+func decoratorOf(t *testing.T, declared []string, parent *object.Object) pipeline.Shape {
+	t.Helper()
+	c := &v1alpha1.DecoratorController{ObjectMeta: metav1.ObjectMeta{Name: "table"}}
+	c.Spec.Hooks = &v1alpha1.DecoratorHooks{Sync: &v1alpha1.Hook{}}
+	c.Spec.Resources = make([]v1alpha1.DecoratedResourceRule, 1)
+	c.Spec.Attachments = make([]v1alpha1.AttachmentRule, len(declared))
+	shape, err := decorator.New(parent, c, []object.Resource{resourceOf(parent)}, resources(declared))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+func resourceOf(parent *object.Object) object.Resource {
+	return object.Resource{GVK: parent.GVK(), Plural: "websites", Namespaced: parent.Namespace() != "", HasStatus: true}
+}
+
+// resources are those of declared kinds: Pod.v1, Namespace.v1:Cluster.
+func resources(declared []string) (all []object.Resource) {
+	for _, key := range declared {
+		name, clusterScoped := strings.CutSuffix(key, ":Cluster")
+		kind, apiVersion, _ := strings.Cut(name, ".")
+		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+		all = append(all, object.Resource{GVK: gvk, Plural: strings.ToLower(kind) + "s", Namespaced: !clusterScoped})
+	}
+	return all
+}
+
+// webhookOf is a hook of version v2 that answers always the same.
+func webhookOf(t *testing.T, answer []byte) *hook.Opened {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	opened, err := webhook.Open(hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return opened
+}
+
+// customizer reads related objects from an API server that has none.
+func customizer(t *testing.T) *customize.Customizer {
+	t.Helper()
+	objects, err := cache.New(cache.Settings{Config: cachetest.New(t).Config()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(objects.Close)
+	c := customize.New(customize.Settings{
+		Contract: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
+		Enqueue: func(object.Key, queue.Priority, queue.Cause) {},
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// served are the resources that requirements of the table select.
+type served struct{}
+
+func (served) Resource(apiVersion, plural string) (object.Resource, error) {
+	kinds := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "namespaces": "Namespace"}
+	if apiVersion != "v1" || kinds[plural] == "" {
+		return object.Resource{}, &discovery.NotFoundError{APIVersion: apiVersion, Name: plural}
+	}
+	return object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: kinds[plural]}, Plural: plural, Namespaced: plural != "namespaces"}, nil
+}
+
+func (served) Changed() <-chan struct{} { return nil }
