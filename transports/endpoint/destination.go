@@ -166,7 +166,19 @@ func splitHost(host string) (name, port string) {
 	if err != nil {
 		name, port = strings.Trim(host, "[]"), ""
 	}
-	return strings.ToLower(name), port
+	return lower(name), port
+}
+
+// lower is a text with its ASCII letters in lower case. Other letters stay: İ is an i to strings.ToLower, and not in the names of
+// DNS.
+func lower(text string) string {
+	out := []byte(text)
+	for i, b := range out {
+		if 'A' <= b && b <= 'Z' {
+			out[i] = b - 'A' + 'a'
+		}
+	}
+	return string(out)
 }
 
 func joinHost(name, port string) string {

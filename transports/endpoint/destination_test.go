@@ -34,6 +34,8 @@ func TestWhereSecretsMayGo(t *testing.T) {
 		{"at another port", "other.example.com:443", false, false},
 		{"below a host that is named", "x.api.example.com:443", false, false},
 		{"not named", "example.com:443", false, false},
+		{"like one that is named, with a letter whose lower case is ASCII", "ap\u0130.example.com:443", false, false},
+		{"like a Service here, with such a letter", "web.hoo\u212as.svc:80", false, false},
 		{"the loopback, which is named", "127.0.0.1:8080", true, true},
 		{"by name", "localhost:8080", true, true},
 		{"of IPv6, at its port", "[::1]:80", true, true},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -67,8 +68,14 @@ func (c *config) address() (string, error) {
 	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
 }
 
-// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of this machine.
+// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of this machine, and names
+// where addresses are expected: those would be resolved when they are dialled, without the rules for names.
 func checkTarget(target string) error {
+	for _, address := range listed(target) {
+		if _, err := netip.ParseAddrPort(address); err != nil {
+			return fmt.Errorf("target: %q has %q; expected IP addresses, or dns:///host:port", target, address)
+		}
+	}
 	scheme, rest, _ := strings.Cut(target, ":")
 	named := strings.HasPrefix(rest, "/") || scheme == "unix" || scheme == "unix-abstract"
 	if !named || slices.Contains(schemes, scheme) {

@@ -146,3 +146,26 @@ func TestSecretsAndTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesAmongAddresses refuses a target that lists names: "evil.dev" would be a Service of namespace dev when it is checked,
+// and a public domain when it is dialled.
+func TestNamesAmongAddresses(t *testing.T) {
+	for target, good := range map[string]bool{
+		"ipv4:evil.dev:443":              false,
+		"ipv4:10.0.0.1:443,evil.dev:443": false,
+		"ipv6:evil.dev":                  false,
+		"ipv4:web.hooks.svc:443":         false,
+		"ipv4:10.0.0.1,10.0.0.2:9443":    true,
+		"ipv6:[2001:db8::1]:443,[::1]":   true,
+		"ipv6:2001:db8::1":               true,
+		"dns:///evil.dev:443":            true,
+	} {
+		c, err := parse(settings(fmt.Sprintf(`{"target":%q}`, target)).Field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.address(); (err == nil) != good {
+			t.Errorf("%s: got %v, want it to be accepted: %t", target, err, good)
+		}
+	}
+}
