@@ -43,13 +43,15 @@ func newSlots(workers int, waits *share.Waits, spawn func()) *slots {
 }
 
 // rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile
-// that comes back.
+// that comes back, at once if one came back while no worker was idle.
 func (s *slots) rest(ctx context.Context) (context.Context, *idleWorker) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &idleWorker{callOff: cancel}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.idle[w] = struct{}{}
+	if s.idle[w] = struct{}{}; len(s.back) > 0 {
+		cancel()
+	}
 	return ctx, w
 }
 
