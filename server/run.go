@@ -80,11 +80,11 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.tracing, err = newTracing(ctx, c.Tracing, c.Version, log, p.metrics); err != nil {
 		return nil, err
 	}
-	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
-	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
+	if p.budget, err = p.memory(); err != nil {
 		return nil, err
 	}
-	if p.budget, err = p.memory(); err != nil {
+	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
+	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
 		return nil, err
 	}
 	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -107,14 +109,38 @@ func (chattyEngine) Run(context.Context) error {
 
 func (chattyEngine) Ready() bool { return true }
 
-// TestTwoServersInOneProcess start and log at the same time; the race detector is the judge.
-func TestTwoServersInOneProcess(t *testing.T) {
+// TestWaitsDrawFromTheBudget: the questions to slow hooks have an eighth of the process's memory.
+func TestWaitsDrawFromTheBudget(t *testing.T) {
+	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
+	c := DefaultConfig()
+	c.Kubeconfig, c.MemoryBudget = testKubeconfig(t), "256Mi"
+	p, err := newProcess(t.Context(), c, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.waits.Take(32<<20 + 1) {
+		t.Error("there is room for more than 32 MiB")
+	}
+	if !p.waits.Take(32 << 20) {
+		t.Error("there is no room for 32 MiB")
+	}
+}
+
+// testKubeconfig is a file that names an API server which is not there.
+func testKubeconfig(t *testing.T) string {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],` +
 		`"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}]}`
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return kubeconfig
+}
+
+// TestTwoServersInOneProcess start and log at the same time; the race detector is the judge.
+func TestTwoServersInOneProcess(t *testing.T) {
+	kubeconfig := testKubeconfig(t)
 	var wait sync.WaitGroup
 	for range 2 {
 		wait.Go(func() {
