@@ -135,6 +135,30 @@ func TestFlappingParent(t *testing.T) {
 	}
 }
 
+// TestEchoBesideAnOpenCircuit: the event of the condition that reports an open circuit is no sync, and the circuit stays counted.
+func TestEchoBesideAnOpenCircuit(t *testing.T) {
+	n := int64(0)
+	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {
+		n++
+		return &plan.Desired{Status: map[string]any{"n": n}}, nil
+	})
+	var seen outcomes
+	p.Circuit, p.Recorder = circuit.Settings{Limit: 3, Pause: time.Hour}, &seen
+	for p.memory.open.Load() == 0 {
+		_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // what comes of it is what the test is about
+	}
+	echo := event(queue.CauseObject)
+	echo.Count, echo.Causes = 1, []queue.Cause{
+		{Kind: queue.CauseObject, Ref: echo.Key.Parent, ResourceVersion: w.parent.ResourceVersion()},
+	}
+	if _, err := p.Reconcile(t.Context(), echo); err != nil {
+		t.Fatal(err)
+	}
+	if last := seen[len(seen)-1]; last.Result != "echo" || last.OpenCircuits != 1 {
+		t.Errorf("result %q with %d open circuits, want an echo with 1", last.Result, last.OpenCircuits)
+	}
+}
+
 // edit changes the parent as a user does.
 func (w *world) edit(change func(map[string]any)) {
 	m, err := w.parent.Map()

@@ -159,7 +159,9 @@ func (r *run) early() (controller.Result, bool) {
 	if !r.echo() {
 		return controller.Result{}, false
 	}
-	r.Recorder.Synced(r.Name, Outcome{Key: r.item.Key, Waited: r.item.Waited, Result: "echo"})
+	r.Recorder.Synced(r.Name, Outcome{
+		Key: r.item.Key, Waited: r.item.Waited, Result: "echo", OpenCircuits: int(r.memory.open.Load()),
+	})
 	return controller.Result{Skipped: true}, true
 }
 
