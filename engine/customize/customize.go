@@ -217,6 +217,11 @@ func (c *Customizer) note(key object.Key, a *answer, older bool) {
 	defer c.mu.Unlock()
 	kept := c.of(key)
 	kept.put(a, older)
+	c.fit(key, kept)
+}
+
+// fit makes a parent's part of the index, and its watches, what its answers need. The caller holds the lock.
+func (c *Customizer) fit(key object.Key, kept *answers) {
 	c.index.Set(key, kept.rules())
 	needed := map[object.Resource]bool{}
 	for _, each := range kept.all() {

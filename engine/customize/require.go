@@ -26,7 +26,7 @@ var errBoth = errors.New("requirements: the controller declares a customize hook
 // require asks a hook until it has been shown what it requires. The first round shows what the last sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
 	key := object.Key{Parent: q.Parent.Ref()}
-	known := c.known(key, q.Parent)
+	known := c.known(key, q)
 	shown, groups, err := c.seed(ctx, key, known)
 	if err != nil {
 		return nil, err
@@ -37,11 +37,8 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		if err != nil {
 			return nil, err
 		}
-		if q.Older { // what the latest revision requires counts for all
-			return said, nil
-		}
 		if settled(shown, said) {
-			if known != nil && len(said.Requirements) == 0 && said.Fatal() == nil {
+			if known != nil && !q.Older && len(said.Requirements) == 0 && said.Fatal() == nil {
 				c.Forget(key)
 			}
 			return said, nil
@@ -56,11 +53,24 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		maxRounds, difference(before, shown.declared())))
 }
 
-// known is what is noted of a parent; nil where that is about another one of the name.
-func (c *Customizer) known(key object.Key, parent *object.Object) *answer {
+// known is what is noted of a question's parent: of its revision or, if there is nothing, of the latest one. It is nil if what is noted is
+// about another parent of the name.
+func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.answers[key]; a != nil && a.latest != nil && a.latest.uid == parent.UID() {
+	a := c.answers[key]
+	if a == nil {
+		return nil
+	}
+	if !q.Older {
+		if len(a.older) > 0 {
+			a.begin()
+			c.fit(key, a)
+		}
+	} else if own := a.find(q.Parent, true, c.Clock.Now()); own != nil {
+		return own
+	}
+	if a.latest != nil && a.latest.uid == q.Parent.UID() {
 		return a.latest
 	}
 	return nil
@@ -105,8 +115,11 @@ func (c *Customizer) required(
 	if err != nil {
 		return nil, nil, invalid(q, next, err)
 	}
-	a := &answer{uid: q.Parent.UID(), required: rules, groups: groups}
-	c.note(key, a, false)
+	a := &answer{
+		uid: q.Parent.UID(), version: version(q.Parent, q.Older), labels: q.Parent.Labels(), annotations: q.Parent.Annotations(),
+		required: rules, groups: groups,
+	}
+	c.note(key, a, q.Older)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err
 }

@@ -225,14 +225,42 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 	r.asks(about(t, "web"), "a")
 }
 
-// TestRequirementsOfOlderRevisions are those of the latest: all revisions of a parent are shown the same.
+// TestRequirementsOfOlderRevisions are their own: a field of the parent may name what is required. A revision is first shown what it
+// required before or, when it is asked about for the first time, what the latest one requires. What is required of a revision goes with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
+	r := newRequiring(t, always(rule("", "a")))
+	ask := func(older bool, rules []hook.RelatedRule, rounds ...string) {
+		t.Helper()
+		q := about(t, "web")
+		q.Older, r.require = older, always(rules...)
+		r.asks(q, rounds...)
+	}
+	a, b := []hook.RelatedRule{rule("", "a")}, []hook.RelatedRule{rule("", "b")}
+	ask(false, a, "", "a")
+	ask(true, b, "a", "b")
+	ask(false, a, "a")
+	ask(true, b, "b")
+	ask(false, nil, "a", "")
+	ask(true, b, "", "b")
+	ask(false, nil, "")
+	ask(false, nil, "")
+	r.eventually("the watch ends with the revision", func() bool {
+		open, _ := r.server.Watches(pages)
+		return open == 0
+	})
+}
+
+// TestOlderRevisionWithoutItsObjects is no answer: if the objects that a revision requires cannot be read, the sync fails.
+func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	r.asks(about(t, "web"), "", "a")
 	older := about(t, "web")
 	older.Older = true
-	r.require = always(rule("", "b"))
 	r.asks(older, "a")
+	r.Close() // from now on nothing can be read
+	if err := r.ask(older, ""); err == nil {
+		t.Error("no error")
+	}
 }
 
 // TestRequirementsOfAnotherParentOfTheName do not count.
