@@ -63,11 +63,15 @@ func TestValues(t *testing.T) {
 		want             string
 	}{
 		{"numbers", "Page", "spec.replicas", m("replicas", int64(1)), m("replicas", int64(2)), "observed 1, desired 2"},
-		{"text", "Page", "spec.color", m("color", "red"), m("color", "blue\n"), `observed "red", desired "blue"`},
+		{"text", "Page", "spec.color", m("color", "red"), m("color", "bl\tue"), `observed "red", desired "bl\tue"`},
 		{"a field inside", "Page", "spec", m("on", true), m("on", false), "observed true, desired false"},
 		{"an absent value", "Page", "spec.on", map[string]any{"spec": map[string]any{}}, m("on", false), "observed nothing, desired false"},
 		{"a Secret", "Secret", "spec.replicas", m("replicas", int64(1)), m("replicas", int64(2)), ""},
 		{"a password", "Page", "spec.adminPassword", m("adminPassword", "a"), m("adminPassword", "b"), ""},
+		{"a number that may be a password", "Page", "spec.pin", m("pin", int64(1234)), m("pin", int64(5678)), ""},
+		{"a URL with a user", "Page", "spec.db", m("db", "a"), m("db", "postgres://u:p@db"), ""},
+		{"an assignment", "Page", "spec.options", m("options", "a"), m("options", "user=u pw=hunter2"), ""},
+		{"the beginning of a long text", "Page", "spec.text", m("text", "a"), m("text", strings.Repeat("x", maxValue+1)), ""},
 		{"lists", "Page", "spec.list", m("list", []any{}), m("list", []any{"x"}), "observed a list of 0, desired a list of 1"},
 		{"a field that does not differ", "Page", "spec.other", m("on", true), m("on", false), ""},
 	}

@@ -2,22 +2,25 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/merge"
-	"github.com/hookloop/hookloop/engine/report"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // maxValue bounds a value in a message, in bytes.
 const maxValue = 48
 
-// confidential are parts of paths whose text is not shown: it may be a secret, or hold one.
+// confidential are parts of paths whose text and numbers are not shown: they may be a secret, or hold one.
 var confidential = []string{
-	"data", "env", "annotations", "args", "command", "url",
-	"secret", "password", "passwd", "token", "key", "credential", "auth", "cert", "private",
+	"data", "env", "annotations", "args", "command", "url", "uri", "dsn", "connection", "config", "content", "script",
+	"secret", "pass", "pwd", "pin", "token", "key", "credential", "auth", "cert", "private", "seed", "salt", "cookie", "session",
 }
+
+// credentialMarks are in texts that may hold credentials under any path: URLs with a user, assignments, PEM.
+const credentialMarks = "@=\n"
 
 // find looks for the difference at the path, or for the first one inside of it.
 func (d *diff) find(before, after map[string]any) {
@@ -46,21 +49,25 @@ func shown(path string, value any) string {
 	switch v := value.(type) {
 	case nil:
 		return "nothing"
-	case bool, int64, float64:
+	case bool:
 		return fmt.Sprint(v)
 	case map[string]any:
 		return "an object"
 	case []any:
 		return fmt.Sprintf("a list of %d", len(v))
-	case string:
-		lower := strings.ToLower(path)
-		for _, word := range confidential {
-			if strings.Contains(lower, word) {
-				return ""
-			}
+	case int64, float64:
+		if !isConfidential(path) {
+			return fmt.Sprint(v)
 		}
-		return strconv.Quote(report.Shorten(v, maxValue))
-	default:
-		return ""
+	case string:
+		if len(v) <= maxValue && !strings.ContainsAny(v, credentialMarks) && !isConfidential(path) {
+			return strconv.Quote(v)
+		}
 	}
+	return ""
+}
+
+func isConfidential(path string) bool {
+	lower := strings.ToLower(path)
+	return slices.ContainsFunc(confidential, func(word string) bool { return strings.Contains(lower, word) })
 }
