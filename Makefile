@@ -41,6 +41,7 @@ test: lint check-gen unit fuzz integration ## Run everything that must hold
 .PHONY: unit
 unit: sdks ## Run the unit tests, with the race detector, and those of the SDKs
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	go -C tools/measure test -race -timeout 5m $(TESTFLAGS) ./...
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
 	cd sdk/typescript && npm test --silent
@@ -76,12 +77,18 @@ bench: controlplane build ## Measure on a real control plane, and print tables (
 microbench: ## Run the benchmarks beside the code, with allocations
 	go test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 
+.PHONY: measure
+measure: ## Measure the code, its comments and commits, and print tables (MEASURE="-json -since v1": its flags)
+	@go -C tools/measure build -o $(CURDIR)/$(BIN)/measure
+	@exec $(BIN)/measure $(MEASURE)
+
 .PHONY: lint
 lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook contract (lint, format, breaking changes)
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh
 	$(BIN)/golangci-lint run ./...
+	cd tools/measure && $(CURDIR)/$(BIN)/golangci-lint run ./...
 
 .PHONY: gen
 gen: $(TOOLS) $(TYPESCRIPT) ## Generate gen/, the SDKs' code of the contract, deep copies and CRDs

@@ -1,0 +1,136 @@
+package main
+
+import "strings"
+
+// syntax describes the comments of a language, and the literals that may contain the delimiters of
+// comments. Go has a parser of its own.
+type syntax struct {
+	line       string   // begins a comment that ends with the line
+	block      bool     // has comments between /* and */
+	quotes     []string // delimiters of strings, the longer first
+	docstrings bool     // a string between three quotes where a statement may begin is a comment
+	regexps    bool     // has literals between slashes
+}
+
+var syntaxes = map[string]syntax{
+	"Protobuf":   {line: "//", block: true, quotes: []string{`"`, `'`}},
+	"Python":     {line: "#", quotes: []string{`"""`, `'''`, `"`, `'`}, docstrings: true},
+	"TypeScript": {line: "//", block: true, quotes: []string{`"`, `'`, "`"}, regexps: true},
+}
+
+// comments returns the text of the comments, without their delimiters.
+func (s syntax) comments(text string) []string {
+	var found []string
+	var last byte // of the code before, without white space and comments
+	for at := 0; at < len(text); {
+		rest := text[at:]
+		quote := s.quoteAt(rest)
+		switch {
+		case strings.HasPrefix(rest, s.line):
+			end := until(rest, len(s.line), "\n")
+			found = append(found, rest[len(s.line):end])
+			at += end
+		case s.block && strings.HasPrefix(rest, "/*"):
+			end := until(rest, 2, "*/")
+			found = append(found, rest[2:end])
+			at += end
+		case quote != "":
+			end := literal(rest, quote)
+			if s.docstrings && len(quote) == 3 && (last == 0 || last == ':') {
+				found = append(found, rest[len(quote):end])
+			}
+			at, last = at+end, quote[0]
+		case s.regexps && rest[0] == '/' && beginsRegexp(text[:at], last):
+			at, last = at+regexpLiteral(rest), '/'
+		default:
+			if !strings.ContainsRune(" \t\r\n", rune(rest[0])) {
+				last = rest[0]
+			}
+			at++
+		}
+	}
+	return found
+}
+
+func (s syntax) quoteAt(rest string) string {
+	for _, quote := range s.quotes {
+		if strings.HasPrefix(rest, quote) {
+			return quote
+		}
+	}
+	return ""
+}
+
+// until returns the index after the first end in text from index from on, or the length of text.
+func until(text string, from int, end string) int {
+	if i := strings.Index(text[from:], end); i >= 0 {
+		return from + i + len(end)
+	}
+	return len(text)
+}
+
+// literal returns the length of the string that text begins with. A string between single quotes
+// ends with the line at the latest; in a template, literals within ${} are skipped.
+func literal(text, quote string) int {
+	for i := len(quote); i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case strings.HasPrefix(text[i:], quote):
+			return i + len(quote)
+		case quote == "`" && strings.HasPrefix(text[i:], "${"):
+			i += expression(text[i+2:]) + 1
+		case text[i] == '\n' && len(quote) == 1 && quote != "`":
+			return i
+		}
+	}
+	return len(text)
+}
+
+// expression returns the length of a template's expression up to its closing brace, which counts.
+func expression(text string) int {
+	depth := 1
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '"', '\'', '`':
+			i += literal(text[i:], text[i:i+1]) - 1
+		}
+	}
+	return len(text)
+}
+
+// beginsRegexp reports whether a slash after this code begins a regular expression: where a value
+// is expected, that is, not after an operand.
+func beginsRegexp(before string, last byte) bool {
+	return last == 0 || strings.IndexByte("(,=:[!&|?{};+-*%<>~^", last) >= 0 ||
+		strings.HasSuffix(strings.TrimRight(before, " \t\r\n"), "return")
+}
+
+// regexpLiteral returns the length of the regular expression that text begins with. It ends with
+// the line at the latest.
+func regexpLiteral(text string) int {
+	class := false
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '[':
+			class = true
+		case ']':
+			class = false
+		case '\n':
+			return i
+		case '/':
+			if !class {
+				return i + 1
+			}
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,5 @@
+// Package ignored says what does not count.
+package ignored
+
+// Ignored is not counted.
+func Ignored() {}

@@ -1,0 +1,3 @@
+module example.com/extra
+
+go 1.26
