@@ -26,7 +26,9 @@ func TestMemoryOfAnswers(t *testing.T) {
 		status := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", int(size.Load())))
 		return transporttest.Reply{Answer: &hook.Answer{Status: json.RawMessage(status)}}
 	}
-	address := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave}) })
+	address := serve(t, func(s *grpc.Server) {
+		hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+	})
 	b := budget.New(128 << 20)
 	h, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q}`, address)))
 	if err != nil {

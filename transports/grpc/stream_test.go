@@ -20,8 +20,8 @@ import (
 // streamServer answers over streams what the unary servers of these tests answer.
 type streamServer struct {
 	streamv1.UnimplementedHookStreamServiceServer
-	composite compositeServer
-	decorator decoratorServer
+	composite transporttest.CompositeServer
+	decorator transporttest.DecoratorServer
 	build     string
 	mu        sync.Mutex // guards memories
 	memories  map[string]*session.Memory
@@ -31,7 +31,7 @@ type streamServer struct {
 
 func newStreamServer(behave transporttest.Behavior) *streamServer {
 	return &streamServer{
-		composite: compositeServer{behave: behave}, decorator: decoratorServer{behave: behave}, memories: map[string]*session.Memory{},
+		composite: transporttest.CompositeServer{Behave: behave}, decorator: transporttest.DecoratorServer{Behave: behave}, memories: map[string]*session.Memory{},
 		tamper: func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
 	}
 }

@@ -27,7 +27,7 @@ func TestAddressesAsTarget(t *testing.T) {
 	}
 	register := func(streamed bool) string {
 		return serve(t, func(s *grpc.Server) {
-			hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave})
+			hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 			if streamed {
 				streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
 			}
@@ -104,7 +104,9 @@ func TestOneAddressIsDead(t *testing.T) {
 	behave := func(context.Context, transporttest.Received) transporttest.Reply {
 		return transporttest.Reply{Answer: &hook.Answer{}}
 	}
-	address := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, compositeServer{behave: behave}) })
+	address := serve(t, func(s *grpc.Server) {
+		hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+	})
 	h := open(t, settings(fmt.Sprintf(`{"insecure":true,"target":"ipv4:%s,%s","timeout":"5s"}`, address, freeAddress(t))))
 	for n := range 8 {
 		if err := ask(t, h, hook.Composite); err != nil {
