@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/customize"
 	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/transports/gateway/access"
+	"github.com/hookloop/hookloop/transports/inproc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -73,11 +74,18 @@ type Config struct {
 	// The addresses to listen on; "0" or empty switches one off.
 	MetricsAddress, HealthAddress, PprofAddress string
 
+	// Hooks are hooks that are functions of this process, by the names that controllers refer to them by (spec.hooks.sync.inproc.name). No
+	// flag sets them: they are for programs that embed the engine.
+	Hooks map[string]Hook
+
 	Gateway        Gateway
 	LeaderElection LeaderElection
 	Log            Log
 	Tracing        Tracing
 }
+
+// Hook is a hook of the Go SDK, a Composite or a Decorator, or whatever else registers a service of package hookloop.hook.v1.
+type Hook = inproc.Hook
 
 // Gateway says whether hooks may dial in, and how. It is served by the replica that works.
 type Gateway struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/share"
 	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/transports/inproc"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -42,6 +43,7 @@ type process struct {
 	series  *series // registers with metrics what goes with a controller
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
+	inside  *inproc.Transport
 	waits   *share.Waits
 	health  health
 	// fence is nil without leader election.
@@ -86,6 +88,9 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
 	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
 		return nil, err
+	}
+	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
+		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
 	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))
 	if c.LeaderElection.Enabled {

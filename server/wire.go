@@ -66,7 +66,7 @@ func (w *wired) Run(ctx context.Context) error {
 func (p *process) transports(d door, streams *stream.Metrics) hook.Openers {
 	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
 	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
-	all := hook.Openers{"webhook": overHTTP.Open, "grpc": overGRPC.Open}
+	all := hook.Openers{"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open}
 	if d.Gateway == nil {
 		return all
 	}

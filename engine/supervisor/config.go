@@ -154,7 +154,7 @@ func (s *Supervisor) open(
 		return opened, nil
 	}
 	return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-		"spec.hooks.%s: no transport is set; expected one of webhook and grpc", op)}
+		"spec.hooks.%s: no transport is set; expected one of webhook, grpc and inproc", op)}
 }
 
 func closeHooks(hooks []*hook.Opened) error {

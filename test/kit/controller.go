@@ -23,7 +23,8 @@ type Composite struct {
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
-	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, "stream:host:port", or "worker:name".
+	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, "stream:host:port", "worker:name" or
+	// "inproc:name".
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty stands for v1.
 	Version string
@@ -138,6 +139,9 @@ func hookAt(address, timeout, version string) map[string]any {
 	}
 	if worker, ok := strings.CutPrefix(address, "worker:"); ok {
 		return map[string]any{"version": version, "grpc": map[string]any{"worker": worker}}
+	}
+	if name, ok := strings.CutPrefix(address, "inproc:"); ok {
+		return map[string]any{"version": version, "inproc": map[string]any{"name": name}}
 	}
 	webhook := map[string]any{"url": address}
 	if timeout != "" {

@@ -1,7 +1,9 @@
-// Package inproc reaches hooks that are Go functions of the same process: for tests, and for programs that embed the engine.
+// Package inproc reaches hooks that are Go functions of the engine's own process, for programs that embed the engine.
 //
-// It carries no state between calls. Functions are registered by name before a controller that names them starts. A Registry is
-// safe for concurrent use. It passes package transporttest's suite.
+// A hook is what the SDK has authors write. It is known here as the services of package hookloop.hook.v1 that it registers, so that
+// neither side imports the other, and an answer is checked and bounded as one that came over a network. Questions are not copied: their
+// messages share the bytes of the engine's objects, which functions must not change. A Transport is safe for concurrent use. It passes
+// package transporttest's suite.
 package inproc
 
 import (
@@ -9,34 +11,51 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"sync"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/endpoint"
-	"k8s.io/klog/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
-// Registry holds functions by name. The zero value is empty and ready.
-type Registry struct {
-	mu    sync.RWMutex // guards hooks
-	hooks map[string]hook.Hook
+// Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is whatever registers a service of
+// package hookloop.hook.v1.
+type Hook interface {
+	Register(r grpc.ServiceRegistrar)
 }
 
-// Register makes a hook known under a name; a later one replaces an earlier one.
-func (r *Registry) Register(name string, h hook.Hook) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hooks == nil {
-		r.hooks = map[string]hook.Hook{}
+// Transport opens hooks by the names under which they are registered.
+type Transport struct {
+	hooks  map[string]*functions
+	memory *budget.Budget
+}
+
+// New registers hooks by name. Memory is the process's; nil is without limit. The error names the hook that cannot be used.
+func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
+	t := &Transport{hooks: make(map[string]*functions, len(hooks)), memory: memory}
+	for _, name := range slices.Sorted(maps.Keys(hooks)) {
+		if name == "" || hooks[name] == nil {
+			return nil, fmt.Errorf("hook %q: expected a name and a hook", name)
+		}
+		f := newFunctions()
+		hooks[name].Register(f)
+		if len(f.methods) == 0 {
+			return nil, fmt.Errorf("hook %q: registers no service, expected one of package hookloop.hook.v1", name)
+		}
+		t.hooks[name] = f
 	}
-	r.hooks[name] = h
+	return t, nil
 }
 
-// Open finds the function that the field names: {"name": "hello", "timeout": "10s"}. The error says that the name is missing or
-// unknown, or that the timeout is no duration.
-func (r *Registry) Open(s hook.Settings) (*hook.Opened, error) {
+// Open finds the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	var field struct {
 		Name    string `json:"name"`
 		Timeout string `json:"timeout"`
@@ -44,72 +63,122 @@ func (r *Registry) Open(s hook.Settings) (*hook.Opened, error) {
 	if err := json.Unmarshal(s.Field, &field); err != nil {
 		return nil, err
 	}
-	if field.Name == "" {
-		return nil, errors.New("name: is missing; expected the name of a registered function")
-	}
 	timeout, err := endpoint.Timeout(field.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := r.find(field.Name); !ok {
-		return nil, fmt.Errorf("name: %q is not registered", field.Name)
+	f, err := t.find(field.Name, s)
+	if err != nil {
+		return nil, err
 	}
 	address := "inproc:" + field.Name
-	return &hook.Opened{Hook: &named{registry: r, name: field.Name, label: string(s.Op) + " " + address, timeout: timeout}, Address: address}, nil
+	c := &client{name: string(s.Op) + " " + address, timeout: timeout, functions: f, memory: t.memory.Share(budget.Decoding)}
+	return &hook.Opened{Hook: c, Address: address, Timeout: timeout}, nil
 }
 
-func (r *Registry) find(name string) (hook.Hook, bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	h, ok := r.hooks[name]
-	return h, ok
-}
-
-// named looks its function up at each call, so that a replaced one takes effect at once.
-type named struct {
-	registry *Registry
-	name     string
-	label    string // of the hook, in messages
-	timeout  time.Duration
-}
-
-// Ask calls the function. An error that is none of the port's counts as the hook's own failure. The deadline is in the function's
-// context; one that does not look at it is waited for.
-func (n *named) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	h, ok := n.registry.find(n.name)
-	if !ok {
-		return nil, n.fail(hook.Unreachable, errors.New("it is no longer registered"))
-	}
-	limited, cancel := context.WithTimeout(ctx, n.timeout)
-	defer cancel()
-	answer, err := n.call(limited, h, q)
+// find returns the hook of a name, if it serves the controller's contract.
+func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
+	f := t.hooks[name]
 	switch {
-	case err == nil && answer == nil:
-		return nil, n.fail(hook.Invalid, errors.New("got neither an answer nor an error, expected one of them"))
+	case name == "":
+		return nil, errors.New("name: is missing; expected the name of a registered hook")
+	case f == nil && len(t.hooks) == 0:
+		return nil, fmt.Errorf("name: %q is not registered: this program has no hooks of its own; expected a program that embeds the engine", name)
+	case f == nil:
+		return nil, fmt.Errorf("name: %q is not registered in this program; expected one of %s", name, quoted(slices.Sorted(maps.Keys(t.hooks))))
+	}
+	if s.Contract == "" {
+		return f, nil
+	}
+	method := contract.Method(&hook.Question{Contract: s.Contract, Op: s.Op})
+	if _, serves := f.methods[method]; !serves {
+		return nil, fmt.Errorf("name: %q does not serve %s; it is a hook of another kind of controller", name, method[1:])
+	}
+	return f, nil
+}
+
+// quoted lists names for a message.
+func quoted(names []string) string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		out = append(out, fmt.Sprintf("%q", name))
+	}
+	return strings.Join(out, ", ")
+}
+
+// client asks one hook.
+type client struct {
+	name      string // of the hook, in messages
+	timeout   time.Duration
+	functions *functions
+	memory    *budget.Share // for answers; nil is without limit
+}
+
+// Ask calls the function. One that does not return in time is left behind: it keeps its slot until it has ended.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	call := contract.New(q)
+	response, err := c.functions.call(limited, contract.Method(q), call.Request)
+	if err != nil {
+		err = contract.Failure(c.name, q, c.timeout, status.Convert(err))
+	}
+	var answer *hook.Answer
+	if err == nil {
+		answer, err = c.read(limited, response, call.Response)
+	}
+	switch {
 	case err == nil:
 		return answer, nil
-	case hook.KindOf(err) != "":
-		return nil, err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
-	case limited.Err() != nil:
-		return nil, n.fail(hook.TimedOut, fmt.Errorf("no answer within %s: %w", n.timeout, err))
 	default:
-		return nil, n.fail(hook.Failed, err)
+		return nil, err
 	}
 }
 
-// call turns a panic into an error.
-func (n *named) call(ctx context.Context, h hook.Hook, q *hook.Question) (answer *hook.Answer, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in a hook", "hook", n.label, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			answer, err = nil, n.fail(hook.Failed, fmt.Errorf("panic: %v", cause))
-		}
-	}()
-	return h.Ask(ctx, q)
+// read reads a response as if it had come over a network: it has the same limits, and is a copy, so that a function may keep its own.
+func (c *client) read(ctx context.Context, response any, into proto.Message) (*hook.Answer, error) {
+	message, ok := response.(proto.Message)
+	if !ok || !message.ProtoReflect().IsValid() {
+		return nil, c.invalid(errors.New("got neither an answer nor an error, expected one of them"))
+	}
+	size := proto.Size(message)
+	if size > contract.MaxMessageBytes {
+		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", size, contract.MaxMessageBytes))
+	}
+	lease, err := c.memory.Lease(ctx, int64(2*size))
+	if err != nil {
+		return nil, c.unread(err)
+	}
+	answer, err := c.build(message, into, lease)
+	if err != nil {
+		lease.Release()
+		return nil, c.unread(err)
+	}
+	hook.Hold(ctx, lease.Release)
+	return answer, nil
 }
 
-func (n *named) fail(kind hook.Kind, err error) *hook.Error {
-	return &hook.Error{Kind: kind, Hook: n.label, Err: err}
+func (c *client) build(message, into proto.Message, lease *budget.Lease) (*hook.Answer, error) {
+	data, err := proto.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if err := (&contract.Raw{Data: data}).Build(into, lease, c.memory.MessageLimit()); err != nil {
+		return nil, err
+	}
+	return contract.Answer(into)
+}
+
+// unread is the error for a response that is not read: there is no memory for it, or it is not valid.
+func (c *client) unread(err error) error {
+	if failure := contract.Unaffordable(c.name, err); failure != nil {
+		return failure
+	}
+	return c.invalid(err)
+}
+
+func (c *client) invalid(err error) error {
+	return &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: err}
 }

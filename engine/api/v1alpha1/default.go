@@ -94,6 +94,9 @@ func (h *Hook) Default() {
 	if h.GRPC != nil {
 		h.GRPC.fill()
 	}
+	if h.InProcess != nil {
+		h.InProcess.Timeout = h.InProcess.Timeout.orDefault()
+	}
 }
 
 func (w *Webhook) fill(version HookVersion) {

@@ -14,7 +14,7 @@ const (
 )
 
 // Hook says how to reach the user's code: by exactly one transport.
-// +kubebuilder:validation:XValidation:rule="has(self.webhook) != has(self.grpc)",message="exactly one of webhook and grpc must be set"
+// +kubebuilder:validation:XValidation:rule="(has(self.webhook) ? 1 : 0) + (has(self.grpc) ? 1 : 0) + (has(self.inproc) ? 1 : 0) == 1",message="exactly one of webhook, grpc and inproc must be set"
 type Hook struct {
 	// +optional
 	// +kubebuilder:default=v1
@@ -23,6 +23,8 @@ type Hook struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 	// +optional
 	GRPC *GRPC `json:"grpc,omitempty"`
+	// +optional
+	InProcess *InProcess `json:"inproc,omitempty"`
 }
 
 // UnmarshalMode says how strictly a webhook's JSON is read.
@@ -159,6 +161,17 @@ type GRPC struct {
 	// ServerName is the name that the hook's certificate must carry, where it is not the target's.
 	// +optional
 	ServerName string `json:"serverName,omitempty"`
+}
+
+// InProcess is a hook that is a Go function of the engine's own process: of a program that embeds the engine.
+type InProcess struct {
+	// Name is the name under which the program has registered the hook.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Timeout is how long one call may take.
+	// +optional
+	Timeout Timeout `json:"timeout,omitempty"`
 }
 
 // GRPCServiceReference names a Service that serves gRPC hooks.

@@ -54,7 +54,7 @@ func validateHooks(hooks []placedHook) field.ErrorList {
 }
 
 func (h *Hook) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(at, choice{"webhook", h.Webhook != nil}, choice{"grpc", h.GRPC != nil})
+	errs := oneOf(at, choice{"webhook", h.Webhook != nil}, choice{"grpc", h.GRPC != nil}, choice{"inproc", h.InProcess != nil})
 	if h.Version != "" && h.Version != HookV1 && h.Version != HookV2 {
 		errs = append(errs, field.NotSupported(at.Child("version"), h.Version, []HookVersion{HookV1, HookV2}))
 	}
@@ -63,6 +63,9 @@ func (h *Hook) validate(at *field.Path) field.ErrorList {
 	}
 	if h.GRPC != nil {
 		errs = append(errs, h.GRPC.validate(at.Child("grpc"))...)
+	}
+	if h.InProcess != nil {
+		errs = append(errs, h.InProcess.validate(at.Child("inproc"))...)
 	}
 	return errs
 }
@@ -142,6 +145,14 @@ func (g *GRPC) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, g.Timeout.validate(at.Child("timeout"))...)
 	credentials := EndpointConfig{CABundle: g.CABundle, ClientTLS: g.ClientTLS, Authorization: g.Authorization}
 	return append(errs, credentials.validateCredentials(at)...)
+}
+
+func (p *InProcess) validate(at *field.Path) field.ErrorList {
+	errs := p.Timeout.validate(at.Child("timeout"))
+	if p.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), "the name of a registered hook"))
+	}
+	return errs
 }
 
 func (t Timeout) validate(at *field.Path) field.ErrorList {

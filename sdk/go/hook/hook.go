@@ -48,6 +48,13 @@ type Decorator struct {
 	Customize      CustomizeFunc
 }
 
+// Register registers the hook's service on a gRPC server of your own, or with an engine in the same process (server.Config.Hooks). A
+// server of your own has neither streams nor recovery from panics; Serve has both.
+func (c Composite) Register(r grpc.ServiceRegistrar) { c.register(r) }
+
+// Register registers the hook's service, as Composite's does.
+func (d Decorator) Register(r grpc.ServiceRegistrar) { d.register(r) }
+
 func (c Composite) register(r grpc.ServiceRegistrar) string {
 	hookv1.RegisterCompositeHookServiceServer(r, composite{hook: c})
 	return hookv1.CompositeHookService_ServiceDesc.ServiceName
