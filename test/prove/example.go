@@ -19,6 +19,9 @@ import (
 // The addresses of hooks in the examples' controller.yaml; hooks listen on free ports here.
 var addresses = map[string]string{"http://": "http://127.0.0.1:8080", "": "127.0.0.1:9443"}
 
+// embedded is the example whose program is an engine with its hook.
+const embedded = "embedded"
+
 // find lists the examples that can be proved.
 func find() ([]string, error) {
 	scripts, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", "prove.sh"))
@@ -69,10 +72,13 @@ func (s *stage) script(ctx context.Context, dir string) error {
 	return nil
 }
 
-// bringsHooks says whether an example has no hook of its own at its top, and its script starts those that it is about. They have ended when
-// the script has, so that the silence after it would prove nothing.
+// bringsHooks reports whether an example's script starts the hooks that it is about: there is none at the example's top, or it is part of
+// an engine. They have ended when the script has, so that the silence after it would prove nothing.
 func bringsHooks(name string) bool {
 	dir := filepath.Join(cluster.Root(), "examples", name)
+	if name == embedded {
+		return true
+	}
 	for _, pattern := range []string{"hook.*", "*.go"} {
 		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
 			return false

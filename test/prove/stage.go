@@ -15,6 +15,9 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
+// notEmbedded leaves out the controllers that an example runs by an engine of its own.
+const notEmbedded = "demo.example.com/engine!=notes"
+
 // stage is what examples are run on.
 type stage struct {
 	dir string
@@ -57,7 +60,7 @@ func open(ctx context.Context) (*stage, error) {
 		return s, err
 	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
-		Kubeconfig: s.cluster.Kubeconfig(), Flags: append(s.gateway.flags(), "--client-go-qps=-1", "--discovery-interval=5s"),
+		Kubeconfig: s.cluster.Kubeconfig(), Flags: append(s.gateway.flags(), "--client-go-qps=-1", "--discovery-interval=5s", "--target-label-selector="+notEmbedded),
 	})
 	return s, err
 }
