@@ -85,12 +85,12 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.budget, err = p.memory(); err != nil {
 		return nil, err
 	}
+	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
+		return nil, fmt.Errorf("Config.Hooks: %w", err)
+	}
 	p.waits = share.NewWaits(c.SlowHookWaits, waitBytes(p.budget))
 	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
 		return nil, err
-	}
-	if p.inside, err = inproc.New(c.Hooks, p.budget); err != nil {
-		return nil, fmt.Errorf("Config.Hooks: %w", err)
 	}
 	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))
 	if c.LeaderElection.Enabled {

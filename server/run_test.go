@@ -126,6 +126,15 @@ func TestWaitsDrawFromTheBudget(t *testing.T) {
 	}
 }
 
+func TestHooksOfTheProcessAreChecked(t *testing.T) {
+	c := DefaultConfig()
+	c.Kubeconfig, c.Hooks = testKubeconfig(t), map[string]Hook{"web": nil}
+	want := `Config.Hooks: hook "web": expected a name and a hook`
+	if _, err := newProcess(t.Context(), c, io.Discard); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // testKubeconfig is a file that names an API server which is not there.
 func testKubeconfig(t *testing.T) string {
 	t.Helper()
