@@ -15,6 +15,13 @@ type global struct {
 	} `json:"spec"`
 }
 
+// namespace is what is read of a Namespace.
+type namespace struct {
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
 func main() { hook.Main(hook.Composite{Sync: sync, Customize: customize}) }
 
 // customize asks to be shown all namespaces: sync is asked again when one comes or goes.
@@ -33,11 +40,11 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	}
 	answer := &hook.SyncResponse{Status: map[string]any{"copies": len(req.Children["ConfigMap.v1"])}}
 	for name, o := range namespaces.Objects {
-		namespace, err := hook.Decode[struct{ Status struct{ Phase string } }](o)
+		seen, err := hook.Decode[namespace](o)
 		if err != nil {
 			return nil, err
 		}
-		if namespace.Status.Phase == "Terminating" {
+		if seen.Status.Phase == "Terminating" {
 			continue
 		}
 		answer.Children = append(answer.Children, map[string]any{

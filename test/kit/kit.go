@@ -71,7 +71,13 @@ func (k *Kit) Expand(text string) string {
 // Find: Get would end the test at the first look.
 func (k *Kit) Eventually(what string, condition func() error) {
 	k.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
+	k.EventuallyWithin(Deadline, what, condition)
+}
+
+// EventuallyWithin is Eventually with a deadline of its own, for what is much work.
+func (k *Kit) EventuallyWithin(limit time.Duration, what string, condition func() error) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
@@ -83,7 +89,7 @@ func (k *Kit) Eventually(what string, condition func() error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			k.Fatalf("%s: not within %s: %v", what, Deadline, err)
+			k.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 	}
 }
