@@ -71,6 +71,7 @@ type client struct {
 	line    *line
 	memory  *budget.Share // for answers; nil is without limit
 	usual   atomic.Int64  // the size for which memory is reserved before a call
+	large   chan struct{} // holds something while an answer larger than usualBytes is received
 }
 
 // Transport opens hooks. The zero value is ready; hooks of one controller at one address share their streams.
@@ -126,6 +127,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		return nil, err
 	}
 	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, line: line, memory: t.Memory.Share(budget.Decoding)}
+	unary.large = make(chan struct{}, 1)
 	if c.Mode == unaryMode {
 		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
 	}

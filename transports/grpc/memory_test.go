@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
 // TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and what it takes is held until the sync ends. The
@@ -80,5 +82,55 @@ func TestMemoryOfAnswers(t *testing.T) {
 	failure, ok := err.(*hook.Error) //nolint:errorlint // the port returns the type itself
 	if !ok || failure.Reason != "MemoryBudget" {
 		t.Errorf("without memory: got %v, want reason MemoryBudget", err)
+	}
+}
+
+// TestStalledAnswers has one hook begin large answers and never end them: others still get theirs.
+func TestStalledAnswers(t *testing.T) {
+	const asked = 3
+	var stalls atomic.Bool
+	begun := make(chan struct{}, asked)
+	large := json.RawMessage(fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 9<<20)))
+	stalling := func(ctx context.Context, _ transporttest.Received) transporttest.Reply {
+		if stalls.Load() {
+			_ = grpc.SendHeader(ctx, metadata.MD{})
+			begun <- struct{}{}
+			<-ctx.Done()
+		}
+		return transporttest.Reply{Answer: &hook.Answer{Status: large}}
+	}
+	good := func(context.Context, transporttest.Received) transporttest.Reply {
+		return transporttest.Reply{Answer: &hook.Answer{}}
+	}
+	b := budget.New(256 << 20)
+	opened := func(behave transporttest.Behavior, timeout string) *hook.Opened {
+		address := serve(t, func(s *grpc.Server) {
+			hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+		})
+		h, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":%q}`, address, timeout)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		return h
+	}
+	h, other := opened(stalling, "1m"), opened(good, "20s")
+	if err := ask(t, h, hook.Composite); err != nil {
+		t.Fatal(err)
+	}
+	stalls.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	within := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) { return h.Ask(ctx, q) })
+	var asking sync.WaitGroup
+	for range asked {
+		asking.Go(func() { _ = ask(t, &hook.Opened{Hook: within}, hook.Composite) })
+	}
+	defer asking.Wait()
+	defer cancel()
+	for range asked {
+		<-begun
+	}
+	if err := ask(t, other, hook.Composite); err != nil {
+		t.Error(err)
 	}
 }

@@ -23,7 +23,8 @@ const (
 
 // receive makes a call and returns the response unbuilt, with the memory that is reserved for it. gRPC reads a message as a whole, and knows
 // its size only then: memory is reserved when an answer begins, for one of the usual size. A larger one is refused by its announced size, and
-// the hook, which is a function, asked again. A hook that takes its time holds no memory.
+// the hook, which is a function, asked again. A hook that takes its time holds no memory, and one that begins large answers and does not end
+// them holds that of one.
 func (c *client) receive(ctx context.Context, method string, request proto.Message, options []grpc.CallOption) (*contract.Raw, *budget.Lease, error) {
 	size := max(usualBytes, c.usual.Load())
 	if c.memory == nil {
@@ -31,10 +32,15 @@ func (c *client) receive(ctx context.Context, method string, request proto.Messa
 	}
 	for {
 		var lease *budget.Lease
-		begins := func() (err error) {
+		begins := func() (end func(), err error) {
 			lease.Release()
-			lease, err = c.memory.Lease(ctx, 2*size) // as it was received, and in one piece
-			return err
+			if end, err = c.alone(ctx, size); err != nil {
+				return nil, err
+			}
+			if lease, err = c.memory.Lease(ctx, 2*size); err != nil { // as it was received, and in one piece
+				end()
+			}
+			return end, err
 		}
 		raw := &contract.Raw{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
@@ -55,10 +61,23 @@ func (c *client) receive(ctx context.Context, method string, request proto.Messa
 	}
 }
 
-// reply is where a response goes, and what is called when it begins. An error of begins ends the call.
+// alone waits until no other large answer of the hook is being received. end must be called when this one has been.
+func (c *client) alone(ctx context.Context, size int64) (end func(), err error) {
+	if size <= usualBytes || c.memory == nil {
+		return func() {}, nil
+	}
+	select {
+	case c.large <- struct{}{}:
+		return func() { <-c.large }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// reply is where a response goes, and what is called when it begins and when it has been received. An error of begins ends the call.
 type reply struct {
 	*contract.Raw
-	begins func() error
+	begins func() (end func(), err error)
 }
 
 // call makes one unary call.
@@ -73,9 +92,11 @@ func (r *reply) call(ctx context.Context, connection *grpc.ClientConn, method st
 		return err
 	}
 	if header, err := stream.Header(); err == nil && header != nil {
-		if err := r.begins(); err != nil {
+		end, err := r.begins()
+		if err != nil {
 			return err
 		}
+		defer end()
 	}
 	return stream.RecvMsg(r.Raw)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -134,5 +135,43 @@ func TestKeptAnswersAreEvicted(t *testing.T) {
 	}
 	if u := used(b, budget.Answers); u.Bytes < 400<<10 || u.Bytes > u.Limit || u.Evicted < 700<<10 {
 		t.Errorf("answers of 700 and 400 KiB: %+v", u)
+	}
+}
+
+// TestStalledAnswers has one hook begin large answers and never end them: others still get theirs.
+func TestStalledAnswers(t *testing.T) {
+	const asked = 6
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"announced": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", strconv.Itoa(MaxAnswerBytes))
+		},
+		"sent": func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, MaxAnswerBytes*3/4)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, begun := budget.New(256<<20), make(chan struct{}, asked)
+			stalls := limited(t, b, string(field(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				begun <- struct{}{}
+				begin(w)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			})).URL, "1m")))
+			ctx, cancel := context.WithCancel(t.Context())
+			var asking sync.WaitGroup
+			for range asked {
+				asking.Go(func() { _, _ = stalls.Ask(ctx, observed(t)) })
+			}
+			defer asking.Wait()
+			defer cancel()
+			for range asked {
+				<-begun
+			}
+			other := limited(t, b, string(field(serve(t, status(http.StatusOK, `{"status":{"a":"`+strings.Repeat("x", 1<<20)+`"}}`)).URL, "20s")))
+			if _, err := other.Ask(t.Context(), observed(t)); err != nil {
+				t.Error(err)
+			}
+			if u := used(b, budget.Decoding); u.Refused > 0 || u.Bytes > u.Limit/2 {
+				t.Errorf("one hook takes %d of %d bytes, %d refused", u.Bytes, u.Limit, u.Refused)
+			}
+		})
 	}
 }

@@ -35,6 +35,8 @@ const (
 	maxHeaderBytes = 64 << 10
 	// firstRead is how much is read of an answer before more memory is asked for.
 	firstRead = 16 << 10
+	// largeBytes is the size beyond which a hook's answers are read one at a time.
+	largeBytes = 128 << 10
 )
 
 // client asks one webhook.
@@ -47,6 +49,7 @@ type client struct {
 	connections *connections
 	kept        *kept
 	memory      *budget.Share // for answers that are read and decoded; nil is without limit
+	large       chan struct{} // holds something while a large answer is read
 }
 
 // Transport opens hooks. The zero value is ready, and without limits of memory.
@@ -71,7 +74,8 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version, memory: t.Memory.Share(budget.Decoding)}
+	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version}
+	asked.memory, asked.large = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
 	if asked.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
 		return nil, err
 	}
@@ -155,15 +159,10 @@ func (c *client) answer(ctx context.Context, q *hook.Question, last tagged, resp
 	return answer, nil
 }
 
-// body reads an answer. Memory is reserved before it is used.
+// body reads an answer. Memory is reserved before it is used. A hook that begins large answers and does not end them holds the memory
+// of one.
 func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
-	data := make([]byte, 0, firstRead)
-	if n := response.ContentLength; n > firstRead && n <= MaxAnswerBytes {
-		if err := lease.Resize(n); err != nil {
-			return nil, c.unaffordable(err)
-		}
-		data = make([]byte, 0, n+1) // with room to see the end
-	}
+	data, alone := make([]byte, 0, firstRead), false
 	for {
 		n, err := response.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -179,10 +178,22 @@ func (c *client) body(ctx context.Context, response *http.Response, lease *budge
 			continue
 		}
 		larger := min(2*cap(data), MaxAnswerBytes+1)
+		if !alone && larger > largeBytes {
+			select {
+			case c.large <- struct{}{}:
+				defer func() { <-c.large }()
+			case <-ctx.Done():
+				return nil, c.unreached(ctx, fmt.Errorf("another large answer is being read: %w", ctx.Err()))
+			}
+			alone = true
+		}
 		if err := lease.Resize(int64(larger + len(data))); err != nil { // the old one is there while it is copied
 			return nil, c.unaffordable(err)
 		}
 		data = append(make([]byte, 0, larger), data...)
+		if err := lease.Resize(int64(larger)); err != nil {
+			return nil, c.unaffordable(err)
+		}
 	}
 }
 
