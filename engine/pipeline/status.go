@@ -172,7 +172,7 @@ func (r *run) dropped(ctx context.Context, written *object.Object, status map[st
 func (r *run) say(ctx context.Context, f fault, err error) {
 	reason := f.reason
 	if !f.known {
-		klog.FromContext(ctx).Error(err, "sync failed", "reason", reason)
+		klog.FromContext(ctx).Error(loggable(err), "sync failed", "reason", reason)
 	}
 	if r.parent == nil {
 		return

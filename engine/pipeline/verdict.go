@@ -267,7 +267,18 @@ func synced(reason string, err error) report.Condition {
 // volatile are the ports and times in a message. They differ with every try, and are no news.
 var volatile = regexp.MustCompile(`:\d+|\b\d+(\.\d+)?(ns|µs|ms|s|m|h)\b`)
 
-// said is what is remembered of a fault that was said.
+// maxLogged bounds an error in the log, in bytes.
+const maxLogged = 16 << 10
+
+// loggable is an error whose text is bounded: hooks make parts of it.
+func loggable(err error) error {
+	if text := err.Error(); len(text) > maxLogged {
+		return errors.New(report.Shorten(text, maxLogged))
+	}
+	return err
+}
+
+// said is what is remembered of a fault that was said. It is bounded, as are conditions: it is kept for each parent.
 func said(reason string, err error) string {
-	return reason + " " + volatile.ReplaceAllString(err.Error(), "")
+	return reason + " " + volatile.ReplaceAllString(report.Shorten(err.Error(), report.MaxMessage), "")
 }

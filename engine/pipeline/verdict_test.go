@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/engine/report"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,5 +83,26 @@ func TestClassify(t *testing.T) {
 				t.Errorf("classify(%v) (-want +got):\n%s", test.err, diff)
 			}
 		})
+	}
+}
+
+// TestLongFaults keeps little of a fault's text for each parent, however much of it a hook has made.
+func TestLongFaults(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, err := range map[string]error{
+		"an item":   &plan.AnswerError{Index: 1, Item: long, Problem: "is desired twice"},
+		"a problem": &plan.AnswerError{Index: -1, Item: "status", Problem: long},
+		"any other": errors.New(long),
+	} {
+		if got := len(said("InvalidHookAnswer", err)); got > 2*report.MaxMessage {
+			t.Errorf("%s: %d bytes are kept", name, got)
+		}
+		if got := len(loggable(err).Error()); got > maxLogged {
+			t.Errorf("%s: %d bytes are logged", name, got)
+		}
+		var answer *plan.AnswerError
+		if errors.As(err, &answer) && len(err.Error()) > 4<<10 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
 	}
 }

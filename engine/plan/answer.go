@@ -28,17 +28,27 @@ type AnswerError struct {
 
 // Error names the item and what was expected: children[1]: got null, expected an object.
 func (e *AnswerError) Error() string {
-	where := e.Item
+	where := bounded(e.Item)
 	if e.Index >= 0 {
-		where = strings.TrimSpace(fmt.Sprintf("%s[%d] %s", field(e.Field), e.Index, e.Item))
+		where = strings.TrimSpace(fmt.Sprintf("%s[%d] %s", field(e.Field), e.Index, where))
 	}
-	return where + ": " + e.Problem
+	return where + ": " + bounded(e.Problem)
+}
+
+// bounded is the beginning of a text that a hook may have made as long as it likes.
+func bounded(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 // field is the name of an answer's list of children.
 func field(name string) string { return cmp.Or(name, "children") }
 
 const (
+	// maxText bounds each part of an error's text, in bytes.
+	maxText = 1 << 10
 	// maxFaults is how many faults of one answer are named.
 	maxFaults = 3
 	// maxDepth is how deep the JSON of an item may be nested.

@@ -46,7 +46,7 @@ func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([
 			ref := ref(scope, s.Named)
 			var desired bool
 			if place, desired = at[ref]; !desired {
-				return nil, &plan.AnswerError{Field: "childStates", Index: i, Item: ref.String(), Problem: "is not desired; expected one of the desired objects"}
+				return nil, &plan.AnswerError{Field: "childStates", Index: i, Item: shortened(ref.String()), Problem: "is not desired; expected one of the desired objects"}
 			}
 		}
 		if earlier, twice := first[place]; twice {
@@ -106,7 +106,7 @@ func conditionFault(c hook.Condition) string {
 	switch c.Status {
 	case "True", "False", "Unknown":
 	default:
-		return fmt.Sprintf("status is %q; expected True, False or Unknown", c.Status)
+		return fmt.Sprintf("status is %q; expected True, False or Unknown", shortened(c.Status))
 	}
 	return reasonFault(c.Reason)
 }
