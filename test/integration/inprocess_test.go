@@ -49,6 +49,7 @@ func TestHookInProcess(t *testing.T) {
 	k.Run(kit.Composite{
 		Parent: "pages", Children: []string{"v1/configmaps InPlace"}, Sync: "inproc:page", Finalize: "inproc:page", Version: "v2",
 	})
+	awaitControllerCondition(k, v1alpha1.ConditionHooksMatch, v1alpha1.ReasonMatch, "")
 	page := "apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: home, namespace: $NS}\nspec: {text: %s}"
 	shows := func(text string) {
 		t.Helper()

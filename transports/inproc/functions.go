@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/transports/contract"
 	"github.com/hookloop/hookloop/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -35,6 +37,17 @@ func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
 	for _, m := range d.Methods {
 		f.methods["/"+d.ServiceName+"/"+m.MethodName] = method{server, m.Handler}
 	}
+}
+
+// operations lists those of a contract that the hook has a function for.
+func (f *functions) operations(c hook.Contract) []hook.Op {
+	var out []hook.Op
+	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
+		if _, has := f.methods[contract.Method(&hook.Question{Contract: c, Op: op})]; has {
+			out = append(out, op)
+		}
+	}
+	return out
 }
 
 // result is how a function ends.

@@ -47,7 +47,7 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 		f := newFunctions()
 		hooks[name].Register(f)
 		if len(f.methods) == 0 {
-			return nil, fmt.Errorf("hook %q: registers no service, expected one of package hookloop.hook.v1", name)
+			return nil, fmt.Errorf("hook %q: has no function, expected one of a service of package hookloop.hook.v1", name)
 		}
 		t.hooks[name] = f
 	}
@@ -71,6 +71,9 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Observer != nil {
+		s.Observer.Serves(f.operations(s.Contract))
+	}
 	address := "inproc:" + field.Name
 	c := &client{name: string(s.Op) + " " + address, timeout: timeout, functions: f, memory: t.memory.Share(budget.Decoding)}
 	return &hook.Opened{Hook: c, Address: address, Timeout: timeout}, nil
@@ -87,12 +90,8 @@ func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
 	case f == nil:
 		return nil, fmt.Errorf("name: %q is not registered in this program; expected one of %s", name, quoted(slices.Sorted(maps.Keys(t.hooks))))
 	}
-	if s.Contract == "" {
-		return f, nil
-	}
-	method := contract.Method(&hook.Question{Contract: s.Contract, Op: s.Op})
-	if _, serves := f.methods[method]; !serves {
-		return nil, fmt.Errorf("name: %q does not serve %s; it is a hook of another kind of controller", name, method[1:])
+	if s.Contract != "" && len(f.operations(s.Contract)) == 0 {
+		return nil, fmt.Errorf("name: %q has no function for a %s; it is a hook of another kind of controller", name, s.ControllerKind)
 	}
 	return f, nil
 }

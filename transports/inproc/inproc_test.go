@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,8 @@ func TestAHookOfTheSDKIsAsked(t *testing.T) {
 	}
 }
 
+func nothing(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) { return nil, nil }
+
 func TestFaultsOfFunctions(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -99,14 +102,14 @@ func TestFaultsOfFunctions(t *testing.T) {
 			runtime.Goexit()
 			return nil, nil
 		}},
-		{"nothing", "neither a response nor an error", hook.Failed, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) { return nil, nil }},
+		{"nothing", "neither a response nor an error", hook.Failed, nothing},
 		{"no such function", "does not serve hookloop.hook.v1.CompositeHookService/Sync", hook.Failed, nil},
 		{"a refusal", "no plan", hook.Rejected, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
 			return nil, sdk.Reject("NoSuchPlan", "no plan")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			answer, err := ask(t, sdk.Composite{Sync: c.sync}, "")
+			answer, err := ask(t, sdk.Composite{Sync: c.sync, Finalize: nothing}, "")
 			if answer != nil || hook.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v and %v, want %s with %q", answer, err, c.kind, c.text)
 			}
@@ -168,8 +171,8 @@ func TestAnAnswerIsCountedInTheMemoryBudget(t *testing.T) {
 }
 
 func TestFieldsAreChecked(t *testing.T) {
-	nothing := &Transport{}
-	one := register(t, "web", sdk.Composite{})
+	empty := &Transport{}
+	one := register(t, "web", sdk.Composite{Sync: nothing})
 	for _, c := range []struct {
 		transport *Transport
 		field     string
@@ -178,15 +181,33 @@ func TestFieldsAreChecked(t *testing.T) {
 	}{
 		{one, `{}`, hook.Composite, "name: is missing"},
 		{one, `{"name":"other"}`, hook.Composite, `name: "other" is not registered in this program; expected one of "web"`},
-		{nothing, `{"name":"web"}`, hook.Composite, `name: "web" is not registered: this program has no hooks of its own`},
-		{one, `{"name":"web"}`, hook.Decorator, `name: "web" does not serve hookloop.hook.v1.DecoratorHookService/Sync`},
+		{empty, `{"name":"web"}`, hook.Composite, `name: "web" is not registered: this program has no hooks of its own`},
+		{one, `{"name":"web"}`, hook.Decorator, `name: "web" has no function for a DecoratorController; it is a hook of another kind of controller`},
 		{one, `{"name":"web","timeout":"1y"}`, hook.Composite, `timeout: "1y" is no duration`},
 		{one, `[]`, hook.Composite, "cannot unmarshal"},
 	} {
-		_, err := c.transport.Open(hook.Settings{Op: hook.Sync, Contract: c.contract, Field: json.RawMessage(c.field)})
+		_, err := c.transport.Open(hook.Settings{ControllerKind: "DecoratorController", Op: hook.Sync, Contract: c.contract, Field: json.RawMessage(c.field)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.field, err, c.want)
 		}
+	}
+}
+
+// observer notes what a hook serves.
+type observer struct{ serves []hook.Op }
+
+func (o *observer) Serves(ops []hook.Op) { o.serves = ops }
+func (*observer) Intercepted([]string)   {}
+
+func TestWhatAHookServesIsObserved(t *testing.T) {
+	seen := &observer{}
+	if _, err := register(t, "web", sdk.Composite{Sync: nothing, Finalize: nothing}).Open(hook.Settings{
+		Op: hook.Sync, Contract: hook.Composite, Field: json.RawMessage(`{"name":"web"}`), Observer: seen,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []hook.Op{hook.Sync, hook.Finalize}; !slices.Equal(seen.serves, want) {
+		t.Errorf("got %v, want %v", seen.serves, want)
 	}
 }
 
@@ -199,7 +220,8 @@ func TestHooksAreChecked(t *testing.T) {
 	for want, hooks := range map[string]map[string]Hook{
 		`hook "": expected a name and a hook`:    {"": sdk.Composite{}},
 		`hook "web": expected a name and a hook`: {"web": nil},
-		`hook "web": registers no service`:       {"web": silent{}},
+		`hook "web": has no function`:            {"web": sdk.Composite{}},
+		`hook "mute": has no function`:           {"mute": silent{}},
 	} {
 		if _, err := New(hooks, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -15,6 +15,7 @@ package hook
 
 import (
 	"context"
+	"slices"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/grpc"
@@ -48,12 +49,24 @@ type Decorator struct {
 	Customize      CustomizeFunc
 }
 
-// Register registers the hook's service on a gRPC server of your own, or with an engine in the same process (server.Config.Hooks). A
-// server of your own has neither streams nor recovery from panics; Serve has both.
-func (c Composite) Register(r grpc.ServiceRegistrar) { c.register(r) }
+// Register registers the hook's service, with the methods that have a function, on a gRPC server of your own or with an engine in the same
+// process (server.Config.Hooks). A server of your own has neither streams nor recovery from panics; Serve has both.
+func (c Composite) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(served(hookv1.CompositeHookService_ServiceDesc, c.methods()), composite{hook: c})
+}
 
 // Register registers the hook's service, as Composite's does.
-func (d Decorator) Register(r grpc.ServiceRegistrar) { d.register(r) }
+func (d Decorator) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(served(hookv1.DecoratorHookService_ServiceDesc, d.methods()), decorator{hook: d})
+}
+
+// served describes a service without the methods that have no function.
+func served(service grpc.ServiceDesc, functions methods) *grpc.ServiceDesc {
+	service.Methods = slices.DeleteFunc(slices.Clone(service.Methods), func(m grpc.MethodDesc) bool {
+		return functions["/"+service.ServiceName+"/"+m.MethodName] == nil
+	})
+	return &service
+}
 
 func (c Composite) register(r grpc.ServiceRegistrar) string {
 	hookv1.RegisterCompositeHookServiceServer(r, composite{hook: c})
