@@ -4,9 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,5 +176,37 @@ func TestAnOpenServerIsWarnedOf(t *testing.T) {
 				t.Errorf("got the log %q, want a warning: %t", log, c.want)
 			}
 		})
+	}
+}
+
+// TestStrangersSendLittle has a caller without a token held to bounds for what it sends before it is refused.
+func TestStrangersSendLittle(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	put(t, file, []byte("token"))
+	connection, _ := start(t, hook.Options{TokenFile: file}, empty)
+	to, err := net.Dial("tcp", connection.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()                                                                                                    //nolint:errcheck // nothing is lost
+	if _, err := to.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil { // no settings of its own
+		t.Fatal(err)
+	}
+	frame := make([]byte, 9) // RFC 9113, section 4.1; the first one has the settings (3.4)
+	if _, err := io.ReadFull(to, frame); err != nil {
+		t.Fatal(err)
+	}
+	payload := make([]byte, int(frame[1])<<8|int(frame[2]))
+	if _, err := io.ReadFull(to, payload); err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint16]uint32{}
+	for setting := range slices.Chunk(payload, 6) {
+		got[binary.BigEndian.Uint16(setting)] = binary.BigEndian.Uint32(setting[2:])
+	}
+	for setting, most := range map[uint16]uint32{3 /* MAX_CONCURRENT_STREAMS */ : 1000, 6 /* MAX_HEADER_LIST_SIZE */ : 64 << 10} {
+		if value, set := got[setting]; !set || value > most {
+			t.Errorf("setting %d is %d (set: %t), want at most %d", setting, value, set, most)
+		}
 	}
 }

@@ -34,6 +34,11 @@ const (
 	maxMessage = 16 << 20
 	// minPing is how often a client may ping: more often than gRPC's default allows, so that engines notice a dead connection soon.
 	minPing = 20 * time.Second
+	// handshakeTimeout bounds TLS and the begin of HTTP/2, maxHeader the metadata of a call in bytes, and maxStreams the calls of a
+	// connection at once: gRPC's defaults are 2 minutes, 16 MiB and no bound, for callers whose credentials are still to be read.
+	handshakeTimeout = 10 * time.Second
+	maxHeader        = 64 << 10
+	maxStreams       = 1000
 )
 
 // Options say how hooks are served. The zero value serves on DefaultListen in plain text.
@@ -119,6 +124,7 @@ func Serve(ctx context.Context, o Options, hooks ...Hook) error {
 			otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))))),
 		grpc.UnaryInterceptor(newUnary(failures{log}).intercept),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	o.warnIfOpen(log, listener.Addr())
