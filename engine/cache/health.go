@@ -29,7 +29,9 @@ type health struct {
 	err      error      // the last failure; nil if there is no trouble
 	since    time.Time  // when the trouble began
 	failures int        // in all
-	timers   []clock.Timer
+	// expiry makes the view stale; settling ends the trouble, unless there are more failures than settlingAt by then.
+	expiry, settling clock.Timer
+	settlingAt       int
 	// followers hear of each change of stale.
 	followers map[*func(error)]struct{}
 }
@@ -54,7 +56,7 @@ func (h *health) failed(err error) {
 	h.troubled.Store(true)
 	h.since = h.clock.Now()
 	since := h.since
-	h.after(h.staleAfter, func() {
+	h.expiry = h.after(h.staleAfter, func() {
 		if h.err != nil && h.since.Equal(since) {
 			h.become(h.error())
 		}
@@ -87,9 +89,15 @@ func (h *health) accepted() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	failures := h.failures
-	h.after(settle, func() {
-		if h.failures == failures {
+	if h.settling != nil {
+		if h.settlingAt == h.failures { // a watch without a failure since then has been accepted before
+			return
+		}
+		h.settling.Stop()
+	}
+	h.settlingAt = h.failures
+	h.settling = h.after(settle, func() {
+		if h.settlingAt == h.failures {
 			h.recover()
 		}
 	})
@@ -127,21 +135,23 @@ func (h *health) error() *view.Error {
 }
 
 // after calls f with the lock held, unless the trouble has ended by then. The caller holds the lock.
-func (h *health) after(d time.Duration, f func()) {
-	h.timers = append(h.timers, h.clock.AfterFunc(d, func() {
+func (h *health) after(d time.Duration, f func()) clock.Timer {
+	return h.clock.AfterFunc(d, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.troubled.Load() {
 			f()
 		}
-	}))
+	})
 }
 
 func (h *health) stopTimers() {
-	for _, t := range h.timers {
-		t.Stop()
+	for _, t := range []clock.Timer{h.expiry, h.settling} {
+		if t != nil {
+			t.Stop()
+		}
 	}
-	h.timers = nil
+	h.expiry, h.settling = nil, nil
 }
 
 // follow calls f at each change of whether the view may be read: with a *view.Error or, when it is good again, nil.
