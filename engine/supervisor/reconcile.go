@@ -170,17 +170,17 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (tim
 		s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
 	}
 	started, err := s.start(ctx, key, c)
-	if ctx.Err() != nil {
+	switch {
+	case err == nil: // even if ctx has ended meanwhile: stopAll must find it
+		s.mu.Lock()
+		s.running[key] = started
+		s.mu.Unlock()
+		return 0, nil
+	case ctx.Err() != nil:
 		return 0, err
 	}
-	if err != nil {
-		s.stopped(c)
-		return s.starts.fail(key, c), err
-	}
-	s.mu.Lock()
-	s.running[key] = started
-	s.mu.Unlock()
-	return 0, nil
+	s.stopped(c)
+	return s.starts.fail(key, c), err
 }
 
 // ended takes a controller out that has ended by itself after its start had returned, and returns the wait before its next start and its error.
