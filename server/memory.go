@@ -35,7 +35,7 @@ func (p *process) memory() (*budget.Budget, error) {
 	if (source == fromFlag || source == fromContainer) && limit > 0 && softLimit() == 0 {
 		debug.SetMemoryLimit(limit - max(outsideHeap, limit/10))
 	}
-	p.log.Info("memory budget", "bytes", limit, "source", source, "softLimit", softLimit())
+	p.budgetSource = source
 	return budget.New(limit), nil
 }
 

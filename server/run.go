@@ -43,9 +43,11 @@ type process struct {
 	series  *series // registers with metrics what goes with a controller
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
-	inside  *inproc.Transport
-	waits   *share.Waits
-	health  health
+	// budgetSource is where the limit of the budget comes from.
+	budgetSource string
+	inside       *inproc.Transport
+	waits        *share.Waits
+	health       health
 	// fence is nil without leader election.
 	fence *act.Fence
 	// build wires the engine once the process leads.
@@ -162,6 +164,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	defer context.AfterFunc(serving, cancel)() // a server that fails ends the process
 	defer context.AfterFunc(ctx, p.health.stopping)()
 	p.log.Info("starting", "version", p.Version)
+	p.log.Info("memory budget", "bytes", p.budget.Limit(), "source", p.budgetSource, "softLimit", softLimit())
 	for _, flag := range p.unused() {
 		p.log.Info("the flag is accepted for compatibility and has no effect", "flag", flag)
 	}

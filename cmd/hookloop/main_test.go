@@ -148,7 +148,7 @@ func TestFlags(t *testing.T) {
 		// Those that Metacontroller does not have.
 		"slow-hook-waits": "500", "stale-view-after": "10s", "deletion-limit": "", "rewrite-limit": "100", "rewrite-pause": "1m0s", "customize-max-age": "20m0s",
 		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1", "tracing-noop-syncs": "false",
-		"memory-budget": "", "unrestricted-secret-namespaces": "[]", "cluster-domain": "",
+		"memory-budget": "", "field-validation": "Warn", "unrestricted-secret-namespaces": "[]", "cluster-domain": "",
 		"gateway-address": "", "gateway-tls-cert": "", "gateway-tls-key": "", "gateway-client-ca": "", "gateway-audience": "hookloop",
 	}
 	got := map[string]string{}
