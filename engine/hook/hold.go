@@ -31,6 +31,17 @@ func (h *holding) release() {
 	}
 }
 
+// Holds reports whether the sync that ctx belongs to holds memory of an earlier answer.
+func Holds(ctx context.Context) bool {
+	h, ok := ctx.Value(holdingKey{}).(*holding)
+	if !ok {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.releases) > 0
+}
+
 // Hold has release called when the sync that ctx belongs to ends; at once, where ctx belongs to none or it has ended.
 func Hold(ctx context.Context, release func()) {
 	if h, ok := ctx.Value(holdingKey{}).(*holding); ok {

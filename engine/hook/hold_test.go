@@ -14,7 +14,13 @@ func TestHold(t *testing.T) {
 		t.Error("without a sync it is not released at once")
 	}
 	ctx, end := hook.Holding(t.Context())
+	if hook.Holds(ctx) || hook.Holds(t.Context()) {
+		t.Error("memory is held before the first answer")
+	}
 	hook.Hold(ctx, release)
+	if !hook.Holds(ctx) {
+		t.Error("no memory is held after the first answer")
+	}
 	hook.Hold(ctx, release)
 	if released != 1 {
 		t.Error("it is released before the end of the sync")

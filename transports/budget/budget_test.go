@@ -48,6 +48,33 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	}
 }
 
+// TestWhoHoldsDoesNotWait refuses a lease at once to a caller that holds one: two such callers could wait for each other.
+func TestWhoHoldsDoesNotWait(t *testing.T) {
+	s := budget.New(total).Share(budget.Decoding)
+	first, err := s.Lease(t.Context(), 500, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Lease(t.Context(), 500, true)
+	exhausted(t, err, 500)
+	first.Release()
+	if _, err := s.Lease(t.Context(), 500, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClosedAccountHoldsNothing sets an account that has been closed, as a shrink does that was under way.
+func TestClosedAccountHoldsNothing(t *testing.T) {
+	b := budget.New(total)
+	account := b.Share(budget.Sessions).Join(func(int64) {})
+	account.Set(100)
+	account.Close()
+	account.Set(50)
+	if used := usage(b, budget.Sessions).Bytes; used != 0 {
+		t.Errorf("%d bytes are held, want none", used)
+	}
+}
+
 // TestAcquireWaits has the second caller wait for the first, and be refused at its deadline.
 func TestAcquireWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

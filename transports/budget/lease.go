@@ -8,9 +8,16 @@ type Lease struct {
 	bytes int64
 }
 
-// Lease begins with n bytes, for which it waits until ctx ends.
-func (s *Share) Lease(ctx context.Context, n int64) (*Lease, error) {
-	if err := s.Acquire(ctx, n); err != nil {
+// Lease begins with n bytes. It waits for them until ctx ends, unless the caller holds some of the share already: callers that hold
+// and wait could wait for each other.
+func (s *Share) Lease(ctx context.Context, n int64, holds bool) (*Lease, error) {
+	var err error
+	if holds {
+		err = s.TryAcquire(n)
+	} else {
+		err = s.Acquire(ctx, n)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &Lease{s, n}, nil

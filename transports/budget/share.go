@@ -103,6 +103,9 @@ type Account struct {
 	share  *Share
 	shrink func(limit int64)
 	bytes  atomic.Int64
+
+	mu     sync.Mutex // guards closed, and makes it one step with a change of bytes
+	closed bool
 }
 
 // Join opens an account. shrink must drop what was used longest ago until the holder has at most limit bytes, as far as that can be
@@ -120,9 +123,15 @@ func (s *Share) Join(shrink func(limit int64)) *Account {
 
 // Set notes what the holder has now. Balance should follow, where the caller holds no lock that shrink takes.
 func (a *Account) Set(bytes int64) {
-	if a != nil {
-		a.share.held.Add(bytes - a.bytes.Swap(bytes))
+	if a == nil {
+		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed { // a shrink that was under way when the account was closed
+		return
+	}
+	a.share.held.Add(bytes - a.bytes.Swap(bytes))
 }
 
 // Close ends the account; the holder has nothing any more.
@@ -134,7 +143,10 @@ func (a *Account) Close() {
 	s.mu.Lock()
 	s.accounts = slices.DeleteFunc(s.accounts, func(other *Account) bool { return other == a })
 	s.mu.Unlock()
-	a.Set(0)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.share.held.Add(-a.bytes.Swap(0))
+	a.closed = true
 }
 
 // Balance has the largest accounts shrink while the part has more than its limit: each to an equal part of it. Another caller that is at it

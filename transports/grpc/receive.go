@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/transports/budget"
 	"github.com/hookloop/hookloop/transports/contract"
 	"google.golang.org/grpc"
@@ -37,7 +38,7 @@ func (c *client) receive(ctx context.Context, method string, request proto.Messa
 			if end, err = c.alone(ctx, size); err != nil {
 				return nil, err
 			}
-			if lease, err = c.memory.Lease(ctx, 2*size); err != nil { // as it was received, and in one piece
+			if lease, err = c.memory.Lease(ctx, 2*size, hook.Holds(ctx)); err != nil { // as it was received, and in one piece
 				end()
 			}
 			return end, err

@@ -146,7 +146,7 @@ func (c *client) read(ctx context.Context, response any, into proto.Message) (*h
 	if size > contract.MaxMessageBytes {
 		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", size, contract.MaxMessageBytes))
 	}
-	lease, err := c.memory.Lease(ctx, int64(2*size))
+	lease, err := c.memory.Lease(ctx, int64(2*size), hook.Holds(ctx))
 	if err != nil {
 		return nil, c.unread(err)
 	}

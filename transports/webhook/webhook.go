@@ -136,7 +136,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 
 // answer reads an answer, or takes the last one. Memory is reserved for it until the sync ends.
 func (c *client) answer(ctx context.Context, q *hook.Question, last tagged, response *http.Response) (*hook.Answer, error) {
-	lease, err := c.memory.Lease(ctx, firstRead)
+	lease, err := c.memory.Lease(ctx, firstRead, hook.Holds(ctx))
 	if err != nil {
 		return nil, c.unaffordable(err)
 	}
