@@ -45,12 +45,17 @@ function wrongName(expected: string | undefined, certificate: PeerCertificate | 
     : { code: Code.UNAUTHENTICATED, details: `the caller's certificate is for ${JSON.stringify(names)}, expected ${JSON.stringify(expected)}` };
 }
 
+const KINDS = new Set(["DNS", "URI", "email", "IP Address"]);
+
 /** The names in a certificate: its subject's common name and the alternative ones, of which Node.js quotes those with special characters. */
 function namesOf({ subject, subjectaltname }: PeerCertificate): string[] {
   const common: unknown = subject?.CN;
   const names = (Array.isArray(common) ? common : [common]).filter((name): name is string => typeof name === "string");
-  for (const [, name] of (subjectaltname ?? "").matchAll(/(?:DNS|URI|email|IP Address):("(?:[^"\\]|\\.)*"|[^,]*)/g)) {
-    names.push(name!.startsWith('"') ? JSON.parse(name!) as string : name!);
+  // Names of other kinds are matched, too: they may hold what looks like one of these.
+  for (const [, kind, name] of (subjectaltname ?? "").matchAll(/(?:^|, )([^:"]*):("(?:[^"\\]|\\.)*"|[^,]*)/g)) {
+    if (KINDS.has(kind!)) {
+      names.push(name!.startsWith('"') ? JSON.parse(name!) as string : name!);
+    }
   }
   return names;
 }

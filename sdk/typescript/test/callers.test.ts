@@ -39,8 +39,8 @@ class Authority {
     return readFileSync(join(folder, `${this.name}.crt`));
   }
 
-  issue(name: string): { key: Buffer; cert: Buffer } {
-    openssl("req", ...EC, "-subj", `/CN=${name}`, "-addext", `subjectAltName=URI:spiffe://x/${name}`, "-out", "client.csr", "-keyout", "client.key");
+  issue(name: string, alternative = `URI:spiffe://x/${name}`): { key: Buffer; cert: Buffer } {
+    openssl("req", ...EC, "-subj", `/CN=${name}`, "-addext", `subjectAltName=${alternative}`, "-out", "client.csr", "-keyout", "client.key");
     openssl("x509", "-req", "-in", "client.csr", "-CA", `${this.name}.crt`, "-CAkey", `${this.name}.key`, "-set_serial", "7", "-days", "2",
       "-copy_extensions", "copy", "-out", "client.crt");
     return { key: readFileSync(join(folder, "client.key")), cert: readFileSync(join(folder, "client.crt")) };
@@ -67,6 +67,8 @@ test("callers need a certificate of the right authority and name, and authoritie
   assert.equal((await codeOf(another))[0], Code.UNAVAILABLE);
   assert.deepEqual(await codeOf(engines.issue("intruder")), [Code.UNAUTHENTICATED,
     'the caller\'s certificate is for ["intruder","spiffe://x/intruder"], expected "spiffe://x/engine"']);
+  assert.deepEqual(await codeOf(engines.issue("intruder", "otherName:1.3.6.1.5.5.7.8.7;IA5STRING:URI:spiffe://x/engine")), [Code.UNAUTHENTICATED,
+    'the caller\'s certificate is for ["intruder"], expected "spiffe://x/engine"']);
 
   put("ca.pem", others.pem);
   for (const end = Date.now() + 30_000; (await codeOf(another))[0] !== Code.OK; ) {
