@@ -9,6 +9,7 @@ package report
 import (
 	"context"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -94,12 +95,15 @@ func reference(o *object.Object) runtime.Object {
 	}
 }
 
+// unprintable reports whether a rune would not be seen as it is: controls, and those that change the direction of text.
+func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
+
 // Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable text. Lines, such as those
 // of joined errors, are separated by semicolons if they do not end with a mark of their own.
 func Shorten(text string, limit int) string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
-		line = strings.TrimSpace(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r < ' ' }), " "))
+		line = strings.TrimSpace(strings.Join(strings.FieldsFunc(line, unprintable), " "))
 		if line == "" {
 			continue
 		}

@@ -74,6 +74,7 @@ func TestShorten(t *testing.T) {
 		{"lines become one", "a\n\tb\r\n", 20, "a; b"},
 		{"after a mark they go on", "two faults:\n\na\nb.\nc", 40, "two faults: a; b. c"},
 		{"control characters go", "a\x00b\x1bc", 20, "a b c"},
+		{"so do those of C1, and marks of direction", "a\u009bb\u202ec", 20, "a b c"},
 		{"what is no UTF-8 is marked", "a\xffb", 20, "a\uFFFDb"},
 		{"nothing", "", 5, ""},
 	}
