@@ -100,7 +100,12 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 	await(k, "v1/Namespace", name, "status.phase", "Active")
 	k.Delete("v1/Namespace", name)
 	await(k, "v1/ConfigMap", "side", "data.text", "")
-	await(k, "v1/Namespace", name, "metadata.name", "")
+	k.Eventually("the Namespace is let go", func() error { // Kubernetes takes its time with the rest
+		if o := k.Find("v1/Namespace", name); o != nil && len(o.GetFinalizers()) > 0 {
+			return fmt.Errorf("it has the finalizers %q", o.GetFinalizers())
+		}
+		return nil
+	})
 	if faults := k.Events(name, "SyncError"); len(faults) > 0 {
 		t.Errorf("syncs have failed: %q", faults)
 	}
