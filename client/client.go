@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -51,10 +52,6 @@ func connect(t Target) (*cluster, error) {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	return newCluster(config, namespace)
-}
-
-func newCluster(config *rest.Config, namespace string) (*cluster, error) {
 	objects, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -64,6 +61,15 @@ func newCluster(config *rest.Config, namespace string) (*cluster, error) {
 		return nil, err
 	}
 	return &cluster{objects, resources, namespace}, nil
+}
+
+// uid is the UID of the namespace kube-system, which stands for the cluster's.
+func (c *cluster) uid(ctx context.Context) (types.UID, error) {
+	system, err := c.objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the cluster's UID, which trace ids derive from: %w", err)
+	}
+	return system.UID, nil
 }
 
 // get reads the metadata of one object.

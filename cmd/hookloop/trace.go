@@ -30,13 +30,12 @@ object is, if the controllers export traces and have sampled this one.`,
 				return &usageError{fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args))}
 			}
 			target.Resource, target.Name = args[0], args[1]
-			found, err := client.Trace(cmd.Context(), target)
+			out, err := client.Trace(cmd.Context(), target)
 			if err != nil {
 				return err
 			}
-			out := found.TraceID
 			if ui != "" {
-				out = strings.TrimSuffix(ui, "/") + "/trace/" + found.TraceID
+				out = strings.TrimSuffix(ui, "/") + "/trace/" + out
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), out)
 			return err
