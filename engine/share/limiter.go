@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,21 +116,9 @@ func (l *Limiter) leave(flow string, w *waiter) {
 		return
 	default:
 	}
-	queue := l.queues[flow]
-	for i := range queue {
-		if queue[i] == w {
-			l.set(flow, append(queue[:i:i], queue[i+1:]...))
-			break
-		}
-	}
-	if len(l.queues[flow]) > 0 {
-		return
-	}
-	for i := range l.turns {
-		if l.turns[i] == flow {
-			l.turns = append(l.turns[:i:i], l.turns[i+1:]...)
-			return
-		}
+	l.set(flow, slices.DeleteFunc(l.queues[flow], func(other *waiter) bool { return other == w }))
+	if len(l.queues[flow]) == 0 {
+		l.turns = slices.DeleteFunc(l.turns, func(other string) bool { return other == flow })
 	}
 }
 
