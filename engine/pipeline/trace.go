@@ -16,8 +16,8 @@ import (
 )
 
 // begin starts the sync's span: under the change's trace while the parent's generation has not converged, else in a trace of
-// its own with a link to it, so that no trace grows for ever. A parent that counts no generations has no changes. Causes are links, because the queue merges many events into
-// one sync. The logger in the returned context carries the trace id. The error is a *view.Error if the parents are not known.
+// its own with a link to it, so that no trace grows for ever; that one is exported only if the sync writes something or fails. A
+// parent that counts no generations has no changes. Causes are links, because the queue merges many events into one sync. The logger in the returned context carries the trace id. The error is a *view.Error if the parents are not known.
 func (r *run) begin(ctx context.Context) (context.Context, error) {
 	key := r.item.Key.Parent
 	parents, err := r.Reader.View(r.resource)
@@ -28,17 +28,18 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	if parent != nil {
 		r.replaced = r.remembered.about(parent.UID())
 	}
+	within := false
 	if parent != nil && parent.Generation() != 0 {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
 		sampled := r.Sampled(r.change.Trace)
-		if r.open(parent) {
+		if within = r.open(parent); within {
 			ctx = r.change.Context(ctx, sampled)
 		} else {
 			links = append(links, trace.Link{SpanContext: r.change.SpanContext(sampled)})
-			ctx = r.provisional(ctx)
 		}
-	} else {
-		ctx = r.provisional(ctx)
+	}
+	if !within && r.item.Attempt == 0 {
+		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
 	}
 	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...), trace.WithAttributes(r.attributes(parent)...))
 	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
@@ -46,15 +47,6 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
 	return klog.NewContext(ctx, log), err
-}
-
-// provisional has the sync exported only if it writes something or fails. The retry of a failure is exported from the start, so
-// that the hook's own spans are in its trace.
-func (r *run) provisional(ctx context.Context) context.Context {
-	if r.item.Attempt > 0 {
-		return ctx
-	}
-	return change.Provisional(ctx)
 }
 
 // open says whether the change to the parent's generation is still being worked on, and notes when it began.
