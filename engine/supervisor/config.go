@@ -29,7 +29,7 @@ func (c *config) same(other *config) bool {
 }
 
 // name names the controller in logs, spans and metrics: "composite/hello".
-func (c *config) name() string { return c.prefix + "/" + c.object.Name() }
+func (c *config) name() string { return displayName(object.Key{Parent: c.object.Ref()}) }
 
 // resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its error is a *Fault.
 func (s *Supervisor) resolve(o *object.Object) (*config, error) {

@@ -30,8 +30,6 @@ type declaration interface {
 
 // declared is what a declaration asks for, before its resources are looked up.
 type declared struct {
-	// prefix comes before the controller's name in logs and spans: "composite".
-	prefix          string
 	contract        hook.Contract
 	parents         []rule
 	children        []rule
@@ -89,7 +87,7 @@ func read(o *object.Object, into declaration) error {
 
 func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 	d := &declared{
-		prefix: "composite", contract: hook.Composite,
+		contract: hook.Composite,
 		parents: []rule{{
 			field: "spec.parentResource", ResourceRule: c.Spec.ParentResource.ResourceRule, selection: selects(c.Spec.ParentResource.LabelSelector, nil),
 		}},
@@ -113,7 +111,7 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 
 func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 	d := &declared{
-		prefix: "decorator", contract: hook.Decorator,
+		contract:        hook.Decorator,
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),

@@ -202,7 +202,7 @@ func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error)
 		}
 		return denied.Error()
 	}
-	text, err := explain("hookloop-"+c.prefix+"-"+c.object.Name(), missing)
+	text, err := explain("hookloop-"+strings.ReplaceAll(c.name(), "/", "-"), missing)
 	if err != nil {
 		return denied.Error()
 	}

@@ -44,7 +44,7 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 // TestTriggersOfUnknownParents: one that somebody waits for fails; one in the background, such as of a new build, is repeated when the parents
 // are known.
 func TestTriggersOfUnknownParents(t *testing.T) {
-	asks := newTrigger(&config{declared: &declared{prefix: "composite"}, object: decoded(t)}, klog.Background())
+	asks := newTrigger(&config{declared: &declared{}, object: decoded(t)}, klog.Background())
 	stale := &view.Error{Resource: webs, State: view.Stale}
 	if err := asks.miss(hook.Trigger{Reason: "a hook asks"}, stale); !errors.Is(err, stale) || asks.missed != nil {
 		t.Errorf("a hook's own trigger: %v, want the error", err)
