@@ -21,7 +21,7 @@ loopback connection servers and attachments.
 """
 
 from hookloop.attachment import Attachment, Intercept, attach
-from hookloop.errors import NotServed, Reject, RelatedUnknown, RetryAfter, TriggerRefused
+from hookloop.errors import NotServed, Reject, RelatedUnknown, RetryAfter, TriggerError
 from hookloop.gateway import Gateway, trigger
 from hookloop.hooks import Composite, Decorator, child, dependency
 from hookloop.program import serve
@@ -30,5 +30,5 @@ from hookloop.server import Server
 
 __all__ = [
     "Attachment", "Composite", "Decorator", "Gateway", "Intercept", "NotServed", "Reject", "RelatedUnknown", "RetryAfter", "Server",
-    "TriggerRefused", "attach", "child", "dependency", "require_related", "serve", "trigger",
+    "TriggerError", "attach", "child", "dependency", "require_related", "serve", "trigger",
 ]

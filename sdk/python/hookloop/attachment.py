@@ -12,18 +12,18 @@ import grpc
 from hookloop import build, service
 from hookloop.conversation import Conversation
 from hookloop.gateway import Gateway
-from hookloop.memories import Memories
+from hookloop.states import States
 from hookloop.pool import Pool
 from hookloop.session import Limits, Machine, ProtocolError
 from hookloop.stream.v1 import stream_pb2
 from hookloop.triggers import trigger_message
 
 DEFAULT_THREADS = 32
-END = 5.0  # seconds that a gateway may take to end a stream on which the hook has said all
-DEFAULT_GRACE = 10.0  # seconds that calls under way may take once the attachment is told to stop
+END_TIMEOUT = 5.0  # seconds that a gateway may take to end a stream on which the hook has said all
+DEFAULT_GRACE_PERIOD = 10.0  # seconds that calls under way may take once the attachment is told to stop
 # With these codes a gateway says that a hook may not attach. One such answer may be the end of a token, or an engine that has just started;
 # after a second one in a row, only people can change that.
-REFUSALS = (
+REFUSAL_CODES = (
     grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED,
 )
@@ -55,17 +55,17 @@ class Intercept:
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How long to wait, in seconds, before dialling again: first, twice as long each time, at most so long; slow where
+class Backoff:
+    """How long to wait, in seconds, before dialling again: initial, twice as long each time, at maximum so long; refused where
     refusals follow each other. Each wait is shortened at random by up to a half, so that hooks do not come all at once."""
 
-    first: float = 0.2
-    most: float = 10.0
-    slow: float = 30.0
+    initial: float = 0.2
+    maximum: float = 10.0
+    refused: float = 30.0
 
-    def wait(self, failures: int, slow: bool) -> float:
+    def delay(self, failures: int, refused: bool) -> float:
         """The wait after so many failures in a row."""
-        longest = self.slow if slow else min(self.most, self.first * 2 ** min(failures, 30))
+        longest = self.refused if refused else min(self.maximum, self.initial * 2 ** min(failures, 30))
         return longest * random.uniform(0.5, 1)
 
 
@@ -81,19 +81,19 @@ class Attachment:
         intercept: Optional[Intercept] = None,
         threads: int = DEFAULT_THREADS,
         build_id: str = "",
-        pace: Optional[Pace] = None,
+        backoff: Optional[Backoff] = None,
     ):
         if bool(worker) == (intercept is not None):
             raise ValueError("attach: expected either a worker or an intercept")
         self._routes = service.routes(hooks)
-        self._gateway, self._worker, self._intercept, self._pace = gateway, worker, intercept, pace or Pace()
+        self._gateway, self._worker, self._intercept, self._backoff = gateway, worker, intercept, backoff or Backoff()
         self._limits, self._build_id = Limits(calls=threads), build_id or build.build_id(self._routes.values())
         self._functions = Pool(threads, "hookloop")
-        self._memories = Memories()
+        self._states = States()
         self._session_id = ""  # of the stream before; used by the dialling thread alone
         self._lock = threading.Condition()  # guards all below, and what wait_attached waits for
         self._stopped = False
-        self._late = False  # whether the grace period is over
+        self._grace_over = False  # whether the grace period is over
         self._attached = False
         self._conversation: Optional[Conversation] = None
         self._call: Any = None
@@ -110,7 +110,7 @@ class Attachment:
 
     def trigger(self, *, timeout: float = 30.0, **what: Any) -> int:
         """Asks for syncs over the open stream, with the arguments of hookloop.trigger, and returns how many parents will be synced.
-        TriggerRefused says why none, and ConnectionError that no stream is open, or that it ended."""
+        TriggerError says why none, and ConnectionError that no stream is open, or that it ended."""
         wanted = trigger_message(**what)
         with self._lock:
             conversation = self._conversation if self._attached else None
@@ -118,7 +118,7 @@ class Attachment:
             raise ConnectionError("no stream is open")
         return conversation.trigger(wanted).result(timeout)
 
-    def stop(self, grace: float = DEFAULT_GRACE) -> None:
+    def stop(self, grace: float = DEFAULT_GRACE_PERIOD) -> None:
         """Asks for no more calls, and returns when those under way are answered, at the latest after the grace period in seconds."""
         with self._lock:
             self._stopped = True
@@ -128,7 +128,7 @@ class Attachment:
             conversation.drain()
         self._thread.join(grace)
         with self._lock:
-            self._late = True
+            self._grace_over = True
             if self._call is not None:
                 self._call.cancel()
         self._thread.join()
@@ -143,13 +143,13 @@ class Attachment:
                 opened, self._attached = self._attached, False
                 failures = 0 if opened else failures + 1
                 refusals = (0 if opened else refusals) + 1 if refused else 0
-                wait = self._pace.wait(failures, slow=refusals > 1)
+                wait = self._backoff.delay(failures, refused=refusals > 1)
                 if self._lock.wait_for(lambda: self._stopped, wait):
                     return
 
     def _serve(self) -> bool:
         """One stream, from beginning to end; whether the gateway refused it."""
-        conversation = self._begin()
+        conversation = self._new_conversation()
         try:
             with self._gateway.channel() as channel:
                 self._converse(channel, conversation)
@@ -158,19 +158,19 @@ class Attachment:
         except ProtocolError as error:
             log.error("%s sent what the protocol does not allow: %s", self._gateway.address, error)
         except grpc.RpcError as error:
-            return self._lost(error)
+            return self._log_end(error)
         finally:
             conversation.close()
-            self._memories.leave(conversation.surrender)
+            self._states.release(conversation.revoke)
             with self._lock:
                 self._conversation = self._call = None
         return False
 
-    def _begin(self) -> Conversation:
-        known = self._session_id if self._memories.left(self._session_id) else ""
+    def _new_conversation(self) -> Conversation:
+        known = self._session_id if self._states.has_idle(self._session_id) else ""
         attach = stream_pb2.Attach(worker=self._worker, session_id=known, intercept=self._intercept and self._intercept.message())
         machine = Machine(
-            lambda session_id: self._opened(session_id, conversation), self._limits, self._build_id, attach, service.served(self._routes)
+            lambda session_id: self._opened(session_id, conversation), self._limits, self._build_id, attach, service.implemented_methods(self._routes)
         )
         conversation = Conversation(machine, self._routes, self._functions)
         with self._lock:
@@ -190,7 +190,7 @@ class Attachment:
         call = self._gateway.attach(channel, outgoing())
         with self._lock:
             self._call = call
-            if self._late:
+            if self._grace_over:
                 call.cancel()
         try:
             for message in call:
@@ -201,20 +201,20 @@ class Attachment:
 
     def _opened(self, session_id: str, conversation: Conversation) -> Any:
         """What is held for a session, which an engine has just accepted."""
-        memory = self._memories.claim(session_id, conversation.surrender)
+        state = self._states.acquire(session_id, conversation.revoke)
         self._session_id = session_id
         with self._lock:
             self._attached = True
             self._lock.notify_all()
         log.info("attached to %s as %s", self._gateway.address, self._name())
-        return memory
+        return state
 
-    def _lost(self, error: Any) -> bool:
+    def _log_end(self, error: Any) -> bool:
         """Tells of the end of a stream, and whether it was a refusal."""
         with self._lock:
             if self._stopped:
                 return False
-        refused = error.code() in REFUSALS
+        refused = error.code() in REFUSAL_CODES
         say, what = (log.error, "refuses") if refused else (log.warning, "does not serve")
         say("%s %s %s: %s: %s", self._gateway.address, what, self._name(), error.code().name, error.details())
         return refused
@@ -225,7 +225,7 @@ class Attachment:
 
 def _cancel_late(call: Any, ended: threading.Event) -> None:
     """Ends a call that the gateway does not, although the hook has said all."""
-    if not ended.wait(END):
+    if not ended.wait(END_TIMEOUT):
         call.cancel()
 
 

@@ -21,39 +21,39 @@ log = logging.getLogger("hookloop")
 
 class Tokens:
     """The tokens that callers may send, one in each line of a file. It is read anew when it has changed; while it cannot be read, no token
-    is good. OSError and ValueError say at the beginning why it cannot be read."""
+    is accepts. OSError and ValueError say at the beginning why it cannot be read."""
 
     def __init__(self, file: str):
         self._file = pathlib.Path(file)
         self._lock = threading.Lock()  # guards all below
-        self._seen: Any = None
+        self._loaded_version: Any = None
         self._sums: list[bytes] = []
         self._error: Optional[str] = None
-        self._seen, self._sums = self._stamp(), self._read()
+        self._loaded_version, self._sums = self._file_version(), self._read()
 
-    def good(self, token: str) -> bool:
+    def accepts(self, token: str) -> bool:
         """Whether a token is one of the file, in a time that does not depend on them. OSError says that the file cannot be read."""
         with self._lock:
-            self._renew()
+            self._reload()
             if self._error is not None:
                 raise OSError(self._error)
             sums = list(self._sums)
         asked = _sum(token)
         return any([hmac.compare_digest(asked, known) for known in sums])
 
-    def _renew(self) -> None:
+    def _reload(self) -> None:
         try:
-            now = self._stamp()
-            if now == self._seen:
+            version = self._file_version()
+            if version == self._loaded_version:
                 return
-            self._seen = now
+            self._loaded_version = version
             self._sums, self._error = self._read(), None
         except (OSError, ValueError) as error:
             if self._error != str(error):
                 log.error("the tokens of callers cannot be read; every call is refused: %s", error)
-            self._seen, self._error = None, str(error)
+            self._loaded_version, self._error = None, str(error)
 
-    def _stamp(self) -> tuple[int, ...]:
+    def _file_version(self) -> tuple[int, ...]:
         found = os.stat(self._file)
         return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
@@ -69,7 +69,7 @@ def _sum(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
-class Callers(grpc.ServerInterceptor):
+class CallerInterceptor(grpc.ServerInterceptor):
     """Refuses calls before their bodies are read. The health service is for everyone: probes have no credentials. That a caller's
     certificate is of the right authority, the TLS handshake has checked."""
 
@@ -122,10 +122,10 @@ class Callers(grpc.ServerInterceptor):
         if kind != "Bearer":
             return grpc.StatusCode.UNAUTHENTICATED, "the call has another kind of authorization; expected Bearer"
         try:
-            good = self._tokens.good(token)
+            accepts = self._tokens.accepts(token)
         except OSError:  # which is logged
             return grpc.StatusCode.UNAVAILABLE, "the hook cannot read its file of tokens"
-        return None if good else (grpc.StatusCode.UNAUTHENTICATED, "the call's token is not one that this hook knows")
+        return None if accepts else (grpc.StatusCode.UNAUTHENTICATED, "the call's token is not one that this hook knows")
 
 
 def warn_if_open(address: str) -> None:

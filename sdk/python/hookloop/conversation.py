@@ -18,8 +18,8 @@ from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from hookloop import status
-from hookloop.errors import InvalidQuestion, NotHere, TriggerRefused
-from hookloop.service import Route, name_of, within
+from hookloop.errors import InvalidRequest, Unimplemented, TriggerError
+from hookloop.service import Route, display_name, objects_by_slot
 from hookloop.session import Cancelled, Machine, ProtocolError, VersionMismatch, Work
 from hookloop.session.observed import ObservedSet
 from hookloop.stream.v1 import stream_pb2
@@ -40,33 +40,33 @@ class Conversation:
         self._deadlines: list[tuple[float, int]] = []  # a heap of times and call ids
         self._running: dict[int, tuple[Work, Future]] = {}
         self._triggers: dict[int, Future] = {}
-        self._asked = 0  # triggers so far
+        self._last_trigger = 0  # triggers so far
         self._stopping = False  # whether no more calls are wanted
-        self._rest: Optional[float] = None  # when a hook that is stopping has waited long enough
+        self._linger_until: Optional[float] = None  # when a hook that is stopping has waited long enough
         self.reason: Optional[status.Failure] = None  # why the hook has ended the stream, where that is not its proper end
 
     def receive(self, message: Any) -> None:
         """Takes a message of the engine in. ProtocolError ends the conversation."""
         with self._changed:
             try:
-                said = self._machine.receive(message)
+                received = self._machine.receive(message)
             except ProtocolError as error:
                 code = status.UNIMPLEMENTED if isinstance(error, VersionMismatch) else status.INVALID_ARGUMENT
                 self._close(status.Failure(code, str(error)))
                 raise
-            if isinstance(said, Work):
-                self._begin(said)
-            elif isinstance(said, Cancelled):
-                self._give_up(said.call_id, "the engine has cancelled it")
-            elif isinstance(said, stream_pb2.Triggered):
-                self._triggered(said)
-            elif isinstance(said, stream_pb2.Status):
-                log.warning("the engine ends the stream: %s (code %d)", said.message, said.code)
+            if isinstance(received, Work):
+                self._start(received)
+            elif isinstance(received, Cancelled):
+                self._abandon(received.call_id, "the engine has cancelled it")
+            elif isinstance(received, stream_pb2.Triggered):
+                self._triggered(received)
+            elif isinstance(received, stream_pb2.Status):
+                log.warning("the engine ends the stream: %s (code %d)", received.message, received.code)
             self._changed.notify_all()
 
     def outgoing(self) -> Iterator[Any]:
         """The messages to send. It waits for them, and ends when the conversation does."""
-        while batch := self._batch():
+        while batch := self._next_batch():
             yield from batch
 
     @property
@@ -76,17 +76,17 @@ class Conversation:
             return self._machine.open
 
     def trigger(self, trigger: Any) -> Future:
-        """Asks for syncs. The future has the number of parents, TriggerRefused, or ConnectionError where the session is not open."""
+        """Asks for syncs. The future has the number of parents, TriggerError, or ConnectionError where the session is not open."""
         future: Future = Future()
         with self._changed:
             if not self._machine.open:
                 future.set_exception(ConnectionError("no stream is open"))
                 return future
-            self._asked += 1
-            self._triggers[self._asked] = future
+            self._last_trigger += 1
+            self._triggers[self._last_trigger] = future
             copy = stream_pb2.Trigger()
             copy.CopyFrom(trigger)
-            copy.id = self._asked
+            copy.id = self._last_trigger
             self._machine.trigger(copy)
             self._changed.notify_all()
         return future
@@ -110,12 +110,12 @@ class Conversation:
         with self._changed:
             self._close()
 
-    def surrender(self) -> None:
-        """Ends the conversation at once: another stream has its session, and its memory."""
+    def revoke(self) -> None:
+        """Ends the conversation at once: another stream has its session, and its state."""
         with self._changed:
             self._close(status.Failure(status.ABORTED, "the engine has opened the session on another stream"))
 
-    def _begin(self, work: Work) -> None:
+    def _start(self, work: Work) -> None:
         if work.timeout is not None:
             heapq.heappush(self._deadlines, (time.monotonic() + work.timeout, work.call_id))
         try:
@@ -126,17 +126,17 @@ class Conversation:
     def _run(self, work: Work) -> None:
         """Answers a call, in a thread of the pool."""
         with self._changed:
-            if not self._machine.under_way(work.call_id):
+            if not self._machine.is_open(work.call_id):
                 return
         failed: Optional[BaseException] = None
         try:
-            answer = _ask(self._routes, work)
+            answer = _call_route(self._routes, work)
         except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
             answer, failed = status.failure(error), error
         with self._changed:
-            if failed is not None and self._machine.under_way(work.call_id):  # else it is logged already
+            if failed is not None and self._machine.is_open(work.call_id):  # else it is logged already
                 status.report(failed, work.method, _parent_of(work))
-            self._forget(work.call_id)
+            self._dequeue(work.call_id)
             if isinstance(answer, status.Failure):
                 self._refuse(work.call_id, answer)
             else:
@@ -151,62 +151,62 @@ class Conversation:
             details=[any_pb2.Any(type_url=detail.type_url, value=detail.value) for detail in details],
         ))
 
-    def _forget(self, call_id: int) -> None:
+    def _dequeue(self, call_id: int) -> None:
         """Takes a call out of the queue where it has not begun."""
         found = self._running.pop(call_id, None)
         if found is not None:
             found[1].cancel()
 
-    def _give_up(self, call_id: int, why: str) -> None:
+    def _abandon(self, call_id: int, why: str) -> None:
         """Logs a call without an answer, and takes it out of the queue."""
         found = self._running.get(call_id)
         if found is not None:
-            status.given_up(found[0].method, _parent_of(found[0]), why)
-        self._forget(call_id)
+            status.report_abandoned(found[0].method, _parent_of(found[0]), why)
+        self._dequeue(call_id)
 
-    def _triggered(self, said: Any) -> None:
-        future = self._triggers.pop(said.id, None)
+    def _triggered(self, received: Any) -> None:
+        future = self._triggers.pop(received.id, None)
         if future is None:
             return
-        if said.HasField("error"):
-            future.set_exception(TriggerRefused(said.error.code, said.error.message))
+        if received.HasField("error"):
+            future.set_exception(TriggerError(received.error.code, received.error.message))
         else:
-            future.set_result(said.parents)
+            future.set_result(received.parents)
 
-    def _batch(self) -> list[Any]:
+    def _next_batch(self) -> list[Any]:
         """Waits for messages to send; none at the end."""
         with self._changed:
             while True:
                 now = time.monotonic()
                 self._expire(now)
                 batch = self._machine.take()
-                if batch or self._over(now):
+                if batch or self._has_ended(now):
                     return batch
-                self._changed.wait(self._pause(now))
+                self._changed.wait(self._wait_time(now))
 
     def _expire(self, now: float) -> None:
         while self._deadlines and self._deadlines[0][0] <= now:
             _, call_id = heapq.heappop(self._deadlines)
-            if self._machine.under_way(call_id):
+            if self._machine.is_open(call_id):
                 text = "the hook's function took longer than the call's timeout"
                 self._refuse(call_id, status.Failure(status.DEADLINE_EXCEEDED, text))
-                self._give_up(call_id, text)
+                self._abandon(call_id, text)
 
-    def _over(self, now: float) -> bool:
+    def _has_ended(self, now: float) -> bool:
         if self._machine.closed:
             return True
         if not self._machine.idle:
-            self._rest = None
+            self._linger_until = None
             return False
-        if self._stopping and self._rest is None:
-            self._rest = now + LINGER
-        return self._machine.draining or (self._rest is not None and self._rest <= now)
+        if self._stopping and self._linger_until is None:
+            self._linger_until = now + LINGER
+        return self._machine.draining or (self._linger_until is not None and self._linger_until <= now)
 
-    def _pause(self, now: float) -> Optional[float]:
+    def _wait_time(self, now: float) -> Optional[float]:
         """How long to wait at most, in seconds; None: until something happens."""
         times = [at for at, _ in self._deadlines[:1]]
-        if self._rest is not None:
-            times.append(self._rest)
+        if self._linger_until is not None:
+            times.append(self._linger_until)
         return min(max(0.0, min(times) - now), threading.TIMEOUT_MAX) if times else None
 
     def _close(self, reason: Optional[status.Failure] = None) -> None:
@@ -214,37 +214,37 @@ class Conversation:
             self.reason = reason
         self._machine.close()
         for call_id in list(self._running):
-            self._forget(call_id)
+            self._dequeue(call_id)
         for future in self._triggers.values():
-            future.set_exception(ConnectionError("the stream ended before the engine said what became of the trigger"))
+            future.set_exception(ConnectionError("the stream ended before the engine received what became of the trigger"))
         self._triggers = {}
         self._deadlines = []
         self._changed.notify_all()
 
 
 def _parent_of(work: Work) -> str:
-    return name_of(next(iter(work.objects.view(1)), None))
+    return display_name(next(iter(work.objects.view(1)), None))
 
 
-def _ask(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:
+def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:
     """Puts work to the function that answers it: the response and its desired objects, serialized."""
     route = routes.get(work.method)
     if route is None:
-        raise NotHere(f"this hook does not serve {work.method}")
+        raise Unimplemented(f"this hook does not serve {work.method}")
     try:
         message = route.shape.message(route.method, "Request").FromString(work.request)
     except DecodeError as error:
-        raise InvalidQuestion(f"the request of {work.method} cannot be read: {error}") from error
+        raise InvalidRequest(f"the request of {work.method} cannot be read: {error}") from error
     _check_places(route, message, work.objects)
-    response, desired = route.ask(message, work.objects.view, work.trace.items())
+    response, desired = route.call(message, work.objects.view, work.trace.items())
     return response.SerializeToString(), [one.SerializeToString() for one in desired]
 
 
 def _check_places(route: Route, message: Any, objects: ObservedSet) -> None:
     """Refuses a request that holds objects itself, or whose set has objects that it has no place for."""
-    places = within(route.shape, route.method, message)
+    places = objects_by_slot(route.shape, route.method, message)
     if any(places.values()):
-        raise InvalidQuestion(f"the request of {route.path} holds objects, expected them in the slots")
+        raise InvalidRequest(f"the request of {route.path} holds objects, expected them in the slots")
     for slot in objects.slots:
         if slot not in places:
-            raise InvalidQuestion(f"the request of {route.path} has no place for the objects in slot {slot}")
+            raise InvalidRequest(f"the request of {route.path} has no place for the objects in slot {slot}")

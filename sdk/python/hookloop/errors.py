@@ -1,6 +1,6 @@
 """The errors that a hook raises to say more than "it failed", and those that it meets."""
 
-LONGEST = 10 * 365 * 24 * 3600  # the longest wait that a hook may ask for, in seconds: ten years
+MAX_WAIT_SECONDS = 10 * 365 * 24 * 3600  # the longest wait that a hook may ask for, in seconds: ten years
 
 
 def sendable(text: str) -> str:
@@ -26,8 +26,8 @@ class RetryAfter(Exception):
     """Asks for the same question again after some seconds, without backoff."""
 
     def __init__(self, seconds: float, message: str):
-        if not 0 <= seconds <= LONGEST:
-            raise ValueError(f"RetryAfter: seconds is {seconds}, expected 0 or more, up to {LONGEST}")
+        if not 0 <= seconds <= MAX_WAIT_SECONDS:
+            raise ValueError(f"RetryAfter: seconds is {seconds}, expected 0 or more, up to {MAX_WAIT_SECONDS}")
         super().__init__(message)
         self.seconds = seconds
 
@@ -40,19 +40,19 @@ class NotServed(RelatedUnknown):
     """The API server does not serve the resource of related objects."""
 
 
-class InvalidAnswer(Exception):
+class InvalidResponse(Exception):
     """A hook's function answered something that no answer can be. The message names the item and what was expected."""
 
 
-class InvalidQuestion(Exception):
+class InvalidRequest(Exception):
     """A question cannot be read."""
 
 
-class NotHere(Exception):
+class Unimplemented(Exception):
     """A question that nothing here answers."""
 
 
-class TriggerRefused(Exception):
+class TriggerError(Exception):
     """Hookloop refused a trigger. code is that of the gRPC status."""
 
     def __init__(self, code: int, message: str):

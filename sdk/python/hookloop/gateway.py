@@ -7,12 +7,12 @@ from typing import Any
 
 import grpc
 
-from hookloop.errors import TriggerRefused
+from hookloop.errors import TriggerError
 from hookloop.stream.v1 import gateway_pb2, stream_pb2
 from hookloop.triggers import trigger_message
 
 SERVICE = "hookloop.stream.v1.GatewayService"
-MAX_MESSAGE = 16 << 20  # bytes; larger messages come in fragments
+MAX_MESSAGE_BYTES = 16 << 20  # bytes; larger messages come in fragments
 PING_MS, PONG_MS = 10_000, 2_000  # so that a connection that died without a word, behind NAT for example, is noticed
 
 
@@ -41,8 +41,8 @@ class Gateway:
         """A new connection. OSError says which file cannot be read."""
         credentials = grpc.ssl_channel_credentials(*map(_read, (self.ca_file, self.client_key, self.client_cert)))
         options: list[tuple[str, Any]] = [
-            ("grpc.max_receive_message_length", MAX_MESSAGE),
-            ("grpc.max_send_message_length", MAX_MESSAGE),
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.keepalive_time_ms", PING_MS),
             ("grpc.keepalive_timeout_ms", PONG_MS),
             ("grpc.http2.max_pings_without_data", 0),
@@ -76,7 +76,7 @@ def trigger(gateway: Gateway, worker: str, *, timeout: float = 30.0, **what: Any
     """Asks for syncs of parents whose controllers refer to a worker, and returns how many there will be. No stream is needed for it.
 
     parents names them ("namespace/name", or "name" without a namespace), labels selects them as kubectl does, and controller limits them to
-    one controller; reason, a few words, stands in the log and in traces. TriggerRefused says why there will be none.
+    one controller; reason, a few words, stands in the log and in traces. TriggerError says why there will be none.
     """
     request = gateway_pb2.TriggerRequest(worker=worker, trigger=trigger_message(**what))
     with gateway.channel() as channel:
@@ -88,4 +88,4 @@ def trigger(gateway: Gateway, worker: str, *, timeout: float = 30.0, **what: Any
         try:
             return method(request, timeout=timeout, metadata=gateway.metadata()).parents
         except grpc.RpcError as error:
-            raise TriggerRefused(error.code().value[0], f"{gateway.address}: {error.details()}") from error
+            raise TriggerError(error.code().value[0], f"{gateway.address}: {error.details()}") from error

@@ -21,7 +21,7 @@ class Health:
 
     def __init__(self, services: set[str], watches: int):
         self._services = services | {""}
-        self._free = threading.Semaphore(watches)
+        self._free_watches = threading.Semaphore(watches)
         self._changed = threading.Condition()  # guards _serving, and what a watch waits for
         self._serving = True
 
@@ -40,15 +40,15 @@ class Health:
         })
 
     def _check(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._expect(request.service, context)
+        self._check_service(request.service, context)
         return HealthCheckResponse(status=SERVING if self._serving else NOT_SERVING)
 
     def _watch(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        self._expect(request.service, context)
-        if not self._free.acquire(blocking=False):
+        self._check_service(request.service, context)
+        if not self._free_watches.acquire(blocking=False):
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "this server is watched by as many clients as it allows")
         try:
-            if not context.add_callback(self._wake):  # the client has gone already
+            if not context.add_callback(self._notify):  # the client has gone already
                 return
             if self._serving:
                 yield HealthCheckResponse(status=SERVING)
@@ -57,12 +57,12 @@ class Health:
             if context.is_active():
                 yield HealthCheckResponse(status=NOT_SERVING)
         finally:
-            self._free.release()
+            self._free_watches.release()
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
-    def _expect(self, service: str, context: grpc.ServicerContext) -> None:
+    def _check_service(self, service: str, context: grpc.ServicerContext) -> None:
         if service not in self._services:
             context.abort(grpc.StatusCode.NOT_FOUND, f"no service {service!r}; expected one of {sorted(self._services)}")

@@ -13,7 +13,7 @@ class Pool(Executor):
     def __init__(self, threads: int, name: str):
         if threads < 1:
             raise ValueError(f"threads is {threads}, expected at least 1")
-        self._most, self._name = threads, name
+        self._max_threads, self._name = threads, name
         self._changed = threading.Condition()  # guards all below, and what idle threads wait for
         self._tasks: OrderedDict[Future, Callable[[], Any]] = OrderedDict()  # in the order in which they came
         self._threads: list[threading.Thread] = []
@@ -26,13 +26,13 @@ class Pool(Executor):
         with self._changed:
             if self._closed:
                 raise RuntimeError(f"the pool {self._name} is shut down")
-            if self._idle <= len(self._tasks) and len(self._threads) < self._most:
+            if self._idle <= len(self._tasks) and len(self._threads) < self._max_threads:
                 thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
                 thread.start()
                 self._threads.append(thread)
             self._tasks[future] = lambda: fn(*args, **kwargs)
             self._changed.notify()
-        future.add_done_callback(self._drop)
+        future.add_done_callback(self._remove)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -48,7 +48,7 @@ class Pool(Executor):
         for thread in self._threads if wait else ():
             thread.join()
 
-    def _drop(self, future: Future) -> None:
+    def _remove(self, future: Future) -> None:
         """Lets a task go that is cancelled before a thread has taken it."""
         with self._changed:
             self._tasks.pop(future, None)

@@ -29,13 +29,13 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         services = _services(hooks, options)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(f"hookloop: {error}")
-    told = threading.Event()
+    stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
+        signal.signal(number, lambda *_: stop_requested.set())
     for service in services:
         service.start()
-        threading.Thread(target=_tell, args=(service, options), daemon=True).start()
-    told.wait()
+        threading.Thread(target=_print_address, args=(service, options), daemon=True).start()
+    stop_requested.wait()
     stops = [threading.Thread(target=service.stop) for service in services]
     for stop in stops:
         stop.start()
@@ -69,7 +69,7 @@ def _attachment(hooks: Sequence[Hook], options: argparse.Namespace) -> Attachmen
     )
 
 
-def _tell(service: Union[Server, Attachment], options: argparse.Namespace) -> None:
+def _print_address(service: Union[Server, Attachment], options: argparse.Namespace) -> None:
     """Prints where a hook is served."""
     if isinstance(service, Server):
         print(f"listening on {service.address}", flush=True)

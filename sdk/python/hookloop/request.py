@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from hookloop.errors import InvalidQuestion, NotServed, RelatedUnknown
+from hookloop.errors import InvalidRequest, NotServed, RelatedUnknown
 from hookloop.hook.v1 import object_pb2
 
 # Objects gives the objects of a slot, which is where in a request they stand: 0 the controller, 1 the parent, 2 + 2n the children of group
@@ -12,7 +12,7 @@ from hookloop.hook.v1 import object_pb2
 Objects = Callable[[int], Sequence[Any]]
 
 
-class Unknown(Mapping):
+class UnknownGroup(Mapping):
     """A related group about which nothing is known: every look into it raises, so that it is never taken for an empty one."""
 
     def __init__(self, error: RelatedUnknown):
@@ -78,22 +78,22 @@ def _related(group: Any, objects: Objects, slot: int, namespace: str) -> Mapping
         return Group(objects(slot), namespace)
     resource = kind_key(group.resource, group.api_version)
     if result == "not_found":
-        return Unknown(NotServed(f"{resource} is not served: {group.not_found.message}"))
+        return UnknownGroup(NotServed(f"{resource} is not served: {group.not_found.message}"))
     if result == "error":
-        return Unknown(RelatedUnknown(f"{resource} is not known: {group.error.reason}: {group.error.message}"))
-    return Unknown(RelatedUnknown(f"{resource}: got a result of an unknown kind, expected items, not_found or error"))
+        return UnknownGroup(RelatedUnknown(f"{resource} is not known: {group.error.reason}: {group.error.message}"))
+    return UnknownGroup(RelatedUnknown(f"{resource}: got a result of an unknown kind, expected items, not_found or error"))
 
 
 def decode_object(message: Any) -> dict:
     """One observed object."""
     if message.encoding not in (object_pb2.ENCODING_UNSPECIFIED, object_pb2.ENCODING_JSON):
-        raise InvalidQuestion(f'{message.kind} "{message.name}": encoding is {message.encoding}, expected ENCODING_JSON')
+        raise InvalidRequest(f'{message.kind} "{message.name}": encoding is {message.encoding}, expected ENCODING_JSON')
     try:
         found = json.loads(message.body.decode())  # a str is read a good deal faster than bytes
     except ValueError as error:
-        raise InvalidQuestion(f'{message.kind} "{message.name}": {error}') from error
+        raise InvalidRequest(f'{message.kind} "{message.name}": {error}') from error
     if not isinstance(found, dict):
-        raise InvalidQuestion(f'{message.kind} "{message.name}": got {type(found).__name__}, expected a JSON object')
+        raise InvalidRequest(f'{message.kind} "{message.name}": got {type(found).__name__}, expected a JSON object')
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from google.protobuf import duration_pb2
 
-from hookloop.errors import LONGEST, InvalidAnswer
+from hookloop.errors import MAX_WAIT_SECONDS, InvalidResponse
 from hookloop.hook.v1 import answer_pb2, customize_pb2, object_pb2
 from hookloop.hooks import Child, Dependency
 
@@ -17,10 +17,10 @@ _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 def check_fields(answer: Any, allowed: Iterable[str], what: str = "the answer") -> Mapping[str, Any]:
     """The answer itself, if it has no other fields than those allowed: a misspelt one would delete what it should keep."""
     if not isinstance(answer, Mapping):
-        raise InvalidAnswer(f"{what} is {_said(answer)}, expected a dict")
+        raise InvalidResponse(f"{what} is {_describe(answer)}, expected a dict")
     for name in answer:
         if name not in allowed:
-            raise InvalidAnswer(f"{what} has the field {name!r}, expected one of {', '.join(sorted(allowed))}")
+            raise InvalidResponse(f"{what} has the field {name!r}, expected one of {', '.join(sorted(allowed))}")
     return answer
 
 
@@ -29,7 +29,7 @@ def encode_status(status: Any) -> Optional[bytes]:
     if status is None:
         return None
     if not isinstance(status, Mapping):
-        raise InvalidAnswer(f"status is {_said(status)}, expected a dict")
+        raise InvalidResponse(f"status is {_describe(status)}, expected a dict")
     return _json(status, "status")
 
 
@@ -38,7 +38,7 @@ def encode_desired(field: str, objects: Any) -> list:
     if objects is None:
         return []
     if isinstance(objects, (str, bytes, Mapping)) or not isinstance(objects, Iterable):
-        raise InvalidAnswer(f"{field} is {_said(objects)}, expected a list of objects")
+        raise InvalidResponse(f"{field} is {_describe(objects)}, expected a list of objects")
     return [_desired(desired, f"{field}[{index}]") for index, desired in enumerate(objects)]
 
 
@@ -46,7 +46,7 @@ def _desired(desired: Any, item: str) -> Any:
     wrapped = desired if isinstance(desired, Child) else Child(desired, None, ())
     _check_identity(wrapped.object, item)
     if not isinstance(wrapped.ready, (bool, type(None))):
-        raise InvalidAnswer(f"{item}: ready is {_said(wrapped.ready)}, expected True, False or None")
+        raise InvalidResponse(f"{item}: ready is {_describe(wrapped.ready)}, expected True, False or None")
     return object_pb2.DesiredObject(
         encoding=object_pb2.ENCODING_JSON,
         body=_json(wrapped.object, item),
@@ -57,16 +57,16 @@ def _desired(desired: Any, item: str) -> Any:
 
 def _dependency(named: Any, item: str) -> Any:
     if not isinstance(named, Dependency):
-        raise InvalidAnswer(f"{item} is {_said(named)}, expected what dependency() makes")
+        raise InvalidResponse(f"{item} is {_describe(named)}, expected what dependency() makes")
     fields = vars(named)
     for name in ("api_version", "kind", "name"):
-        _word(fields, name, item)
-    return answer_pb2.Dependency(**{name: _text(fields, name, item) for name in fields})
+        _nonempty_string(fields, name, item)
+    return answer_pb2.Dependency(**{name: _string(fields, name, item) for name in fields})
 
 
 def _check_identity(desired: Any, item: str) -> None:
     if not isinstance(desired, Mapping):
-        raise InvalidAnswer(f"{item} is {_said(desired)}, expected a dict with apiVersion, kind and metadata.name")
+        raise InvalidResponse(f"{item} is {_describe(desired)}, expected a dict with apiVersion, kind and metadata.name")
     metadata = desired.get("metadata")
     fields = {
         "apiVersion": desired.get("apiVersion"),
@@ -75,7 +75,7 @@ def _check_identity(desired: Any, item: str) -> None:
     }
     for name, value in fields.items():
         if not isinstance(value, str) or not value:
-            raise InvalidAnswer(f"{item}: {name} is {_said(value)}, expected a string that is not empty")
+            raise InvalidResponse(f"{item}: {name} is {_describe(value)}, expected a string that is not empty")
 
 
 def encode_resync(seconds: Any) -> Optional[duration_pb2.Duration]:
@@ -83,8 +83,8 @@ def encode_resync(seconds: Any) -> Optional[duration_pb2.Duration]:
     if seconds is None or seconds == 0:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= LONGEST:
-        raise InvalidAnswer(f"resyncAfterSeconds is {seconds!r}, expected a number from 0 to {LONGEST}")
+    if not number or not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise InvalidResponse(f"resyncAfterSeconds is {seconds!r}, expected a number from 0 to {MAX_WAIT_SECONDS}")
     return duration(seconds)
 
 
@@ -98,7 +98,7 @@ def encode_finalized(finalized: Any) -> bool:
     """finalized, which must not be true by accident."""
     if finalized is None or isinstance(finalized, bool):
         return bool(finalized)
-    raise InvalidAnswer(f"finalized is {_said(finalized)}, expected True or False")
+    raise InvalidResponse(f"finalized is {_describe(finalized)}, expected True or False")
 
 
 def encode_patch(field: str, patch: Any) -> tuple[dict[str, str], list[str]]:
@@ -106,31 +106,31 @@ def encode_patch(field: str, patch: Any) -> tuple[dict[str, str], list[str]]:
     if patch is None:
         return {}, []
     if not isinstance(patch, Mapping):
-        raise InvalidAnswer(f"{field} is {_said(patch)}, expected a dict")
+        raise InvalidResponse(f"{field} is {_describe(patch)}, expected a dict")
     for key, value in patch.items():
         if not isinstance(key, str) or not isinstance(value, (str, type(None))):
-            raise InvalidAnswer(f"{field}[{key!r}] is {_said(value)}, expected a string, or None to remove it")
+            raise InvalidResponse(f"{field}[{key!r}] is {_describe(value)}, expected a string, or None to remove it")
     return {k: v for k, v in patch.items() if v is not None}, [k for k, v in patch.items() if v is None]
 
 
-RULE = ("apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names")
+RULE_FIELDS = ("apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names")
 
 
 def encode_rules(field: str, rules: Any) -> list:
     """The rules of a customize answer (relatedResources) or of any other (requirements, which may have names)."""
-    allowed = (*RULE, "name") if field == "requirements" else RULE
-    return [_rule(check_fields(rule, allowed, item), item) for rule, item in _listed(field, rules, "rules")]
+    allowed = (*RULE_FIELDS, "name") if field == "requirements" else RULE_FIELDS
+    return [_rule(check_fields(rule, allowed, item), item) for rule, item in _items(field, rules, "rules")]
 
 
 def _rule(rule: Mapping[str, Any], item: str) -> Any:
     return customize_pb2.RelatedResourceRule(
-        api_version=_text(rule, "apiVersion", item),
-        resource=_text(rule, "resource", item),
+        api_version=_string(rule, "apiVersion", item),
+        resource=_string(rule, "resource", item),
         label_selector=_selector(rule.get("labelSelector"), f"{item}.labelSelector"),
         namespace_selector=_selector(rule.get("namespaceSelector"), f"{item}.namespaceSelector"),
-        namespace=_text(rule, "namespace", item),
-        names=_texts(rule, "names", item),
-        name=_text(rule, "name", item),
+        namespace=_string(rule, "namespace", item),
+        names=_strings(rule, "names", item),
+        name=_string(rule, "name", item),
     )
 
 
@@ -140,7 +140,7 @@ def _selector(selector: Any, item: str) -> Any:
     selector = check_fields(selector, ("matchLabels", "matchExpressions"), item)
     labels, removed = encode_patch(f"{item}.matchLabels", selector.get("matchLabels"))
     if removed:
-        raise InvalidAnswer(f"{item}.matchLabels[{removed[0]!r}] is None, expected a string")
+        raise InvalidResponse(f"{item}.matchLabels[{removed[0]!r}] is None, expected a string")
     message = customize_pb2.LabelSelector(match_labels=labels)
     for index, expression in enumerate(selector.get("matchExpressions") or []):
         message.match_expressions.append(_requirement(expression, f"{item}.matchExpressions[{index}]"))
@@ -157,35 +157,35 @@ OPERATORS = {
 
 def _requirement(expression: Any, item: str) -> Any:
     expression = check_fields(expression, ("key", "operator", "values"), item)
-    operator = _text(expression, "operator", item)
+    operator = _string(expression, "operator", item)
     if operator not in OPERATORS:
-        raise InvalidAnswer(f"{item}.operator is {operator!r}, expected one of {', '.join(OPERATORS)}")
+        raise InvalidResponse(f"{item}.operator is {operator!r}, expected one of {', '.join(OPERATORS)}")
     return customize_pb2.LabelSelectorRequirement(
-        key=_text(expression, "key", item), operator=OPERATORS[operator], values=_texts(expression, "values", item)
+        key=_string(expression, "key", item), operator=OPERATORS[operator], values=_strings(expression, "values", item)
     )
 
 
 def encode_conditions(conditions: Any) -> list:
     """Conditions of the parent; each type once."""
     encoded, types = [], set()
-    for condition, item in _listed("conditions", conditions, "conditions"):
+    for condition, item in _items("conditions", conditions, "conditions"):
         condition = check_fields(condition, ("type", "status", "reason", "message"), item)
-        if (name := _word(condition, "type", item)) in types:
-            raise InvalidAnswer(f"{item}: type is {name!r} a second time, expected each type once")
+        if (name := _nonempty_string(condition, "type", item)) in types:
+            raise InvalidResponse(f"{item}: type is {name!r} a second time, expected each type once")
         types.add(name)
         status = _one_of(condition, "status", ("True", "False", "Unknown"), item)
-        encoded.append(answer_pb2.Condition(type=name, status=status, **_reason(condition, item)))
+        encoded.append(answer_pb2.Condition(type=name, status=status, **_reason_and_message(condition, item)))
     return encoded
 
 
 def encode_events(events: Any) -> list:
     """Events to record on the parent. Without a type an event is Normal."""
     encoded = []
-    for event, item in _listed("events", events, "events"):
+    for event, item in _items("events", events, "events"):
         event = {"type": "Normal"} | dict(check_fields(event, ("type", "reason", "message"), item))
         warning = _one_of(event, "type", ("Normal", "Warning"), item) == "Warning"
-        _word(event, "reason", item)
-        encoded.append(answer_pb2.Event(warning=warning, **_reason(event, item)))
+        _nonempty_string(event, "reason", item)
+        encoded.append(answer_pb2.Event(warning=warning, **_reason_and_message(event, item)))
     return encoded
 
 
@@ -195,23 +195,23 @@ SEVERITIES = {"Info": answer_pb2.SEVERITY_INFO, "Warning": answer_pb2.SEVERITY_W
 def encode_results(results: Any) -> list:
     """Remarks about the answer."""
     encoded = []
-    for result, item in _listed("results", results, "results"):
+    for result, item in _items("results", results, "results"):
         result = {"severity": "Info"} | dict(check_fields(result, ("severity", "reason", "message"), item))
         severity = SEVERITIES[_one_of(result, "severity", tuple(SEVERITIES), item)]
-        encoded.append(answer_pb2.Result(severity=severity, **_reason(result, item)))
+        encoded.append(answer_pb2.Result(severity=severity, **_reason_and_message(result, item)))
     return encoded
 
 
-def _reason(of: Mapping[str, Any], item: str) -> dict[str, str]:
-    return {name: _text(of, name, item) for name in ("reason", "message")}
+def _reason_and_message(of: Mapping[str, Any], item: str) -> dict[str, str]:
+    return {name: _string(of, name, item) for name in ("reason", "message")}
 
 
-def _listed(field: str, values: Any, what: str) -> Iterator[tuple[Any, str]]:
+def _items(field: str, values: Any, what: str) -> Iterator[tuple[Any, str]]:
     """The items of a list with what messages call them."""
     if values is None:
         return
     if not isinstance(values, (list, tuple)):
-        raise InvalidAnswer(f"{field} is {_said(values)}, expected a list of {what}")
+        raise InvalidResponse(f"{field} is {_describe(values)}, expected a list of {what}")
     for index, value in enumerate(values):
         yield value, f"{field}[{index}]"
 
@@ -219,31 +219,31 @@ def _listed(field: str, values: Any, what: str) -> Iterator[tuple[Any, str]]:
 def _one_of(of: Mapping[str, Any], name: str, allowed: tuple[str, ...], item: str) -> str:
     value = of.get(name)
     if value not in allowed:
-        got = repr(value) if isinstance(value, str) else _said(value)
-        raise InvalidAnswer(f"{item}.{name} is {got}, expected one of {', '.join(allowed)}")
+        got = repr(value) if isinstance(value, str) else _describe(value)
+        raise InvalidResponse(f"{item}.{name} is {got}, expected one of {', '.join(allowed)}")
     return value
 
 
-def _word(of: Mapping[str, Any], name: str, item: str) -> str:
+def _nonempty_string(of: Mapping[str, Any], name: str, item: str) -> str:
     value = of.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidAnswer(f"{item}.{name} is {_said(value)}, expected a string that is not empty")
+        raise InvalidResponse(f"{item}.{name} is {_describe(value)}, expected a string that is not empty")
     return value
 
 
-def _text(of: Mapping[str, Any], name: str, item: str) -> str:
+def _string(of: Mapping[str, Any], name: str, item: str) -> str:
     value = of.get(name)
     if value is None or isinstance(value, str):
         return value or ""
-    raise InvalidAnswer(f"{item}.{name} is {_said(value)}, expected a string")
+    raise InvalidResponse(f"{item}.{name} is {_describe(value)}, expected a string")
 
 
-def _texts(of: Mapping[str, Any], name: str, item: str) -> list[str]:
+def _strings(of: Mapping[str, Any], name: str, item: str) -> list[str]:
     values = of.get(name)
     if values is None:
         return []
     if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise InvalidAnswer(f"{item}.{name} is {_said(values)}, expected a list of strings")
+        raise InvalidResponse(f"{item}.{name} is {_describe(values)}, expected a list of strings")
     return list(values)
 
 
@@ -251,10 +251,10 @@ def _json(value: Any, item: str) -> bytes:
     try:
         return _ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidAnswer(f"{item} is no JSON: {error}") from error
+        raise InvalidResponse(f"{item} is no JSON: {error}") from error
 
 
-def _said(value: Any) -> str:
+def _describe(value: Any) -> str:
     """A value as messages show it: its type, and the value where that cannot hold a secret."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)

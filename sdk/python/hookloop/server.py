@@ -5,10 +5,10 @@ from typing import Any, Optional
 
 import grpc
 
-from hookloop import build, connect, service
-from hookloop.callers import Callers, Tokens, warn_if_open
-from hookloop.connect import Connect
-from hookloop.errors import TriggerRefused
+from hookloop import build, service, streams
+from hookloop.callers import CallerInterceptor, Tokens, warn_if_open
+from hookloop.streams import StreamService
+from hookloop.errors import TriggerError
 from hookloop.health import Health
 from hookloop.pool import Pool
 from hookloop.session import Limits
@@ -16,9 +16,9 @@ from hookloop.triggers import trigger_message
 from hookloop.unary import Unary
 
 DEFAULT_LISTEN = "127.0.0.1:9443"  # on loopback, because without TLS a hook speaks plain text
-DEFAULT_GRACE = 10.0  # seconds that calls under way may take once the server is told to stop
+DEFAULT_GRACE_PERIOD = 10.0  # seconds that calls under way may take once the server is told to stop
 DEFAULT_THREADS = 32
-MAX_MESSAGE = 16 << 20  # bytes of a question or an answer; the engine's limit
+MAX_MESSAGE_BYTES = 16 << 20  # bytes of a question or an answer; the engine's limit
 MIN_PING_MS = 20_000  # clients may ping more often than gRPC's default allows, so that engines notice a dead connection soon
 
 
@@ -48,17 +48,17 @@ class Server:
     ):
         routes = service.routes(hooks)
         self._functions = Pool(threads, "hookloop")
-        self._streams = Connect(routes, self._functions, Limits(calls=threads), build_id or build.build_id(routes.values()))
+        self._streams = StreamService(routes, self._functions, Limits(calls=threads), build_id or build.build_id(routes.values()))
         watches = max(1, threads // 4)
-        self._health = Health({route.shape.service for route in routes.values()} | {connect.SERVICE}, watches)
+        self._health = Health({route.shape.service for route in routes.values()} | {streams.SERVICE}, watches)
         # Threads of calls wait for functions. There are some for each way to occupy one, so that no way keeps the others out.
-        self._calls = Pool(threads + watches + connect.STREAMS, "hookloop-call")
-        guards = []
+        self._calls = Pool(threads + watches + streams.MAX_STREAMS, "hookloop-call")
+        interceptors = []
         if client_name or token_file:
-            guards.append(Callers(client_name, Tokens(token_file) if token_file else None))
-        self._server = grpc.server(self._calls, interceptors=guards, options=(
-            ("grpc.max_receive_message_length", MAX_MESSAGE),
-            ("grpc.max_send_message_length", MAX_MESSAGE),
+            interceptors.append(CallerInterceptor(client_name, Tokens(token_file) if token_file else None))
+        self._server = grpc.server(self._calls, interceptors=interceptors, options=(
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_MS),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.so_reuseport", 0),  # a second hook at the same address is a mistake
@@ -86,7 +86,7 @@ class Server:
 
     def trigger(self, *, timeout: float = 30.0, **what: Any) -> int:
         """Asks for syncs over every open stream, and returns how many parents will be synced; one that is reached over two streams counts
-        twice. The arguments are those of hookloop.trigger, without the gateway's. TriggerRefused says why not, where no stream took it: each
+        twice. The arguments are those of hookloop.trigger, without the gateway's. TriggerError says why not, where no stream took it: each
         serves one controller. ConnectionError says that no stream is open, or that it ended. timeout is how long an engine may take, in
         seconds."""
         wanted = trigger_message(**what)
@@ -97,13 +97,13 @@ class Server:
         for future in asked:
             try:
                 counts.append(future.result(timeout))
-            except (TriggerRefused, ConnectionError) as error:
+            except (TriggerError, ConnectionError) as error:
                 failures.append(error)
         if not counts:
             raise failures[0]
         return sum(counts)
 
-    def stop(self, grace: float = DEFAULT_GRACE) -> None:
+    def stop(self, grace: float = DEFAULT_GRACE_PERIOD) -> None:
         """Takes no new calls, and returns when those under way have ended, at the latest after the grace period in seconds."""
         self._health.shutdown()
         self._streams.drain()

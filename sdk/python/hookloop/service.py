@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from hookloop import request, response, tracing
-from hookloop.errors import InvalidAnswer, InvalidQuestion, NotHere
+from hookloop.errors import InvalidResponse, InvalidRequest, Unimplemented
 from hookloop.hook.v1 import composite_pb2, decorator_pb2
 from hookloop.hooks import Composite, Decorator, Function
 
@@ -37,7 +37,7 @@ DECORATOR = Shape(decorator_pb2, "DecoratorHookService", "object", "attachments"
 # The methods of both services, and the names of the functions that answer them.
 METHODS = {"Sync": "sync", "Finalize": "finalize", "Customize": "customize"}
 # What answers to Sync and Finalize of both services may have.
-ANSWER = ("status", "conditions", "events", "results", "requirements", "resyncAfterSeconds", "finalized")
+RESPONSE_FIELDS = ("status", "conditions", "events", "results", "requirements", "resyncAfterSeconds", "finalized")
 
 
 def shape_of(hook: Hook) -> Shape:
@@ -62,10 +62,10 @@ class Route:
         """The method's full name."""
         return f"/{self.shape.service}/{self.method}"
 
-    def ask(self, message: Any, objects: request.Objects, trace: Iterable[tuple[str, Any]]) -> tuple[Any, list]:
+    def call(self, message: Any, objects: request.Objects, trace: Iterable[tuple[str, Any]]) -> tuple[Any, list]:
         """Puts a question to the function, within the span of a trace: the response without its desired objects, and those."""
         if self.function is None:
-            raise NotHere(f"this hook has no {METHODS[self.method]} function")
+            raise Unimplemented(f"this hook has no {METHODS[self.method]} function")
         with tracing.span(self.path, trace):
             return encode(self.shape, self.method, self.function(decode(self.shape, self.method, message, objects)))
 
@@ -82,19 +82,19 @@ def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
     return {route.path: route for route in found}
 
 
-def name_of(parent: Optional[Any]) -> str:
+def display_name(parent: Optional[Any]) -> str:
     """What the log calls a parent: its kind, namespace and name."""
     if parent is None:
         return "no parent"
     return f"{parent.kind} {parent.namespace}/{parent.name}" if parent.namespace else f"{parent.kind} {parent.name}"
 
 
-def served(routes: Mapping[str, Route]) -> list[str]:
+def implemented_methods(routes: Mapping[str, Route]) -> list[str]:
     """The full names of the methods that have a function, sorted."""
     return sorted(path for path, route in routes.items() if route.function is not None)
 
 
-def within(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:
+def objects_by_slot(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:
     """The objects that a request holds itself, by slot; every slot that the request has a place for."""
     fields = {0: "controller", 1: shape.parent}
     slots = {slot: [getattr(message, field)] if message.HasField(field) else [] for slot, field in fields.items()}
@@ -109,7 +109,7 @@ def decode(shape: Shape, method: str, message: Any, objects: request.Objects) ->
     found = [objects(0), objects(1)]
     for field, of in zip(("controller", shape.parent), found):
         if len(of) != 1:
-            raise InvalidQuestion(f"{field} is missing; expected an object")
+            raise InvalidRequest(f"{field} is missing; expected an object")
     controller, parent = (request.decode_object(of[0]) for of in found)
     if method == "Customize":
         return {"controller": controller, "parent": parent}
@@ -124,14 +124,14 @@ def decode(shape: Shape, method: str, message: Any, objects: request.Objects) ->
 
 
 def encode(shape: Shape, method: str, answer: Optional[Mapping[str, Any]]) -> tuple[Any, list]:
-    """An answer as the contract has it, its desired objects apart, or InvalidAnswer."""
+    """An answer as the contract has it, its desired objects apart, or InvalidResponse."""
     if answer is None:
-        raise InvalidAnswer("the hook's function returned None, expected a dict; an answer without children deletes them")
+        raise InvalidResponse("the hook's function returned None, expected a dict; an answer without children deletes them")
     kind = shape.message(method, "Response")
     if method == "Customize":
         rules = response.check_fields(answer, ("relatedResources",)).get("relatedResources")
         return kind(related_resources=response.encode_rules("relatedResources", rules)), []
-    answer = response.check_fields(answer, (*ANSWER, shape.children, *shape.patches))
+    answer = response.check_fields(answer, (*RESPONSE_FIELDS, shape.children, *shape.patches))
     message = kind(
         status=response.encode_status(answer.get("status")),
         resync_after=response.encode_resync(answer.get("resyncAfterSeconds")),
@@ -150,7 +150,7 @@ def encode(shape: Shape, method: str, answer: Optional[Mapping[str, Any]]) -> tu
     return message, response.encode_desired(shape.children, answer.get(shape.children))
 
 
-def whole(shape: Shape, message: Any, desired: list) -> Any:
+def with_desired(shape: Shape, message: Any, desired: list) -> Any:
     """A response with its desired objects."""
     if desired:
         getattr(message, shape.children).extend(desired)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from hookloop import wellknown
-from hookloop.errors import InvalidAnswer, InvalidQuestion, NotHere, Reject, RetryAfter, sendable
+from hookloop.errors import InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter, sendable
 from hookloop.response import duration
 
 # Says whose reasons those in google.rpc.ErrorInfo are.
@@ -34,13 +34,13 @@ def failure(error: BaseException) -> Failure:
 
 def report(error: BaseException, method: str, parent: str) -> None:
     """Logs what is a fault of the hook's program, with the parent's name. Reject and RetryAfter are answers."""
-    if isinstance(error, (InvalidAnswer, InvalidQuestion)):
+    if isinstance(error, (InvalidResponse, InvalidRequest)):
         log.error("%s of %s failed: %s", method, parent, error)
     elif _coded(error)[0] == INTERNAL:
         log.error("%s of %s failed", method, parent, exc_info=error)
 
 
-def given_up(method: str, parent: str, why: str) -> None:
+def report_abandoned(method: str, parent: str, why: str) -> None:
     """Logs a call that ended before its function had an answer."""
     log.warning("%s of %s was given up: %s", method, parent, why)
 
@@ -52,7 +52,7 @@ def _coded(error: BaseException) -> tuple[int, Optional[Any]]:
         wait = duration(error.seconds)
         delay = wellknown.Duration(seconds=wait.seconds, nanos=wait.nanos)
         return RESOURCE_EXHAUSTED, _detail("RetryInfo", wellknown.RetryInfo(retry_delay=delay))
-    if isinstance(error, NotHere):
+    if isinstance(error, Unimplemented):
         return UNIMPLEMENTED, None
     return INTERNAL, None
 
@@ -63,5 +63,5 @@ def _detail(name: str, message: Any) -> Any:
 
 def _text(error: BaseException) -> str:
     """What the engine shows: for exceptions of other packages with their type, without which some say little ("KeyError: 'spec'")."""
-    own = isinstance(error, (InvalidAnswer, InvalidQuestion, NotHere, Reject, RetryAfter))
+    own = isinstance(error, (InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter))
     return sendable(str(error) if own else f"{type(error).__name__}: {error}")

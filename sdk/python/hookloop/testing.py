@@ -36,7 +36,7 @@ def call(
     children are the kinds that the controller declares ("Pod.v1") beside those of the objects; others are refused in the answer. related are lists of objects by
     the name of their rules or by resource ("configmaps.v1"). What is returned is the answer after it has gone through the contract.
     """
-    return _ask(service.COMPOSITE, "Finalize" if finalizing else "Sync", function, objects, children, related)
+    return _call(service.COMPOSITE, "Finalize" if finalizing else "Sync", function, objects, children, related)
 
 
 def decorate(
@@ -48,14 +48,14 @@ def decorate(
     finalizing: bool = False,
 ) -> dict[str, Any]:
     """Asks a decorator hook's function in the same way: the object to decorate first, then its attachments."""
-    return _ask(service.DECORATOR, "Finalize" if finalizing else "Sync", function, objects, attachments, related)
+    return _call(service.DECORATOR, "Finalize" if finalizing else "Sync", function, objects, attachments, related)
 
 
 def customize(function: Function, objects: Objects) -> dict[str, Any]:
     """Asks a customize function about the first of the objects, and returns its answer if it is a valid one."""
     shape = service.COMPOSITE
     message = shape.message("Customize", "Request")(controller=_object(CONTROLLER), parent=_object(load(objects)[0]))
-    answer = function(service.decode(shape, "Customize", message, service.within(shape, "Customize", message).__getitem__))
+    answer = function(service.decode(shape, "Customize", message, service.objects_by_slot(shape, "Customize", message).__getitem__))
     service.encode(shape, "Customize", answer)
     return dict(answer)
 
@@ -91,7 +91,7 @@ def _yaml(path: pathlib.Path) -> list[dict]:
     return [document for document in documents if document is not None]
 
 
-def _ask(shape: service.Shape, method: str, function: Function, objects: Objects, kinds: Iterable[str], related: Any) -> dict[str, Any]:
+def _call(shape: service.Shape, method: str, function: Function, objects: Objects, kinds: Iterable[str], related: Any) -> dict[str, Any]:
     parent, *children = load(objects)
     message = shape.message(method, "Request")(controller=_object(CONTROLLER))
     getattr(message, shape.parent).CopyFrom(_object(parent))
@@ -106,13 +106,13 @@ def _ask(shape: service.Shape, method: str, function: Function, objects: Objects
         resource, dot, api_version = key.partition(".")
         where = {"resource": resource, "api_version": api_version} if dot else {"name": key}
         message.related.add(items=object_pb2.RelatedItems(objects=map(_object, members)), **where)
-    question = service.decode(shape, method, message, service.within(shape, method, message).__getitem__)
+    question = service.decode(shape, method, message, service.objects_by_slot(shape, method, message).__getitem__)
     answer = function(question)
     encoded, desired = service.encode(shape, method, answer)
     namespace = getattr(message, shape.parent).namespace
     scope = validate.Scope(shape.children, namespace, {kind: declared.get(kind, False) for kind in groups})
     validate.validate(scope, encoded, desired)
-    read = _read(shape, encoded, desired)
+    read = _read_response(shape, encoded, desired)
     if answer.get("requirements"):
         read["requirements"] = list(answer["requirements"])
     return read
@@ -129,7 +129,7 @@ def _object(found: dict) -> Any:
     )
 
 
-def _read(shape: service.Shape, message: Any, desired: list) -> dict[str, Any]:
+def _read_response(shape: service.Shape, message: Any, desired: list) -> dict[str, Any]:
     """An answer as the engine reads it, in the form in which functions say it."""
     answer: dict[str, Any] = {shape.children: [_read_desired(one) for one in desired]}
     if message.HasField("status"):
@@ -142,7 +142,7 @@ def _read(shape: service.Shape, message: Any, desired: list) -> dict[str, Any]:
         patch = dict(getattr(message, f"set_{field}")) | dict.fromkeys(getattr(message, f"remove_{field}"))
         if patch:
             answer[field] = patch
-    return answer | {field: values for field, values in _said(message).items() if values}
+    return answer | {field: values for field, values in _read_remarks(message).items() if values}
 
 
 def _read_desired(desired: Any) -> Union[dict, Child]:
@@ -156,7 +156,7 @@ def _read_desired(desired: Any) -> Union[dict, Child]:
     ])
 
 
-def _said(message: Any) -> dict[str, list]:
+def _read_remarks(message: Any) -> dict[str, list]:
     """Conditions, events and results."""
     severities = {number: name for name, number in response.SEVERITIES.items()}
     return {

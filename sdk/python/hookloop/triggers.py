@@ -6,7 +6,7 @@ from typing import Any
 from hookloop.errors import sendable
 from hookloop.stream.v1 import stream_pb2
 
-MAX_REASON = 256  # bytes
+MAX_REASON_BYTES = 256  # bytes
 
 
 KINDS = ("", "CompositeController", "DecoratorController")
@@ -20,8 +20,8 @@ def trigger_message(
         raise ValueError(f'trigger: kind is "{kind}", expected CompositeController or DecoratorController')
     if isinstance(parents, str):
         raise ValueError(f'trigger: parents is "{parents}", expected a list of "namespace/name"')
-    if (size := len(sendable(reason).encode())) > MAX_REASON:
-        raise ValueError(f"trigger: reason has {size} bytes, expected at most {MAX_REASON}")
+    if (size := len(sendable(reason).encode())) > MAX_REASON_BYTES:
+        raise ValueError(f"trigger: reason has {size} bytes, expected at most {MAX_REASON_BYTES}")
     if labels and parents:
         raise ValueError("trigger: labels is set beside parents, expected one of them")
     named = []

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import grpc
 
 from hookloop import wellknown
-from hookloop.service import Route, name_of, whole, within
-from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, given_up, report
+from hookloop.service import Route, display_name, objects_by_slot, with_desired
+from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, report_abandoned, report
 
 DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -29,27 +29,27 @@ class Unary(grpc.GenericRpcHandler):
 
 def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
     def answer(message: Any, metadata: Any) -> Any:
-        objects = within(route.shape, route.method, message).__getitem__
-        return whole(route.shape, *route.ask(message, objects, metadata))
+        objects = objects_by_slot(route.shape, route.method, message).__getitem__
+        return with_desired(route.shape, *route.call(message, objects, metadata))
 
     def serve(message: Any, context: grpc.ServicerContext) -> Any:
-        parent = name_of(getattr(message, route.shape.parent))
-        in_time = _watch(context)
+        parent = display_name(getattr(message, route.shape.parent))
+        is_wanted = _wanted(context)
 
         def run() -> Any:
-            if not in_time():
+            if not is_wanted():
                 raise CancelledError
             return answer(message, context.invocation_metadata())
 
         future = pool.submit(run)
-        if not context.add_callback(lambda: _give_up(future, route.path, parent)):
-            _give_up(future, route.path, parent)
+        if not context.add_callback(lambda: _abandon(future, route.path, parent)):
+            _abandon(future, route.path, parent)
         try:
             return future.result()
         except CancelledError:
             failed = Failure(DEADLINE_EXCEEDED, "the call ended before the hook's function began")
         except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
-            if in_time():
+            if is_wanted():
                 report(error, route.path, parent)
             failed = failure(error)
         return _abort(context, failed)
@@ -61,18 +61,18 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
     )
 
 
-def _watch(context: grpc.ServicerContext) -> Callable[[], bool]:
+def _wanted(context: grpc.ServicerContext) -> Callable[[], bool]:
     """Says, whenever it is called, whether an answer is still wanted."""
     remaining = context.time_remaining()
     deadline = math.inf if remaining is None else time.monotonic() + remaining
     return lambda: time.monotonic() < deadline and context.is_active()
 
 
-def _give_up(future: Future, method: str, parent: str) -> None:
+def _abandon(future: Future, method: str, parent: str) -> None:
     """Takes a call that has ended out of the pool's queue. A function that has begun runs on."""
     if not future.done():
         future.cancel()
-        given_up(method, parent, "its time is over, or the engine has cancelled it")
+        report_abandoned(method, parent, "its time is over, or the engine has cancelled it")
 
 
 def _abort(context: grpc.ServicerContext, failed: Failure) -> NoReturn:

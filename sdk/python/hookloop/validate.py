@@ -1,7 +1,7 @@
 """Applies the engine's rules for answers, as far as they follow from the parent and the declared kinds. Package testing uses it.
 
 sdk/testdata/answers.json lists the rules; the engine, and the helpers of all SDKs, are tested with that table. The input is an answer as the
-contract has it. Functions are pure; an error is an InvalidAnswer that names the item.
+contract has it. Functions are pure; an error is an InvalidResponse that names the item.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hookloop.errors import InvalidAnswer
+from hookloop.errors import InvalidResponse
 from hookloop.hook.v1 import answer_pb2, customize_pb2
 
 # Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
@@ -61,7 +61,7 @@ class Scope:
 
 
 def validate(scope: Scope, message: Any, desired: list) -> None:
-    """Raises InvalidAnswer if the engine would refuse an answer. If a result is fatal, the engine looks at nothing else but the
+    """Raises InvalidResponse if the engine would refuse an answer. If a result is fatal, the engine looks at nothing else but the
     requirements."""
     _requirements(message.requirements)
     if any(result.severity == answer_pb2.SEVERITY_FATAL for result in message.results):
@@ -83,17 +83,17 @@ def _children(scope: Scope, objects: list) -> list[Ref]:
         ref = Ref(f"{found['kind']}.{found['apiVersion']}", metadata.get("namespace") or "", metadata["name"])
         item = f"{item} {ref}"
         if ref.kind not in scope.declared:
-            raise InvalidAnswer(f"{item}: kind is not declared by the controller; expected one of [{', '.join(sorted(scope.declared))}]")
-        ref = _place(scope, ref, item)
+            raise InvalidResponse(f"{item}: kind is not declared by the controller; expected one of [{', '.join(sorted(scope.declared))}]")
+        ref = _resolve_namespace(scope, ref, item)
         owner = (metadata.get("annotations") or {}).get(DECORATOR_ANNOTATION)
         if owner is not None and scope.field == "children":
-            raise InvalidAnswer(
+            raise InvalidResponse(
                 f"{item}: metadata.annotations[{_quoted(DECORATOR_ANNOTATION)}] is {_quoted(owner)}; expected none, because it names the "
                 "decorator that an object belongs to"
             )
         if ref in first:
             earlier = f"{scope.field}[{first[ref]}]"
-            raise InvalidAnswer(f"{scope.field}[{index}] {ref}: is desired twice, first as {earlier}; expected each object once")
+            raise InvalidResponse(f"{scope.field}[{index}] {ref}: is desired twice, first as {earlier}; expected each object once")
         first[ref] = index
         refs.append(ref)
     return refs
@@ -102,45 +102,45 @@ def _children(scope: Scope, objects: list) -> list[Ref]:
 def _metadata(metadata: Mapping[str, Any], item: str) -> None:
     """Checks the types of the fields that every object has."""
     if not isinstance(metadata.get("namespace"), (str, type(None))):
-        raise InvalidAnswer(f"{item}: metadata.namespace: expected a string")
+        raise InvalidResponse(f"{item}: metadata.namespace: expected a string")
     for field in ("labels", "annotations"):
         values = metadata.get(field)
         if not isinstance(values, (dict, type(None))):
-            raise InvalidAnswer(f"{item}: metadata.{field}: expected an object with strings as values")
+            raise InvalidResponse(f"{item}: metadata.{field}: expected an object with strings as values")
         for key, value in (values or {}).items():
             if not isinstance(value, (str, type(None))):
-                raise InvalidAnswer(f"{item}: metadata.{field}[{_quoted(key)}]: expected a string")
+                raise InvalidResponse(f"{item}: metadata.{field}[{_quoted(key)}]: expected a string")
     finalizers = metadata.get("finalizers")
     if finalizers is not None and (
         not isinstance(finalizers, list) or not all(isinstance(value, (str, type(None))) for value in finalizers)
     ):
-        raise InvalidAnswer(f"{item}: metadata.finalizers: expected an array of strings")
+        raise InvalidResponse(f"{item}: metadata.finalizers: expected an array of strings")
 
 
-def _place(scope: Scope, ref: Ref, item: str) -> Ref:
+def _resolve_namespace(scope: Scope, ref: Ref, item: str) -> Ref:
     """Checks name and namespace, and puts in the parent's namespace if the object has none. A kind is taken for namespaced unless it is
     declared as cluster-scoped."""
     for field, value in (("name", ref.name), ("namespace", ref.namespace)):
         if value in (".", "..") or "/" in value or "%" in value:
-            raise InvalidAnswer(f"{item}: metadata.{field} is {_quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'")
+            raise InvalidResponse(f"{item}: metadata.{field} is {_quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'")
     if scope.declared[ref.kind]:
         if scope.namespace:
-            raise InvalidAnswer(f"{item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace")
+            raise InvalidResponse(f"{item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace")
         if ref.namespace:
-            raise InvalidAnswer(f"{item}: metadata.namespace is {_quoted(ref.namespace)}; expected none, because the kind is cluster-scoped")
+            raise InvalidResponse(f"{item}: metadata.namespace is {_quoted(ref.namespace)}; expected none, because the kind is cluster-scoped")
         return ref
     if not ref.namespace and not scope.namespace:
-        raise InvalidAnswer(
+        raise InvalidResponse(
             f"{item}: metadata.namespace is missing; expected one, because the parent is cluster-scoped "
             f"(if this kind is, too, declare it as {_quoted(ref.kind + CLUSTER)})"
         )
     if scope.namespace and ref.namespace not in ("", scope.namespace):
-        raise InvalidAnswer(f"{item}: metadata.namespace is {_quoted(ref.namespace)}; expected {_quoted(scope.namespace)}, the parent's")
+        raise InvalidResponse(f"{item}: metadata.namespace is {_quoted(ref.namespace)}; expected {_quoted(scope.namespace)}, the parent's")
     return Ref(ref.kind, ref.namespace or scope.namespace, ref.name)
 
 
 def _dependencies(scope: Scope, refs: list[Ref], desired: list) -> None:
-    """Checks what objects depend on: other desired objects, without a circle."""
+    """Checks what objects depend on: other desired objects, without a cycle."""
     edges: dict[Ref, list[Ref]] = {ref: [] for ref in refs}
     for index, (ref, one) in enumerate(zip(refs, desired)):
         for named in one.depends_on:
@@ -149,16 +149,16 @@ def _dependencies(scope: Scope, refs: list[Ref], desired: list) -> None:
             on = Ref(kind, named.namespace or (scope.namespace if namespaced else ""), named.name)
             problem = "itself" if on == ref else f"{on}, which is not desired" if on not in edges else ""
             if problem:
-                raise InvalidAnswer(f"{scope.field}[{index}] {ref}: depends on {problem}; expected another of the desired objects")
+                raise InvalidResponse(f"{scope.field}[{index}] {ref}: depends on {problem}; expected another of the desired objects")
             edges[ref].append(on)
-    circle = _circle(edges)
-    if circle:
-        first, *names = map(str, circle)
-        raise InvalidAnswer(f"{scope.field}[{refs.index(circle[0])}] {first}: the dependencies go in a circle: {' → '.join(names)}")
+    cycle = _find_cycle(edges)
+    if cycle:
+        first, *names = map(str, cycle)
+        raise InvalidResponse(f"{scope.field}[{refs.index(cycle[0])}] {first}: the dependencies go in a circle: {' → '.join(names)}")
 
 
-def _circle(edges: Mapping[Ref, list[Ref]]) -> list[Ref]:
-    """The first object from which a circle can be reached, and the circle, its first object at its end again; empty if there is none."""
+def _find_cycle(edges: Mapping[Ref, list[Ref]]) -> list[Ref]:
+    """The first object from which a cycle can be reached, and the cycle, its first object at its end again; empty if there is none."""
     left = list(edges)
     while True:
         among = set(left)
@@ -180,25 +180,25 @@ def _patches(message: Any) -> None:
     for key in (*message.set_labels, *message.remove_labels):
         problem = _qualified(key) or _label_value(message.set_labels.get(key, ""))
         if problem:
-            raise InvalidAnswer(f"labels[{_quoted(key)}]: {problem}")
+            raise InvalidResponse(f"labels[{_quoted(key)}]: {problem}")
     for key in (*message.set_annotations, *message.remove_annotations):
         problem = _qualified(key.lower()) or ("belongs to the engine; expected another key" if key == LAST_APPLIED else "")
         if problem:
-            raise InvalidAnswer(f"annotations[{_quoted(key)}]: {problem}")
+            raise InvalidResponse(f"annotations[{_quoted(key)}]: {problem}")
 
 
 def _remarks(message: Any) -> None:
     for field in ("conditions", "events", "results"):
         count = len(getattr(message, field))
         if count > MAX_REMARKS:
-            raise InvalidAnswer(f"{field}: are {count}, expected at most {MAX_REMARKS}")
+            raise InvalidResponse(f"{field}: are {count}, expected at most {MAX_REMARKS}")
     for index, condition in enumerate(message.conditions):
         item = f"conditions[{index}] {_quoted(condition.type)}"
         if condition.type in ENGINE_CONDITIONS:
-            raise InvalidAnswer(f"{item}: belongs to the engine; expected another type")
+            raise InvalidResponse(f"{item}: belongs to the engine; expected another type")
         problem = _qualified(condition.type)
         if problem:
-            raise InvalidAnswer(f"{item}: type: {problem}")
+            raise InvalidResponse(f"{item}: type: {problem}")
         _reason(condition.reason, item)
     for field in ("events", "results"):
         for index, remark in enumerate(getattr(message, field)):
@@ -207,23 +207,23 @@ def _remarks(message: Any) -> None:
 
 def _reason(reason: str, item: str) -> None:
     if not _REASON.fullmatch(reason):
-        raise InvalidAnswer(f"{item}: reason is {_quoted(reason)}; expected one word in camel case such as AllUp")
+        raise InvalidResponse(f"{item}: reason is {_quoted(reason)}; expected one word in camel case such as AllUp")
 
 
 def _requirements(rules: Any) -> None:
     """Checks what can be checked without the resources of an API server."""
     if len(rules) > MAX_REQUIREMENTS:
-        raise InvalidAnswer(f"requirements are {len(rules)}, expected at most {MAX_REQUIREMENTS}")
+        raise InvalidResponse(f"requirements are {len(rules)}, expected at most {MAX_REQUIREMENTS}")
     named: dict[str, str] = {}
     for index, rule in enumerate(rules):
         item = f"requirements[{index}]" + (f" {_quoted(rule.name)}" if rule.name else "")
         problem = _rule_problem(rule)
         if problem:
-            raise InvalidAnswer(f"{item}: {problem}")
+            raise InvalidResponse(f"{item}: {problem}")
         resource = f"{rule.resource}.{rule.api_version}"
         earlier = named.setdefault(rule.name, resource)
         if rule.name and earlier != resource:
-            raise InvalidAnswer(f"{item}: selects {resource}, and an earlier rule of the name {earlier}; expected one resource for each name")
+            raise InvalidResponse(f"{item}: selects {resource}, and an earlier rule of the name {earlier}; expected one resource for each name")
 
 
 def _rule_problem(rule: Any) -> str:

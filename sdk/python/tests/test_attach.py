@@ -16,7 +16,7 @@ import grpc
 
 import hookloop
 from hookloop import gateway
-from hookloop.attachment import Pace
+from hookloop.attachment import Backoff
 from hookloop.stream.v1 import gateway_pb2, stream_pb2
 from tests.engine import Engine
 from tests.questions import sync_request
@@ -24,17 +24,17 @@ from tests.test_server import ROOT, WAIT, make_certificate
 from tests.test_stream import Held, Later, echo
 from tests.test_session import pods
 
-QUICK = Pace(first=0.01, most=0.02, slow=0.03)
+QUICK = Backoff(initial=0.01, maximum=0.02, refused=0.03)
 
 
 @dataclasses.dataclass(frozen=True)
-class Noted(Pace):
+class Noted(Backoff):
     """Waits for hardly any time, and notes what was asked."""
 
     asked: list = dataclasses.field(default_factory=list)
 
-    def wait(self, failures, slow):
-        self.asked.append((failures, slow))
+    def delay(self, failures, refused):
+        self.asked.append((failures, refused))
         return 0.01
 
 
@@ -128,7 +128,7 @@ class Attached(unittest.TestCase):
 
     @contextlib.contextmanager
     def attached(self, function=echo, **options):
-        options = {"worker": "web", "pace": QUICK} | options
+        options = {"worker": "web", "backoff": QUICK} | options
         attachment = hookloop.attach(hookloop.Composite(sync=function), gateway=self.gateway.reached(), **options)
         try:
             yield attachment
@@ -191,9 +191,9 @@ class Attached(unittest.TestCase):
         self.assertIn('refuses worker "web": PERMISSION_DENIED: may not serve hookworkers/web', logged.output[0])
 
     def test_only_refusals_in_a_row_are_slow(self):
-        pace = Noted()
+        backoff = Noted()
         refuse = [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT]
-        with self.assertLogs("hookloop", "WARNING"), self.attached(pace=pace):
+        with self.assertLogs("hookloop", "WARNING"), self.attached(backoff=backoff):
             for code in refuse:  # each ends an open session
                 session = self.gateway.next()
                 session.open(Engine())
@@ -204,7 +204,7 @@ class Attached(unittest.TestCase):
             session.open(Engine())
             session.end(refuse[0], "no longer")
             self.gateway.next().end()
-        self.assertEqual(pace.asked[:9], [
+        self.assertEqual(backoff.asked[:9], [
             (0, False), (0, False), (0, False),
             (1, True), (2, True), (3, False), (4, False), (5, True),
             (0, False),
@@ -324,7 +324,7 @@ attachment.stop(grace=0)
         request, token = self.gateway.triggers.get(timeout=WAIT)
         self.assertEqual((request.worker, request.trigger.label_selector, request.trigger.reason), ("web", "a=b", "tick"))
         self.assertEqual(token, "Bearer first")
-        with self.assertRaisesRegex(hookloop.TriggerRefused, "may not serve hookworkers/other") as raised:
+        with self.assertRaisesRegex(hookloop.TriggerError, "may not serve hookworkers/other") as raised:
             hookloop.trigger(self.gateway.reached(), "other")
         self.assertEqual(raised.exception.code, 7)
 
@@ -353,7 +353,7 @@ class Certificates(unittest.TestCase):
             self.addCleanup(gate.stop)
             cert, key = str(gate.folder / "ca.crt"), str(gate.folder / "tls.key")
             reach = gate.reached(token_file="", client_cert=cert, client_key=key)
-            attachment = hookloop.attach(hookloop.Composite(sync=echo), gateway=reach, worker="web", pace=QUICK)
+            attachment = hookloop.attach(hookloop.Composite(sync=echo), gateway=reach, worker="web", backoff=QUICK)
             session = gate.next()
             self.assertNotIn("authorization", session.metadata)
             self.assertEqual(session.identity, [b"hook"])
@@ -379,6 +379,6 @@ class WhatCannotBe(unittest.TestCase):
                 make()
 
     def test_waits_grow_and_what_is_refused_again_is_slow(self):
-        pace = Pace()
+        backoff = Backoff()
         for failures, slow, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
-            self.assertTrue(longest / 2 <= pace.wait(failures, slow) <= longest)
+            self.assertTrue(longest / 2 <= backoff.delay(failures, refused) <= longest)

@@ -7,8 +7,8 @@ import unittest
 from google.protobuf.message import DecodeError
 
 from hookloop.hook.v1 import composite_pb2, object_pb2
-from hookloop.service import within
-from hookloop.session import Cancelled, Limits, Machine, Memory, ProtocolError, Work
+from hookloop.service import objects_by_slot
+from hookloop.session import Cancelled, Limits, Machine, State, ProtocolError, Work
 from hookloop.stream.v1 import stream_pb2
 from tests.engine import Engine, apart, assembled, fragments, hash_of, list_digest, shape_and_method
 from tests.questions import customize_request, decorator_request, message, sync_request
@@ -17,13 +17,13 @@ Message = stream_pb2.EngineMessage
 Nack = stream_pb2.Nack
 
 
-def machine(memory=None, **limits):
-    return Machine(lambda _: memory if memory is not None else Memory(), Limits(**({"calls": 3, "bytes": 1 << 20} | limits)), build_id="b1")
+def machine(state=None, **limits):
+    return Machine(lambda _: state if state is not None else State(), Limits(**({"calls": 3, "bytes": 1 << 20} | limits)), build_id="b1")
 
 
-def opened(engine, memory=None, hello=None, **limits):
+def opened(engine, state=None, hello=None, **limits):
     """A machine that has said Welcome."""
-    hook = machine(memory, **limits)
+    hook = machine(state, **limits)
     hook.receive(engine.hello(**(hello or {})))
     (welcome,) = hook.take()
     engine.believe(welcome.welcome)
@@ -40,7 +40,7 @@ def rebuilt(work, request):
     """Whether work is the whole request."""
     shape, method = shape_and_method(request)
     message = type(request).FromString(work.request)
-    places = within(shape, method, message)
+    places = objects_by_slot(shape, method, message)
     assert not any(places.values())
     for slot in places:
         for o in work.objects.view(slot):
@@ -77,20 +77,20 @@ class Opening(unittest.TestCase):
         self.assertEqual(hook.take(), [])
 
     def test_holdings_fit_into_one_message(self):
-        limit, engine, memory = 4096, Engine(), Memory()
-        hook = opened(engine, memory)
+        limit, engine, state = 4096, Engine(), State()
+        hook = opened(engine, state)
         names = [f"{'a' * 100}-{n:03}" for n in range(100)]
         for name in names:
             hook.answer(hook.receive(engine.call(pods(1, parent=name), subject=name)).call_id, b"", [])
         hook.close()
-        hook = machine(memory)
+        hook = machine(state)
         hook.receive(engine.hello(max_message_bytes=limit))
         (sent,) = hook.take()
         self.assertLessEqual(sent.ByteSize(), limit)
         self.assertGreater(sent.ByteSize(), limit - 130)
         held = [holding.subject for holding in sent.welcome.holdings]
         self.assertEqual(held, names[: -len(held) - 1 : -1], "the subjects used last are named, in this order")
-        self.assertEqual(len(memory._subjects), len(held), "the engine forgets the others")
+        self.assertEqual(len(state._subjects), len(held), "the engine forgets the others")
         engine.believe(sent.welcome)
         for name in (names[0], names[-1]):
             call = engine.call(pods(1, 2, parent=name), subject=name)
@@ -98,13 +98,13 @@ class Opening(unittest.TestCase):
             self.assertIsInstance(hook.receive(call), Work)
 
     def test_the_welcome_names_the_methods(self):
-        hook = Machine(lambda _: Memory(), Limits(calls=1), methods=["/a.B/C"])
+        hook = Machine(lambda _: State(), Limits(calls=1), methods=["/a.B/C"])
         hook.receive(Engine().hello())
         (sent,) = hook.take()
         self.assertEqual(sent.welcome.capabilities, ["/a.B/C"])
 
     def test_attach_goes_before(self):
-        hook = Machine(lambda _: Memory(), Limits(calls=1), attach=stream_pb2.Attach(worker="w"))
+        hook = Machine(lambda _: State(), Limits(calls=1), attach=stream_pb2.Attach(worker="w"))
         self.assertEqual([sent.attach.worker for sent in hook.take()], ["w"])
         hook.receive(Engine().hello())
         self.assertEqual([sent.WhichOneof("message") for sent in hook.take()], ["welcome"])
@@ -292,8 +292,8 @@ class Answers(unittest.TestCase):
 
 class Remembering(unittest.TestCase):
     def test_a_second_stream_goes_on(self):
-        engine, memory = Engine(), Memory()
-        first = opened(engine, memory)
+        engine, state = Engine(), State()
+        first = opened(engine, state)
         work = first.receive(engine.call(pods(1, 2)))
         first.answer(work.call_id, b"", [])
         first.receive(engine.call(pods(1, 2, 3)))  # under way when the stream ends
@@ -302,25 +302,25 @@ class Remembering(unittest.TestCase):
         engine.sets["a"] = apart(pods(1, 2, 3))[1]
 
         engine.last = 0
-        second = opened(engine, memory)
+        second = opened(engine, state)
         call = engine.call(pods(1, 2, 3, 4))
         self.assertEqual(len(call.call.upserts), 1)
         self.assertTrue(rebuilt(second.receive(call), pods(1, 2, 3, 4)))
 
     def test_forgetting_frees(self):
-        engine, memory = Engine(), Memory()
-        hook = opened(engine, memory)
+        engine, state = Engine(), State()
+        hook = opened(engine, state)
         for subject in "abc":
             hook.answer(hook.receive(engine.call(pods(1, 2), subject=subject)).call_id, b"", [b"x" * 100])
-        self.assertGreater(memory.bytes, 300)
+        self.assertGreater(state.bytes, 300)
         hook.receive(Message(forget=stream_pb2.Forget(subjects=["a", "b", "c", "unknown"])))
         welcome = stream_pb2.Welcome()
-        memory.fill(welcome, 1 << 20)
-        self.assertEqual((memory.bytes, len(welcome.holdings)), (0, 0))
+        state.add_holdings(welcome, 1 << 20)
+        self.assertEqual((state.bytes, len(welcome.holdings)), (0, 0))
 
     def test_too_much_is_evicted_and_said(self):
         engine = Engine()
-        hook = opened(engine, Memory(limit=1000))
+        hook = opened(engine, State(limit=1000))
         for n, subject in enumerate("abcdef"):
             hook.answer(hook.receive(engine.call(pods(n), subject=subject)).call_id, b"", [b"x" * 300])
         gone = [subject for sent in hook.take() for subject in sent.forget.subjects]
@@ -328,10 +328,10 @@ class Remembering(unittest.TestCase):
         self.assertTrue(gone)
 
     def test_a_question_without_a_subject_is_not_remembered(self):
-        engine, memory = Engine(), Memory()
-        hook = opened(engine, memory)
+        engine, state = Engine(), State()
+        hook = opened(engine, state)
         self.assertTrue(rebuilt(hook.receive(engine.call(pods(1), subject="")), pods(1)))
-        self.assertEqual(memory.bytes, 0)
+        self.assertEqual(state.bytes, 0)
 
 
 class Noise(unittest.TestCase):
@@ -357,16 +357,16 @@ class Histories(unittest.TestCase):
                 self.history(random.Random(seed))
 
     def history(self, chance):
-        """Questions with streams that are cut, memory that is lost or small, and beliefs that are wrong: each is put together rightly."""
-        engine, memory = Engine(), Memory(limit=2000)
-        hook = opened(engine, memory)
+        """Questions with streams that are cut, state that is lost or small, and beliefs that are wrong: each is put together rightly."""
+        engine, state = Engine(), State(limit=2000)
+        hook = opened(engine, state)
         for _ in range(40):
             happens = chance.random()
             if happens < 0.05:
                 hook.close()
-                memory = memory if chance.random() < 0.7 else Memory(limit=2000)
+                state = state if chance.random() < 0.7 else State(limit=2000)
                 engine.last = 0
-                hook = opened(engine, memory)
+                hook = opened(engine, state)
             elif happens < 0.1 and engine.sets:
                 engine.sets[chance.choice(list(engine.sets))] = apart(pods(99))[1]
             request = pods(*sorted(chance.sample(range(12), chance.randrange(8))), version=chance.randrange(2))

@@ -10,7 +10,7 @@ import unittest
 import grpc
 
 import hookloop
-from hookloop import connect
+from hookloop import streams
 from hookloop.hook.v1 import composite_pb2
 from hookloop.stream.v1 import stream_pb2
 from tests.engine import Engine, assembled, fragments
@@ -27,7 +27,7 @@ class Stream:
     def __init__(self, channel, engine):
         self.engine, self._sent = engine, queue.Queue()
         method = channel.stream_stream(
-            f"/{connect.SERVICE}/Connect",
+            f"/{streams.SERVICE}/Connect",
             request_serializer=stream_pb2.EngineMessage.SerializeToString,
             response_deserializer=stream_pb2.HookMessage.FromString,
         )
@@ -191,7 +191,7 @@ class Questions(unittest.TestCase):
 class Streams(unittest.TestCase):
     def test_health(self):
         with serving(hookloop.Composite(sync=echo)) as (channel, _):
-            self.assertEqual(check(channel, connect.SERVICE), 1)
+            self.assertEqual(check(channel, streams.SERVICE), 1)
 
     def test_the_window_is_as_wide_as_there_are_threads(self):
         with serving(hookloop.Composite(sync=echo), threads=5, build_id="v7") as (channel, _):
@@ -313,7 +313,7 @@ class Streams(unittest.TestCase):
             with contextlib.closing(Later(lambda: server.trigger(labels="a in"))) as later:
                 refusal = stream_pb2.Status(code=3, message="a in: no selector")
                 stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, error=refusal)))
-                with self.assertRaisesRegex(hookloop.TriggerRefused, "no selector"):
+                with self.assertRaisesRegex(hookloop.TriggerError, "no selector"):
                     later.result()
 
     def test_a_trigger_of_which_one_stream_says_no(self):
@@ -330,7 +330,7 @@ class Streams(unittest.TestCase):
             unknown = {"error": stream_pb2.Status(code=5, message="no controller c here")}
             self.assertEqual(triggered(unknown, {"parents": 2}), 2)
             self.assertEqual(triggered({"parents": 0}, unknown), 0)
-            with self.assertRaisesRegex(hookloop.TriggerRefused, "no controller c here"):
+            with self.assertRaisesRegex(hookloop.TriggerError, "no controller c here"):
                 triggered(unknown, unknown)
             second.end()
 

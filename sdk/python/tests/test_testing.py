@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 from hookloop import child, dependency, testing
-from hookloop.errors import InvalidAnswer
+from hookloop.errors import InvalidResponse
 
 PARENT = {"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": "shop", "namespace": "web"}}
 PAGE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}}
@@ -57,7 +57,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(testing.call(lambda request: answer, [PARENT], children=["ConfigMap.v1", "Pod.v1"]), answer)
 
     def test_a_mistake_in_an_answer_shows(self):
-        with self.assertRaisesRegex(InvalidAnswer, "childs"):
+        with self.assertRaisesRegex(InvalidResponse, "childs"):
             testing.call(lambda request: {"childs": []}, [PARENT])
 
     def test_decorators_and_rules(self):
@@ -94,7 +94,7 @@ class Answers(unittest.TestCase):
                 testing.decorate(lambda request: answer, [parent], attachments=TABLE["declared"])
             else:
                 testing.call(lambda request: answer, [parent], children=TABLE["declared"])
-        except InvalidAnswer as error:
+        except InvalidResponse as error:
             return str(error)
         return ""
 

@@ -2,7 +2,7 @@
 and of an answer only what changed is sent.
 
 It is pure: it knows no socket, no thread and no clock, never waits, and does not know what questions are about. Messages of the engine go
-in; messages to the engine and work come out. Its memory may outlive a stream, so that after a reconnect only differences travel again.
+in; messages to the engine and work come out. Its state may outlive a stream, so that after a reconnect only differences travel again.
 
     receive ─→ Machine ─→ Work
     take ←─ outbox ←─ answer, refuse ←─┘
@@ -13,7 +13,7 @@ histories.
 """
 
 from hookloop.session.machine import Cancelled, Limits, Machine, Work
-from hookloop.session.memory import Memory
+from hookloop.session.state import State
 from hookloop.session.wire import ProtocolError, VersionMismatch
 
-__all__ = ["Cancelled", "Limits", "Machine", "Memory", "ProtocolError", "VersionMismatch", "Work"]
+__all__ = ["Cancelled", "Limits", "Machine", "State", "ProtocolError", "VersionMismatch", "Work"]

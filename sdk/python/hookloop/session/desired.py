@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from hookloop.session.wire import NOTHING, hash_of, total
+from hookloop.session.wire import EMPTY_DIGEST, hash_of, total
 from hookloop.stream.v1 import stream_pb2
 
 
@@ -23,7 +23,7 @@ class DesiredList:
         self.items = items
         self.size = sum(len(item.raw) for item in items)
         hashes = [item.hash for item in items]
-        self.digest = total(hash_of(before + own) for before, own in zip([NOTHING, *hashes], hashes))
+        self.digest = total(hash_of(before + own) for before, own in zip([EMPTY_DIGEST, *hashes], hashes))
 
 
 def difference(before: Optional[DesiredList], raws: Sequence[bytes]) -> tuple[DesiredList, list[Any]]:

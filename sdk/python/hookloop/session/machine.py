@@ -8,13 +8,13 @@ from google.protobuf.message import DecodeError
 
 from hookloop.session import wire
 from hookloop.session.desired import DesiredList, difference
-from hookloop.session.memory import Memory, Missing, Remembered
+from hookloop.session.state import State, NackError, SubjectState
 from hookloop.session.observed import ObservedSet
 from hookloop.session.wire import ProtocolError, VersionMismatch
 from hookloop.stream.v1 import stream_pb2
 
 VERSION = 1
-MESSAGE_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 # Codes of google.rpc.Code.
 CANCELLED, RESOURCE_EXHAUSTED = 1, 8
 
@@ -24,8 +24,8 @@ class Limits:
     """How much a hook takes on at a time."""
 
     calls: int
-    bytes: int = MESSAGE_BYTES
-    message_bytes: int = MESSAGE_BYTES
+    bytes: int = MAX_MESSAGE_BYTES
+    message_bytes: int = MAX_MESSAGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -48,31 +48,31 @@ class Cancelled:
 
 
 @dataclass
-class _Call:
+class _OpenCall:
     """A call under way."""
 
-    subject: Optional[Remembered]
+    subject: Optional[SubjectState]
     holds: bytes
 
 
 class Machine:
     """The hook's side of one stream.
 
-    remember gives the memory for a session id, which may have been that of an earlier stream. methods are the full names of those that the
-    hook answers. attach is the first message of a hook that dials in. Once closed, a machine ignores what comes, and no longer uses its memory.
+    acquire_state gives the state for a session id, which may have been that of an earlier stream. methods are the full names of those that the
+    hook answers. attach is the first message of a hook that dials in. Once closed, a machine ignores what comes, and no longer uses its state.
     """
 
     def __init__(
-        self, remember: Callable[[str], Memory], limits: Limits, build_id: str = "", attach: Any = None, methods: Sequence[str] = ()
+        self, acquire_state: Callable[[str], State], limits: Limits, build_id: str = "", attach: Any = None, methods: Sequence[str] = ()
     ):
-        self._remember = remember
+        self._acquire_state = acquire_state
         self._limits = limits
         self._build_id, self._methods = build_id, methods
         self._assembler = wire.Assembler(limits.message_bytes)
-        self._memory: Optional[Memory] = None  # from Hello to close
-        self._most = MESSAGE_BYTES  # bytes of a message that the engine accepts
-        self._last = 0  # the largest Call.id so far
-        self._calls: dict[int, _Call] = {}
+        self._state: Optional[State] = None  # from Hello to close
+        self._max_engine_bytes = MAX_MESSAGE_BYTES  # bytes of a message that the engine accepts
+        self._last_call_id = 0  # the largest Call.id so far
+        self._calls: dict[int, _OpenCall] = {}
         self._outbox: list[Any] = []
         self.closed = False
         self.draining = False  # whether the engine asks nothing more
@@ -93,8 +93,8 @@ class Machine:
         field = message.WhichOneof("message")
         if field is None:
             return None
-        if (field == "hello") == (self._memory is not None) and field != "farewell":
-            raise ProtocolError(f"got a message {field}, expected " + ("no second hello" if self._memory else "hello first"))
+        if (field == "hello") == (self._state is not None) and field != "farewell":
+            raise ProtocolError(f"got a message {field}, expected " + ("no second hello" if self._state else "hello first"))
         return getattr(self, f"_{field}")(getattr(message, field))
 
     def answer(self, call_id: int, response: bytes, desired: Sequence[bytes]) -> None:
@@ -108,12 +108,12 @@ class Machine:
         content = stream_pb2.Desired(base=before.digest if before else b"", pieces=pieces, digest=last.digest, response=response)
         answer = stream_pb2.Answer(call_id=call_id, desired=content)
         size = stream_pb2.HookMessage(answer=answer).ByteSize()
-        if size > self._most:
-            text = f"the answer has {size} bytes, expected at most {self._most}"
+        if size > self._max_engine_bytes:
+            text = f"the answer has {size} bytes, expected at most {self._max_engine_bytes}"
             self.refuse(call_id, stream_pb2.Status(code=RESOURCE_EXHAUSTED, message=text))
             return
         if call.subject is not None:
-            self._memory.answered(call.subject, last)
+            self._state.record_response(call.subject, last)
         self._end(call_id)
         self._send(answer=answer)
         self._evict()
@@ -129,15 +129,15 @@ class Machine:
 
     def drain(self) -> None:
         """Asks for no more questions."""
-        if self._memory is not None:
+        if self._state is not None:
             self._send(drain=stream_pb2.Drain())
 
     @property
     def open(self) -> bool:
         """Whether the engine has said hello, and the stream has not ended."""
-        return self._memory is not None
+        return self._state is not None
 
-    def under_way(self, call_id: int) -> bool:
+    def is_open(self, call_id: int) -> bool:
         """Whether a call waits for its answer."""
         return call_id in self._calls
 
@@ -152,16 +152,16 @@ class Machine:
         return messages
 
     def close(self) -> None:
-        """Ends the machine; calls under way are not answered, and the memory is another's from now on."""
+        """Ends the machine; calls under way are not answered, and the state is another's from now on."""
         for call_id in list(self._calls):
             self._end(call_id)
-        self.closed, self._memory = True, None
+        self.closed, self._state = True, None
 
     def _hello(self, hello: Any) -> None:
         if VERSION not in hello.versions:
             raise VersionMismatch(f"the engine speaks versions {list(hello.versions)} of the protocol, expected {VERSION} among them")
-        self._most = hello.max_message_bytes or MESSAGE_BYTES
-        self._memory = self._remember(hello.session_id)
+        self._max_engine_bytes = hello.max_message_bytes or MAX_MESSAGE_BYTES
+        self._state = self._acquire_state(hello.session_id)
         welcome = stream_pb2.Welcome(
             version=VERSION,
             build_id=self._build_id,
@@ -169,20 +169,20 @@ class Machine:
             window=stream_pb2.Window(calls=self._limits.calls, bytes=self._limits.bytes),
             max_message_bytes=self._limits.message_bytes,
         )
-        self._memory.fill(welcome, self._most)
+        self._state.add_holdings(welcome, self._max_engine_bytes)
         self._send(welcome=welcome)
 
     def _call(self, call: Any) -> Optional[Work]:
-        if call.id <= self._last:
+        if call.id <= self._last_call_id:
             return None
-        self._last = call.id
+        self._last_call_id = call.id
         try:
-            objects, subject = self._memory.apply(call)
-        except Missing as missing:
-            self._memory.forget(call.subject)
+            objects, subject = self._state.apply(call)
+        except NackError as missing:
+            self._state.forget(call.subject)
             self._send(answer=stream_pb2.Answer(call_id=call.id, nack=missing.nack))
             return None
-        self._calls[call.id] = _Call(subject, call.holds)
+        self._calls[call.id] = _OpenCall(subject, call.holds)
         if subject is not None:
             subject.calls += 1
         self._evict()
@@ -190,14 +190,14 @@ class Machine:
         return Work(call.id, call.method, call.request, objects, timeout, dict(call.trace_context))
 
     def _cancel(self, cancel: Any) -> Optional[Cancelled]:
-        if not self.under_way(cancel.call_id):
+        if not self.is_open(cancel.call_id):
             return None
         self.refuse(cancel.call_id, stream_pb2.Status(code=CANCELLED, message="cancelled by the engine"))
         return Cancelled(cancel.call_id)
 
     def _forget(self, forget: Any) -> None:
         for subject in forget.subjects:
-            self._memory.forget(subject)
+            self._state.forget(subject)
 
     def _drain(self, _: Any) -> None:
         self.draining = True
@@ -208,10 +208,10 @@ class Machine:
     def _farewell(self, status: Any) -> Any:
         return status
 
-    def _base(self, call: _Call) -> Optional[DesiredList]:
+    def _base(self, call: _OpenCall) -> Optional[DesiredList]:
         """The list that the engine holds and the hook as well."""
-        known = call.subject is not None and call.subject.answered and call.holds == call.subject.list.digest
-        return call.subject.list if known else None
+        same_base = call.subject is not None and call.subject.has_response and call.holds == call.subject.list.digest
+        return call.subject.list if same_base else None
 
     def _end(self, call_id: int) -> bool:
         call = self._calls.pop(call_id, None)
@@ -220,7 +220,7 @@ class Machine:
         return call is not None
 
     def _evict(self) -> None:
-        names = self._memory.evict()
+        names = self._state.evict()
         if names:
             self._send(forget=stream_pb2.Forget(subjects=names))
 

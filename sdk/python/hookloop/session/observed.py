@@ -4,19 +4,19 @@ import bisect
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from hookloop.session.wire import NOTHING, hash_of, minus, plus
+from hookloop.session.wire import EMPTY_DIGEST, hash_of, minus, plus
 
 Key = tuple[str, str]  # namespace and name; strings compare as their UTF-8 does
 
 
 @dataclass
-class Held:
+class SharedObject:
     """An object that a hook holds. Sets share it, and its message is never changed."""
 
     message: Any  # hookloop.hook.v1.Object
     hash: bytes
     size: int
-    uses: int = 0  # how many entries of sets refer to it; one that nobody uses is let go
+    references: int = 0  # how many entries of sets refer to it; one that nobody references is let go
 
     @property
     def key(self) -> Key:
@@ -29,7 +29,7 @@ class Slot:
     """The objects of one place in a request, in the order of their keys, which are unique."""
 
     keys: list[Key] = field(default_factory=list)
-    objects: list[Held] = field(default_factory=list)
+    objects: list[SharedObject] = field(default_factory=list)
 
     def find(self, key: Key) -> tuple[int, bool]:
         """Where a key stands or would stand, and whether it is there."""
@@ -44,14 +44,14 @@ class ObservedSet:
     """An observed set. It is not changed once it is held; no slot is empty, and digest is that of all entries."""
 
     slots: dict[int, Slot] = field(default_factory=dict)
-    digest: bytes = NOTHING
+    digest: bytes = EMPTY_DIGEST
 
     def view(self, slot: int) -> list[Any]:
         """The messages of a slot, which are only read."""
         found = self.slots.get(slot)
         return [held.message for held in found.objects] if found else []
 
-    def entries(self) -> list[Held]:
+    def entries(self) -> list[SharedObject]:
         """The objects of all entries."""
         return [held for slot in self.slots.values() for held in slot.objects]
 
@@ -64,8 +64,8 @@ class Edit:
 
     def __init__(self, base: Optional[ObservedSet]):
         self.set = ObservedSet(dict(base.slots), base.digest) if base else ObservedSet()
-        self.added: list[Held] = []
-        self.dropped: list[Held] = []
+        self.added: list[SharedObject] = []
+        self.dropped: list[SharedObject] = []
         self._own: set[int] = set()
 
     def remove(self, slot: int, key: Key) -> None:
@@ -76,7 +76,7 @@ class Edit:
             self._drop(slot, objects.objects[at])
             del objects.keys[at], objects.objects[at]
 
-    def put(self, slot: int, held: Held) -> None:
+    def put(self, slot: int, held: SharedObject) -> None:
         """Takes an entry in, in the place of the one with the same key."""
         objects, key = self._slot(slot), held.key
         at, found = objects.find(key)
@@ -97,7 +97,7 @@ class Edit:
         self._own = set()
         return self.set
 
-    def _drop(self, slot: int, held: Held) -> None:
+    def _drop(self, slot: int, held: SharedObject) -> None:
         self.dropped.append(held)
         self.set.digest = minus(self.set.digest, _entry(slot, held.hash))
 

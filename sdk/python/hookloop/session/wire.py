@@ -8,7 +8,7 @@ from hookloop.stream.v1 import stream_pb2
 
 HASH_BYTES = 16
 FRAGMENT_BYTES = 1 << 20  # of a fragment's data; a message that is not larger travels in one piece
-NOTHING = bytes(HASH_BYTES)  # the digest of an empty set or list, and what stands before a list's first item
+EMPTY_DIGEST = bytes(HASH_BYTES)  # the digest of an empty set or list, and what stands before a list's first item
 _MODULUS = 1 << 128
 
 
@@ -66,7 +66,7 @@ def fragments(message: Any) -> Iterator[Any]:
 
 
 class Assembler:
-    """Puts fragments together. Memory grows with the data that has come, not with what is said to be still to come."""
+    """Puts fragments together. State grows with the data that has come, not with what is said to be still to come."""
 
     def __init__(self, limit: int):
         self._limit = limit

@@ -9,27 +9,27 @@ import grpc
 
 from hookloop import service, status
 from hookloop.conversation import Conversation
-from hookloop.memories import Memories
+from hookloop.states import States
 from hookloop.service import Route
 from hookloop.session import Limits, Machine, ProtocolError
 from hookloop.stream.v1 import stream_pb2
 
 SERVICE = "hookloop.stream.v1.HookStreamService"
-_ENDS = {
+_STATUS_CODES = {
     status.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
     status.ABORTED: grpc.StatusCode.ABORTED,
     status.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
 }
-STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
+MAX_STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
 
 
-class Connect:
+class StreamService:
     """The streams that engines have open with a server. Functions run in the pool, which is as wide as limits.calls says."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor, limits: Limits, build_id: str):
         self._routes, self._pool, self._limits, self._build_id = routes, pool, limits, build_id
-        self._memories = Memories()
-        self._free = threading.Semaphore(STREAMS)
+        self._states = States()
+        self._free = threading.Semaphore(MAX_STREAMS)
         self._lock = threading.Lock()  # guards all below
         self._open: set[Conversation] = set()
         self._stopping = False
@@ -56,7 +56,7 @@ class Connect:
 
     def _connect(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         if not self._free.acquire(blocking=False):
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"this hook has {STREAMS} streams open, which is as many as it allows")
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"this hook has {MAX_STREAMS} streams open, which is as many as it allows")
         try:
             yield from self._converse(messages, context)
         finally:
@@ -64,8 +64,8 @@ class Connect:
 
     def _converse(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         machine = Machine(
-            lambda session_id: self._memories.claim(session_id, conversation.surrender), self._limits, self._build_id,
-            methods=service.served(self._routes),
+            lambda session_id: self._states.acquire(session_id, conversation.revoke), self._limits, self._build_id,
+            methods=service.implemented_methods(self._routes),
         )
         conversation = Conversation(machine, self._routes, self._pool)
         with self._lock:
@@ -79,11 +79,11 @@ class Connect:
                 yield from conversation.outgoing()
         finally:
             conversation.close()
-            self._memories.leave(conversation.surrender)
+            self._states.release(conversation.revoke)
             with self._lock:
                 self._open.discard(conversation)
         if conversation.reason is not None:
-            context.abort(_ENDS[conversation.reason.code], conversation.reason.message)
+            context.abort(_STATUS_CODES[conversation.reason.code], conversation.reason.message)
 
 
 def _read(messages: Iterator[Any], conversation: Conversation) -> None:
