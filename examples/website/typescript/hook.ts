@@ -1,6 +1,6 @@
 // The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service.
 import { createHash } from "node:crypto";
-import { child, childrenOf, composite, dependency, serve, type KubernetesObject, type SyncAnswer, type SyncRequest } from "@hookloop/hook";
+import { child, childrenOf, composite, dependency, serve, type KubernetesObject, type SyncResponse, type SyncRequest } from "@hookloop/hook";
 
 interface Website extends KubernetesObject {
   spec: { html?: Record<string, string>; replicas?: number; image?: string };
@@ -10,7 +10,7 @@ interface Deployment extends KubernetesObject {
   status?: { readyReplicas?: number };
 }
 
-export function sync(request: SyncRequest<Website>): SyncAnswer {
+export function sync(request: SyncRequest<Website>): SyncResponse {
   const { metadata: { name, namespace }, spec: { html = {}, replicas = 1, image = "nginx:1.29-alpine" } } = request.parent;
   const labels = { app: name };
   const metadata = { name, labels };

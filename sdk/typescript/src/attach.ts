@@ -2,13 +2,13 @@
 import { setTimeout } from "node:timers/promises";
 import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
-import { Conversation } from "./conversation.js";
+import { HookStream } from "./stream.js";
 import { connection, type GatewayOptions } from "./gateway.js";
 import { GatewayService } from "./gen/hookloop/stream/v1/gateway_pb.js";
 import type { Hook } from "./hooks.js";
-import { Memories } from "./session/memory.js";
+import { SessionStates } from "./session/state.js";
 import { DEFAULT_GRACE } from "./server.js";
-import { BYTES } from "./streams.js";
+import { BYTES } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
 /**
@@ -62,11 +62,11 @@ export class Attachment {
   readonly #options: AttachOptions;
   readonly #delays: Delays;
   readonly #build: string;
-  readonly #memories = new Memories();
+  readonly #memories = new SessionStates();
   readonly #stopping = new AbortController();
   readonly #done: Promise<void>;
   #session = "";
-  #conversation: Conversation | undefined;
+  #conversation: HookStream | undefined;
   #call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
   #waiting: (() => void)[] = [];
 
@@ -149,7 +149,7 @@ export class Attachment {
 
   #converse(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<Ended> {
     const { worker, intercept } = this.#options;
-    const conversation = new Conversation(this.#hooks, this.#memories, {
+    const conversation = new HookStream(this.#hooks, this.#memories, {
       send: (message) => call.write(message),
       end: (failure) => (failure ? call.cancel() : call.end()),
     }, { build: this.#build });
@@ -171,7 +171,7 @@ export class Attachment {
   }
 
   /** The first message of the engine opens the session. */
-  #noteSession({ session }: Conversation): void {
+  #noteSession({ session }: HookStream): void {
     if (session === undefined || this.#waiting.length === 0 && session === this.#session) {
       return;
     }

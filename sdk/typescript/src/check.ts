@@ -1,5 +1,5 @@
 /** Small checks of values that come from a hook's function. Each error names the item, what was got, and what was expected. */
-import { InvalidAnswer } from "./errors.js";
+import { InvalidResponse } from "./errors.js";
 
 /** The members of a plain object. */
 export type Members = Record<string, unknown>;
@@ -9,7 +9,7 @@ export function fields(value: unknown, item: string, allowed: readonly string[])
   const members = object(value, item);
   for (const name of Object.keys(members)) {
     if (!allowed.includes(name)) {
-      throw new InvalidAnswer(`${item} has the field ${name}, expected one of ${[...allowed].sort().join(", ")}`);
+      throw new InvalidResponse(`${item} has the field ${name}, expected one of ${[...allowed].sort().join(", ")}`);
     }
   }
   return members;
@@ -18,7 +18,7 @@ export function fields(value: unknown, item: string, allowed: readonly string[])
 /** A value that must be an object. */
 export function object(value: unknown, item: string): Members {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new InvalidAnswer(`${item} is ${said(value)}, expected an object`);
+    throw new InvalidResponse(`${item} is ${said(value)}, expected an object`);
   }
   return value as Members;
 }
@@ -29,7 +29,7 @@ export function list(value: unknown, item: string): readonly unknown[] {
     return [];
   }
   if (!Array.isArray(value)) {
-    throw new InvalidAnswer(`${item} is ${said(value)}, expected a list`);
+    throw new InvalidResponse(`${item} is ${said(value)}, expected a list`);
   }
   return value;
 }
@@ -40,7 +40,7 @@ export function text(value: unknown, item: string): string {
     return "";
   }
   if (typeof value !== "string") {
-    throw new InvalidAnswer(`${item} is ${said(value)}, expected a string`);
+    throw new InvalidResponse(`${item} is ${said(value)}, expected a string`);
   }
   return value;
 }
@@ -48,7 +48,7 @@ export function text(value: unknown, item: string): string {
 /** A value that must be a string with something in it. */
 export function word(value: unknown, item: string): string {
   if (typeof value !== "string" || value === "") {
-    throw new InvalidAnswer(`${item} is ${said(value)}, expected a string that is not empty`);
+    throw new InvalidResponse(`${item} is ${said(value)}, expected a string that is not empty`);
   }
   return value;
 }
@@ -56,7 +56,7 @@ export function word(value: unknown, item: string): string {
 /** A value that must be true or false. */
 export function flag(value: unknown, item: string): boolean {
   if (typeof value !== "boolean") {
-    throw new InvalidAnswer(`${item} is ${said(value)}, expected true or false`);
+    throw new InvalidResponse(`${item} is ${said(value)}, expected true or false`);
   }
   return value;
 }
@@ -65,7 +65,7 @@ export function flag(value: unknown, item: string): boolean {
 export function choice<T>(value: unknown, item: string, choices: ReadonlyMap<string, T>): T {
   const chosen = typeof value === "string" ? choices.get(value) : undefined;
   if (chosen === undefined) {
-    throw new InvalidAnswer(`${item} is ${typeof value === "string" ? JSON.stringify(value) : said(value)}, expected one of ${[...choices.keys()].join(", ")}`);
+    throw new InvalidResponse(`${item} is ${typeof value === "string" ? JSON.stringify(value) : said(value)}, expected one of ${[...choices.keys()].join(", ")}`);
   }
   return chosen;
 }

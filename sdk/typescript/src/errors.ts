@@ -33,11 +33,11 @@ export class NotServed extends RelatedUnknown {
 }
 
 /** A hook's function answered something that no answer can be. The message names the item and what was expected. */
-export class InvalidAnswer extends Error {
-  override name = "InvalidAnswer";
+export class InvalidResponse extends Error {
+  override name = "InvalidResponse";
 }
 
 /** A question cannot be read. */
-export class InvalidQuestion extends Error {
-  override name = "InvalidQuestion";
+export class InvalidRequest extends Error {
+  override name = "InvalidRequest";
 }

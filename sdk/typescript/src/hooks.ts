@@ -1,5 +1,5 @@
 /** What a hook is: functions, what they are asked, and what they answer. */
-import type { Frozen, Groups, KubernetesObject, RelatedGroup } from "./observed.js";
+import type { Frozen, Groups, KubernetesObject, RelatedGroup } from "./objects.js";
 
 /** What is observed about one parent. */
 export interface SyncRequest<Parent = KubernetesObject> {
@@ -64,7 +64,7 @@ export interface Result {
 }
 
 /** The desired state of one parent. */
-export interface SyncAnswer extends Remarks {
+export interface SyncResponse extends Remarks {
   /** Replaces the observed status; without it, nothing is left of it but what Hookloop itself puts in. */
   status?: object | null;
   /**
@@ -79,20 +79,20 @@ export interface SyncAnswer extends Remarks {
 }
 
 /** What should be added to one object. */
-export interface DecorateAnswer extends Remarks {
+export interface DecorateResponse extends Remarks {
   /** Labels and annotations are set, and removed where the value is null. Keys that are not named are left alone. */
   labels?: Record<string, string | null> | null;
   annotations?: Record<string, string | null> | null;
   /** Replaces the observed status; without it, the status stays as it is. */
   status?: object | null;
-  /** All attachments that should exist, as SyncAnswer.children. */
+  /** All attachments that should exist, as SyncResponse.children. */
   attachments?: readonly object[] | null;
   resyncAfterSeconds?: number | null;
   finalized?: boolean | null;
 }
 
 /** Names related objects. */
-export interface CustomizeAnswer {
+export interface CustomizeResponse {
   relatedResources?: readonly RelatedRule[] | null;
 }
 
@@ -125,13 +125,13 @@ export interface Call {
 type Awaitable<T> = T | Promise<T>;
 
 /** Says which children a parent should have. As finalize it is asked while the parent is being deleted. */
-export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) => Awaitable<SyncAnswer>;
+export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) => Awaitable<SyncResponse>;
 
 /** Says what should be added to an object that someone else owns. */
-export type DecorateFunction<Parent> = (request: DecorateRequest<Parent>, call: Call) => Awaitable<DecorateAnswer>;
+export type DecorateFunction<Parent> = (request: DecorateRequest<Parent>, call: Call) => Awaitable<DecorateResponse>;
 
 /** Says which other objects the questions about a parent should show. */
-export type CustomizeFunction<Parent> = (request: CustomizeRequest<Parent>, call: Call) => Awaitable<CustomizeAnswer>;
+export type CustomizeFunction<Parent> = (request: CustomizeRequest<Parent>, call: Call) => Awaitable<CustomizeResponse>;
 
 /** The functions of a CompositeController's hook; one that the controller's spec does not declare may be left out. */
 export interface CompositeFunctions<Parent = KubernetesObject> {

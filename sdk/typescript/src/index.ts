@@ -24,12 +24,12 @@ export { trigger } from "./gateway.js";
 export type { GatewayOptions } from "./gateway.js";
 export { composite, decorator } from "./hooks.js";
 export type {
-  Call, CompositeFunctions, Condition, CustomizeAnswer, CustomizeFunction, CustomizeRequest, DecorateAnswer, DecorateFunction, DecorateRequest,
-  DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Remarks, Result, SyncAnswer, SyncFunction, SyncRequest,
+  Call, CompositeFunctions, Condition, CustomizeResponse, CustomizeFunction, CustomizeRequest, DecorateResponse, DecorateFunction, DecorateRequest,
+  DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Remarks, Result, SyncResponse, SyncFunction, SyncRequest,
 } from "./hooks.js";
 export { parse, stringify } from "./json.js";
-export { RelatedGroup } from "./observed.js";
-export type { Frozen, Group, Groups, KubernetesObject } from "./observed.js";
+export { RelatedGroup } from "./objects.js";
+export type { Frozen, Group, Groups, KubernetesObject } from "./objects.js";
 export { serve } from "./program.js";
 export { requireRelated } from "./related.js";
 export { childrenOf } from "./request.js";

@@ -1,6 +1,6 @@
 /** Related objects that an answer requires, without a customize function. */
 import type { Remarks, RelatedRule, SyncRequest } from "./hooks.js";
-import type { Group } from "./observed.js";
+import type { Group } from "./objects.js";
 
 /**
  * Adds a rule, which needs a name, to an answer's requirements, and returns the objects that it selects, by name. The result is undefined

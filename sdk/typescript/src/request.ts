@@ -4,11 +4,11 @@
  * Bodies are read when they are looked at, and once: what was made of a message is kept with it, so that a stream, on which the same
  * messages are part of many questions, costs what changes. Everything is frozen for that reason.
  */
-import { NotServed, InvalidQuestion, RelatedUnknown } from "./errors.js";
+import { NotServed, InvalidRequest, RelatedUnknown } from "./errors.js";
 import { Encoding, type Object$, type ObjectGroup, type RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/object_pb.js";
 import type { SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
-import { RelatedGroup, type Frozen, type Group, type Groups, type KubernetesObject } from "./observed.js";
+import { RelatedGroup, type Frozen, type Group, type Groups, type KubernetesObject } from "./objects.js";
 
 type Observed = Frozen<KubernetesObject>;
 
@@ -68,7 +68,7 @@ const objectsOf = new WeakMap<Object$, Observed>();
 /** One observed object; what names it where it is missing. */
 export function decodeObject(message: Object$ | undefined, what: string): Observed {
   if (!message) {
-    throw new InvalidQuestion(`${what} is missing; expected an object`);
+    throw new InvalidRequest(`${what} is missing; expected an object`);
   }
   let found = objectsOf.get(message);
   if (!found) {
@@ -81,16 +81,16 @@ export function decodeObject(message: Object$ | undefined, what: string): Observ
 function read(message: Object$): object {
   const name = `${message.kind} "${message.name}"`;
   if (message.encoding !== Encoding.UNSPECIFIED && message.encoding !== Encoding.JSON) {
-    throw new InvalidQuestion(`${name}: encoding is ${message.encoding}, expected ENCODING_JSON`);
+    throw new InvalidRequest(`${name}: encoding is ${message.encoding}, expected ENCODING_JSON`);
   }
   let found: unknown;
   try {
     found = parse(new TextDecoder("utf-8", { fatal: true }).decode(message.body));
   } catch (error) {
-    throw new InvalidQuestion(`${name}: ${(error as Error).message}`);
+    throw new InvalidRequest(`${name}: ${(error as Error).message}`);
   }
   if (typeof found !== "object" || found === null || Array.isArray(found)) {
-    throw new InvalidQuestion(`${name}: got no JSON object`);
+    throw new InvalidRequest(`${name}: got no JSON object`);
   }
   return found;
 }

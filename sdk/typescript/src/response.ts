@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { fields, flag, list, object, said, text, word, type Members } from "./check.js";
 import { Child } from "./child.js";
-import { InvalidAnswer } from "./errors.js";
+import { InvalidResponse } from "./errors.js";
 import { DependencySchema, type Dependency } from "./gen/hookloop/hook/v1/answer_pb.js";
 import { DesiredObjectSchema, Encoding, type DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
 import { stringify } from "./json.js";
@@ -55,7 +55,7 @@ export function encodeResync(seconds: unknown): MessageInitShape<typeof Duration
     return undefined;
   }
   if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= MAX_RESYNC)) {
-    throw new InvalidAnswer(`resyncAfterSeconds is ${said(seconds)}, expected a number from 0 to ${MAX_RESYNC}`);
+    throw new InvalidResponse(`resyncAfterSeconds is ${said(seconds)}, expected a number from 0 to ${MAX_RESYNC}`);
   }
   return duration(seconds);
 }
@@ -89,6 +89,6 @@ function json(value: unknown, item: string): Uint8Array {
   try {
     return new TextEncoder().encode(stringify(value));
   } catch (error) {
-    throw new InvalidAnswer(`${item} is no JSON: ${(error as Error).message}`);
+    throw new InvalidResponse(`${item} is no JSON: ${(error as Error).message}`);
   }
 }

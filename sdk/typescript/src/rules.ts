@@ -1,7 +1,7 @@
 /** Checks rules, which select related objects, and writes them as the contract has them. */
 import { create } from "@bufbuild/protobuf";
 import { choice, fields, list, object, said, text, texts, word } from "./check.js";
-import { InvalidAnswer } from "./errors.js";
+import { InvalidResponse } from "./errors.js";
 import {
   LabelSelectorRequirementSchema, LabelSelectorRequirement_Operator as Operator, LabelSelectorSchema, RelatedResourceRuleSchema,
   type LabelSelector, type LabelSelectorRequirement, type RelatedResourceRule,
@@ -38,7 +38,7 @@ function selector(value: unknown, item: string): LabelSelector | undefined {
   const matchLabels: Record<string, string> = {};
   for (const [name, label] of Object.entries(labels)) {
     if (typeof label !== "string") {
-      throw new InvalidAnswer(`${item}.matchLabels[${name}] is ${said(label)}, expected a string`);
+      throw new InvalidResponse(`${item}.matchLabels[${name}] is ${said(label)}, expected a string`);
     }
     matchLabels[name] = label;
   }

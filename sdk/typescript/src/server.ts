@@ -1,15 +1,15 @@
 /** A gRPC server for hooks, for programs that have a main function of their own. serve is a whole one. */
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
-import { guards, warnIfOpen } from "./callers.js";
-import { SHAPES } from "./contract.js";
+import { callerInterceptors, warnIfUnauthenticated } from "./auth.js";
+import { SHAPES } from "./codec.js";
 import { serverCredentials } from "./credentials.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import { Health } from "./health.js";
 import type { Hook } from "./hooks.js";
 import { definition, implementation } from "./service.js";
-import { Slots } from "./slots.js";
-import { Streams } from "./streams.js";
+import { Limiter } from "./limiter.js";
+import { StreamServer } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
 /** On loopback, because without TLS a hook speaks plain text. */
@@ -45,7 +45,7 @@ export interface ServerOptions {
 export class Server {
   readonly #server: GrpcServer;
   readonly #health: Health;
-  readonly #streams: Streams;
+  readonly #streams: StreamServer;
   readonly #options: ServerOptions;
   readonly #credentials: ServerCredentials;
 
@@ -61,12 +61,12 @@ export class Server {
     this.#options = options;
     this.#server = new GrpcServer({
       "grpc.max_receive_message_length": MAX_MESSAGE, "grpc.max_send_message_length": MAX_MESSAGE, "grpc.so_reuseport": 0,
-      interceptors: guards(options),
+      interceptors: callerInterceptors(options),
     });
     this.#credentials = serverCredentials(options);
     this.#health = new Health([...names, HookStreamService.typeName]);
-    this.#streams = new Streams(hooks, options.buildId || programHash());
-    const slots = new Slots();
+    this.#streams = new StreamServer(hooks, options.buildId || programHash());
+    const slots = new Limiter();
     this.#server.addService(this.#health.definition, this.#health.implementation());
     hooks.forEach((hook, index) => this.#server.addService(definition(services[index]!), implementation(hook, slots)));
     this.#server.addService(this.#streams.definition, this.#streams.implementation());
@@ -82,7 +82,7 @@ export class Server {
     const hosts = colon === 0 ? ["[::]", "0.0.0.0"] : [listen.slice(0, colon)]; // without a host, all addresses
     const address = await this.#bind(hosts, listen.slice(colon));
     if (!this.#options.clientCa && !this.#options.tokenFile) {
-      warnIfOpen(address);
+      warnIfUnauthenticated(address);
     }
     return address;
   }

@@ -1,10 +1,10 @@
 /** Serves hooks as the unary services of the contract. */
 import { fromBinary, toBinary, type DescService, type Message } from "@bufbuild/protobuf";
 import { status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
-import { ask, methodsOf, parentOf, pathOf, SHAPES, type Method, type Question } from "./contract.js";
+import { ask, methodsOf, parentOf, pathOf, SHAPES, type Method, type Question } from "./codec.js";
 import type { AnyFunction, Hook } from "./hooks.js";
-import type { Slots } from "./slots.js";
-import { givenUp, report, serverError, statusOf } from "./status.js";
+import type { Limiter } from "./limiter.js";
+import { logCancelled, logFailure, unaryError, statusOf } from "./status.js";
 import { traced } from "./tracing.js";
 
 /** A gRPC service as grpc-js defines them, from the description that is generated. */
@@ -21,12 +21,12 @@ export function definition(service: DescService): ServiceDefinition {
 }
 
 /** The methods of a hook's service. Functions run while there are slots. */
-export function implementation(hook: Hook, slots: Slots): UntypedServiceImplementation {
+export function implementation(hook: Hook, slots: Limiter): UntypedServiceImplementation {
   const methods = methodsOf(SHAPES[hook.shape]);
   return Object.fromEntries(methods.map((method) => [method.op, unary(method, hook.functions[method.op], slots)]));
 }
 
-function unary(method: Method, fn: AnyFunction | undefined, slots: Slots): handleUnaryCall<Question, Message> {
+function unary(method: Method, fn: AnyFunction | undefined, slots: Limiter): handleUnaryCall<Question, Message> {
   return (call, callback) => {
     if (!fn) {
       callback({ code: Code.UNIMPLEMENTED, details: `this hook has no ${method.op} function` });
@@ -37,7 +37,7 @@ function unary(method: Method, fn: AnyFunction | undefined, slots: Slots): handl
     let ended = false;
     call.once("cancelled", () => {
       if (!ended) {
-        givenUp(method.path, parent, "its time is over, or the engine has cancelled it");
+        logCancelled(method.path, parent, "its time is over, or the engine has cancelled it");
       }
       gone.abort();
     });
@@ -56,9 +56,9 @@ function unary(method: Method, fn: AnyFunction | undefined, slots: Slots): handl
       (message) => callback(null, message),
       (error: unknown) => {
         if (!gone.signal.aborted) {
-          report(method.path, parent, error);
+          logFailure(method.path, parent, error);
         }
-        callback(serverError(statusOf(error)));
+        callback(unaryError(statusOf(error)));
       },
     );
   };

@@ -1,7 +1,7 @@
 /** Turns what a function throws into a status with details (google.rpc.Status), for both ways in which answers travel. */
 import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { InvalidAnswer, InvalidQuestion, Reject, RetryAfter } from "./errors.js";
+import { InvalidResponse, InvalidRequest, Reject, RetryAfter } from "./errors.js";
 import type { StatusSchema } from "./gen/hookloop/stream/v1/stream_pb.js";
 import * as wellknown from "./wellknown.js";
 
@@ -24,11 +24,11 @@ export function statusOf(error: unknown): Failure {
   if (error instanceof RetryAfter) {
     return { code: Code.RESOURCE_EXHAUSTED, message: error.message, detail: wellknown.retryInfo(error.seconds) };
   }
-  return { code: Code.INTERNAL, message: textOf(error) };
+  return { code: Code.INTERNAL, message: messageOf(error) };
 }
 
 /** A failure as a gRPC server says it. */
-export function serverError({ code, message, detail }: Failure): Partial<ServerErrorResponse> {
+export function unaryError({ code, message, detail }: Failure): Partial<ServerErrorResponse> {
   if (!detail) {
     return { code, details: message };
   }
@@ -38,33 +38,33 @@ export function serverError({ code, message, detail }: Failure): Partial<ServerE
 }
 
 /** A failure as a stream says it. */
-export function wireStatus({ code, message, detail }: Failure): MessageInitShape<typeof StatusSchema> {
+export function streamStatus({ code, message, detail }: Failure): MessageInitShape<typeof StatusSchema> {
   return { code, message, details: detail ? [{ typeUrl: wellknown.typeUrl(detail), value: detail.value }] : [] };
 }
 
 /** Logs a function that has failed, with its parent. Reject and RetryAfter are answers. */
-export function report(method: string, parent: string, error: unknown): void {
-  if (!isAnswer(error)) {
+export function logFailure(method: string, parent: string, error: unknown): void {
+  if (!isExpected(error)) {
     console.error(`${method} of ${parent} failed:`, isBug(error) ? error : (error as Error).message);
   }
 }
 
 /** Logs a call that was given up before its function had an answer. */
-export function givenUp(method: string, parent: string, why: string): void {
+export function logCancelled(method: string, parent: string, why: string): void {
   console.error(`${method} of ${parent} was given up: ${why}`);
 }
 
-function isAnswer(error: unknown): boolean {
+function isExpected(error: unknown): boolean {
   return error instanceof Reject || error instanceof RetryAfter;
 }
 
 /** Whether an error is something for the author to look at: neither an answer, nor a mistake that its message names completely. */
 function isBug(error: unknown): boolean {
-  return !isAnswer(error) && !(error instanceof InvalidAnswer) && !(error instanceof InvalidQuestion);
+  return !isExpected(error) && !(error instanceof InvalidResponse) && !(error instanceof InvalidRequest);
 }
 
 /** What the engine shows: for errors of other packages with their name, without which some say little. */
-function textOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (!(error instanceof Error)) {
     return `the hook's function has thrown ${String(error)}`;
   }

@@ -18,11 +18,11 @@ import { Severity, type Condition, type Event, type Result } from "./gen/hookloo
 import type { Dependency } from "./child.js";
 import type { RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
 import { ObjectGroupSchema, ObjectSchema, RelatedGroupSchema, type DesiredObject, type Object$ } from "./gen/hookloop/hook/v1/object_pb.js";
-import type { AnyFunction, CustomizeAnswer, CustomizeFunction, DecorateAnswer, DecorateFunction, SyncAnswer, SyncFunction } from "./hooks.js";
+import type { AnyFunction, CustomizeResponse, CustomizeFunction, DecorateResponse, DecorateFunction, SyncResponse, SyncFunction } from "./hooks.js";
 import { parse, stringify } from "./json.js";
-import type { KubernetesObject } from "./observed.js";
+import type { KubernetesObject } from "./objects.js";
 import { key } from "./request.js";
-import { decode, encode, methodOf, SHAPES, type Op, type Question, type Shape } from "./contract.js";
+import { decode, encode, methodOf, SHAPES, type Op, type Question, type Shape } from "./codec.js";
 import { declaredKinds, validate } from "./validate.js";
 
 /** A YAML or JSON file, or the objects themselves. */
@@ -46,24 +46,24 @@ export interface Told {
 const CONTROLLER = { apiVersion: "metacontroller.k8s.io/v1alpha1", kind: "CompositeController", metadata: { name: "test" } };
 
 /** Asks a composite hook's function, and resolves to the answer after it has gone through the contract. */
-export async function call<Parent>(fn: SyncFunction<Parent>, objects: Objects, observed: Observed = {}): Promise<SyncAnswer & { children: KubernetesObject[] } & Told> {
-  return (await ask(SHAPES.composite, fn, objects, observed)) as SyncAnswer & { children: KubernetesObject[] } & Told;
+export async function call<Parent>(fn: SyncFunction<Parent>, objects: Objects, observed: Observed = {}): Promise<SyncResponse & { children: KubernetesObject[] } & Told> {
+  return (await ask(SHAPES.composite, fn, objects, observed)) as SyncResponse & { children: KubernetesObject[] } & Told;
 }
 
 /** Asks a decorator hook's function in the same way: the object to decorate first, then its attachments. */
-export async function decorate<Parent>(fn: DecorateFunction<Parent>, objects: Objects, observed: Observed = {}): Promise<DecorateAnswer & { attachments: KubernetesObject[] } & Told> {
-  return (await ask(SHAPES.decorator, fn, objects, observed)) as DecorateAnswer & { attachments: KubernetesObject[] } & Told;
+export async function decorate<Parent>(fn: DecorateFunction<Parent>, objects: Objects, observed: Observed = {}): Promise<DecorateResponse & { attachments: KubernetesObject[] } & Told> {
+  return (await ask(SHAPES.decorator, fn, objects, observed)) as DecorateResponse & { attachments: KubernetesObject[] } & Told;
 }
 
 /** Asks a customize function about the first of the objects, and resolves to its answer if it is a valid one. */
-export async function customize<Parent>(fn: CustomizeFunction<Parent>, objects: Objects): Promise<CustomizeAnswer> {
+export async function customize<Parent>(fn: CustomizeFunction<Parent>, objects: Objects): Promise<CustomizeResponse> {
   const shape = SHAPES.composite;
   const [parent] = await load(objects);
   const method = methodOf(shape, "customize");
   const question = create(method.input, { controller: message(CONTROLLER), parent: message(parent!) } as Record<string, unknown>) as Question;
   const answer = await (fn as AnyFunction)(decode(shape, "customize", question), { signal: new AbortController().signal });
   encode(shape, "customize", method, answer);
-  return answer as CustomizeAnswer;
+  return answer as CustomizeResponse;
 }
 
 /** The objects of a YAML or JSON file, or of a list. */

@@ -2,10 +2,10 @@
  * Applies the engine's rules for answers, as far as they follow from the parent and the declared kinds. "@hookloop/hook/testing" uses it.
  *
  * sdk/testdata/answers.json lists the rules; the engine, and the helpers of all SDKs, are tested with that table. The input is an answer as
- * the contract has it. Functions are pure; an error is an InvalidAnswer that names the item.
+ * the contract has it. Functions are pure; an error is an InvalidResponse that names the item.
  */
 import type { Message } from "@bufbuild/protobuf";
-import { InvalidAnswer } from "./errors.js";
+import { InvalidResponse } from "./errors.js";
 import { Severity, type Condition, type Event, type Result } from "./gen/hookloop/hook/v1/answer_pb.js";
 import { LabelSelectorRequirement_Operator as Operator, type LabelSelector, type RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
 import type { DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
@@ -74,7 +74,7 @@ export function validate(scope: Scope, answer: Checked): void {
   refs.forEach((ref, index) => {
     const earlier = first.get(ref);
     if (earlier !== undefined) {
-      throw new InvalidAnswer(`${scope.field}[${index}] ${ref}: is desired twice, first as ${scope.field}[${earlier}]; expected each object once`);
+      throw new InvalidResponse(`${scope.field}[${index}] ${ref}: is desired twice, first as ${scope.field}[${earlier}]; expected each object once`);
     }
     first.set(ref, index);
   });
@@ -102,13 +102,13 @@ function refOf(scope: Scope, { apiVersion, kind: bare, metadata }: Body, place: 
   const namespace = (metadata.namespace ?? "") as string;
   const item = `${place} ${nameOf(kind, namespace, metadata.name)}`;
   if (!scope.declared.has(kind)) {
-    throw new InvalidAnswer(`${item}: kind is not declared by the controller; expected one of [${[...scope.declared.keys()].sort().join(", ")}]`);
+    throw new InvalidResponse(`${item}: kind is not declared by the controller; expected one of [${[...scope.declared.keys()].sort().join(", ")}]`);
   }
   const completed = namespaceOf(scope, kind, metadata.name, namespace, item);
   const owner = ((metadata.annotations ?? {}) as Record<string, unknown>)[DECORATOR_ANNOTATION];
   if (typeof owner === "string" && scope.field === "children") {
     const expected = "expected none, because it names the decorator that an object belongs to";
-    throw new InvalidAnswer(`${item}: metadata.annotations[${quoted(DECORATOR_ANNOTATION)}] is ${quoted(owner)}; ${expected}`);
+    throw new InvalidResponse(`${item}: metadata.annotations[${quoted(DECORATOR_ANNOTATION)}] is ${quoted(owner)}; ${expected}`);
   }
   return nameOf(kind, completed, metadata.name);
 }
@@ -116,22 +116,22 @@ function refOf(scope: Scope, { apiVersion, kind: bare, metadata }: Body, place: 
 /** Checks the types of the fields that every object has. */
 function checkMetadata(metadata: Body["metadata"], item: string): void {
   if (!isText(metadata.namespace)) {
-    throw new InvalidAnswer(`${item}: metadata.namespace: expected a string`);
+    throw new InvalidResponse(`${item}: metadata.namespace: expected a string`);
   }
   for (const field of ["labels", "annotations"] as const) {
     const values = metadata[field] ?? {};
     if (typeof values !== "object" || Array.isArray(values)) {
-      throw new InvalidAnswer(`${item}: metadata.${field}: expected an object with strings as values`);
+      throw new InvalidResponse(`${item}: metadata.${field}: expected an object with strings as values`);
     }
     for (const [key, value] of Object.entries(values)) {
       if (!isText(value)) {
-        throw new InvalidAnswer(`${item}: metadata.${field}[${quoted(key)}]: expected a string`);
+        throw new InvalidResponse(`${item}: metadata.${field}[${quoted(key)}]: expected a string`);
       }
     }
   }
   const finalizers = metadata.finalizers ?? [];
   if (!Array.isArray(finalizers) || !finalizers.every(isText)) {
-    throw new InvalidAnswer(`${item}: metadata.finalizers: expected an array of strings`);
+    throw new InvalidResponse(`${item}: metadata.finalizers: expected an array of strings`);
   }
 }
 
@@ -143,24 +143,24 @@ function isText(value: unknown): boolean {
 function namespaceOf(scope: Scope, kind: string, name: string, namespace: string, item: string): string {
   for (const [field, value] of Object.entries({ name, namespace })) {
     if (value === "." || value === ".." || /[/%]/.test(value)) {
-      throw new InvalidAnswer(`${item}: metadata.${field} is ${quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'`);
+      throw new InvalidResponse(`${item}: metadata.${field} is ${quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'`);
     }
   }
   if (scope.declared.get(kind)) {
     if (scope.namespace) {
-      throw new InvalidAnswer(`${item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace`);
+      throw new InvalidResponse(`${item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace`);
     }
     if (namespace) {
-      throw new InvalidAnswer(`${item}: metadata.namespace is ${quoted(namespace)}; expected none, because the kind is cluster-scoped`);
+      throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; expected none, because the kind is cluster-scoped`);
     }
     return "";
   }
   if (!namespace && !scope.namespace) {
     const hint = `(if this kind is, too, declare it as ${quoted(kind + CLUSTER)})`;
-    throw new InvalidAnswer(`${item}: metadata.namespace is missing; expected one, because the parent is cluster-scoped ${hint}`);
+    throw new InvalidResponse(`${item}: metadata.namespace is missing; expected one, because the parent is cluster-scoped ${hint}`);
   }
   if (scope.namespace && namespace && namespace !== scope.namespace) {
-    throw new InvalidAnswer(`${item}: metadata.namespace is ${quoted(namespace)}; expected ${quoted(scope.namespace)}, the parent's`);
+    throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; expected ${quoted(scope.namespace)}, the parent's`);
   }
   return namespace || scope.namespace;
 }
@@ -175,14 +175,14 @@ function checkDependencies({ field, namespace, declared }: Scope, refs: readonly
       const on = nameOf(kind, named.namespace || (declared.get(kind) === false ? namespace : ""), named.name);
       const problem = on === ref ? "itself" : edges.has(on) ? "" : `${on}, which is not desired`;
       if (problem) {
-        throw new InvalidAnswer(`${field}[${index}] ${ref}: depends on ${problem}; expected another of the desired objects`);
+        throw new InvalidResponse(`${field}[${index}] ${ref}: depends on ${problem}; expected another of the desired objects`);
       }
       edges.get(ref)!.push(on);
     }
   });
   const [first, ...circle] = findCircle(edges);
   if (first !== undefined) {
-    throw new InvalidAnswer(`${field}[${refs.indexOf(first)}] ${first}: the dependencies go in a circle: ${circle.join(" → ")}`);
+    throw new InvalidResponse(`${field}[${refs.indexOf(first)}] ${first}: the dependencies go in a circle: ${circle.join(" → ")}`);
   }
 }
 
@@ -239,7 +239,7 @@ function reasonProblem(reason: string): string {
 /** Checks what can be checked without the resources of an API server. */
 function checkRequirements(rules: readonly RelatedResourceRule[]): void {
   if (rules.length > MAX_REQUIREMENTS) {
-    throw new InvalidAnswer(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
+    throw new InvalidResponse(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
   }
   const named = new Map<string, string>();
   rules.forEach((rule, index) => {
@@ -248,7 +248,7 @@ function checkRequirements(rules: readonly RelatedResourceRule[]): void {
     const resource = `${rule.resource}.${rule.apiVersion}`;
     const earlier = named.get(rule.name) ?? resource;
     if (rule.name && earlier !== resource) {
-      throw new InvalidAnswer(`${item}: selects ${resource}, and an earlier rule of the name ${earlier}; expected one resource for each name`);
+      throw new InvalidResponse(`${item}: selects ${resource}, and an earlier rule of the name ${earlier}; expected one resource for each name`);
     }
     named.set(rule.name, earlier);
   });
@@ -306,7 +306,7 @@ function valueProblem(value: string): string {
 
 function refuse(problem: string, item: string): void {
   if (problem) {
-    throw new InvalidAnswer(`${item}: ${problem}`);
+    throw new InvalidResponse(`${item}: ${problem}`);
   }
 }
 

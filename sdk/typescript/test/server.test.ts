@@ -11,7 +11,7 @@ import { programHash } from "../src/build.js";
 import { composite, Server } from "../src/index.js";
 import { selfSigned } from "./certificate.js";
 import { line, withPrograms } from "./program.js";
-import { askSync, serving } from "./questions.js";
+import { askSync, serving } from "./requests.js";
 
 const nothing = composite({ sync: () => ({}) });
 

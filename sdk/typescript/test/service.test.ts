@@ -4,14 +4,14 @@ import { setMaxListeners } from "node:events";
 import { test, type TestContext } from "node:test";
 import type { Message } from "@bufbuild/protobuf";
 import { status as Code, type ServiceError } from "@grpc/grpc-js";
-import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, requireRelated, RetryAfter, type Call, type SyncAnswer, type SyncRequest } from "../src/index.js";
+import { child, composite, decorator, dependency, NotServed, Reject, RelatedUnknown, requireRelated, RetryAfter, type Call, type SyncResponse, type SyncRequest } from "../src/index.js";
 import { CompositeHookService, type CompositeHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import { LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule } from "../src/gen/hookloop/hook/v1/customize_pb.js";
 import { DecoratorHookService, type DecoratorHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
 import { Severity } from "../src/gen/hookloop/hook/v1/answer_pb.js";
-import { ask, askSync, BIG, decoratorRequest, serving, syncRequest } from "./questions.js";
+import { ask, askSync, BIG, decoratorRequest, serving, syncRequest } from "./requests.js";
 import { until } from "./until.js";
-import { SLOTS } from "../src/slots.js";
+import { MAX_CONCURRENT_CALLS } from "../src/limiter.js";
 
 /** The question that a function gets. */
 async function asked(question: object, method = CompositeHookService.method.sync): Promise<SyncRequest> {
@@ -56,7 +56,7 @@ test("finalize says so", async () => {
 test("what is not known does not look empty", async () => {
   const { related } = await asked(syncRequest());
   assert.equal(related["namespaces.v1"]!.objects["shop"]!.kind, "Namespace");
-  const answer: SyncAnswer = {};
+  const answer: SyncResponse = {};
   assert.deepEqual({ ...requireRelated({ related }, answer, { name: "spaces", apiVersion: "v1", resource: "namespaces" }) }, {});
   assert.equal(requireRelated({ related }, answer, { name: "later", apiVersion: "v1", resource: "namespaces" }), undefined);
   assert.deepEqual(answer.requirements?.map((rule) => rule.name), ["spaces", "later"]);
@@ -237,15 +237,15 @@ test("unary calls run in so many slots, and those that are given up before do no
   await serving([stuck], async (client) => {
     const given = new AbortController();
     setMaxListeners(0, given.signal);
-    const calls = Array.from({ length: 2 * SLOTS }, () =>
+    const calls = Array.from({ length: 2 * MAX_CONCURRENT_CALLS }, () =>
       ask(client, CompositeHookService.method.sync, syncRequest(), undefined, given.signal));
-    await until(() => called === SLOTS);
+    await until(() => called === MAX_CONCURRENT_CALLS);
     given.abort();
     const ended = await Promise.allSettled(calls);
     assert.ok(ended.every(({ status }) => status === "rejected"));
-    await until(() => error.mock.calls.length >= SLOTS);
+    await until(() => error.mock.calls.length >= MAX_CONCURRENT_CALLS);
     assert.match(String(error.mock.calls[0]!.arguments), /Sync of Greeting shop\/hi was given up/);
-    assert.equal(called, SLOTS);
+    assert.equal(called, MAX_CONCURRENT_CALLS);
     release.forEach((go) => go());
   });
 });

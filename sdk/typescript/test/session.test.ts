@@ -2,23 +2,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { decode, encode } from "../src/contract.js";
+import { decode, encode } from "../src/codec.js";
 import { CompositeHookServiceSyncRequestSchema, CompositeHookServiceSyncResponseSchema } from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import type { SyncRequest } from "../src/hooks.js";
 import { ProtocolError } from "../src/session/error.js";
-import { Hook, type HookSettings, type Received, type Work } from "../src/session/hook.js";
-import { Memories, Memory } from "../src/session/memory.js";
+import { Hook, type SessionSettings, type Received, type Work } from "../src/session/hook.js";
+import { SessionStates, SessionState } from "../src/session/state.js";
 import { Engine, fragments, say, type Entry } from "./engine.js";
-import { BIG, object } from "./questions.js";
+import { BIG, object } from "./requests.js";
 
 type Message = Parameters<typeof say>[0];
 
 /** Both halves, and what goes between them. */
 class World {
   readonly hook: Hook;
-  constructor(readonly engine = new Engine(), settings: Partial<HookSettings> = {}) {
-    this.hook = new Hook({ memory: () => new Memory(), ...settings });
+  constructor(readonly engine = new Engine(), settings: Partial<SessionSettings> = {}) {
+    this.hook = new Hook({ memory: () => new SessionState(), ...settings });
   }
 
   send(message: Message): Received {
@@ -231,7 +231,7 @@ test("a request that cannot be rebuilt ends its call only", () => {
 
 test("holdings fit into one message, those used last first", () => {
   const limit = 4096;
-  const memory = new Memory();
+  const memory = new SessionState();
   const first = new World(new Engine(), { memory: () => memory });
   first.open();
   const names = Array.from({ length: 100 }, (_, n) => `${"a".repeat(100)}-${n}`);
@@ -296,10 +296,10 @@ test("an answer that is too large is refused, and names both sizes", () => {
 });
 
 test("the next stream of a session goes on with what is held", () => {
-  const memories = new Memories();
+  const memories = new SessionStates();
   const engine = new Engine("same");
-  const taken: Memory[] = [];
-  const memory = (session: string): Memory => {
+  const taken: SessionState[] = [];
+  const memory = (session: string): SessionState => {
     taken.push(memories.take(session, () => assert.fail("nobody else takes it")));
     return taken.at(-1)!;
   };
@@ -318,8 +318,8 @@ test("the next stream of a session goes on with what is held", () => {
 });
 
 test("a session that another stream takes is left by the one before", () => {
-  const memories = new Memories();
-  const first: Memory = memories.take("same", () => memories.leave("same", first));
+  const memories = new SessionStates();
+  const first: SessionState = memories.take("same", () => memories.leave("same", first));
   assert.notEqual(memories.take("other", () => assert.fail("nobody else takes it")), first);
   assert.equal(memories.take("same", () => undefined), first);
   const [own, another] = ["", ""].map((none) => memories.take(none, () => assert.fail("a memory of its own is not taken")));
@@ -327,7 +327,7 @@ test("a session that another stream takes is left by the one before", () => {
 });
 
 test("what was used longest ago is forgotten first, and said to be", () => {
-  const memory = new Memory(4000);
+  const memory = new SessionState(4000);
   const world = new World(new Engine(), { memory: () => memory });
   world.open();
   for (const subject of ["p", "q", "r"]) {
@@ -366,7 +366,7 @@ test("any history of changes gives the questions and answers that whole ones wou
   let seed = 7;
   const random = (below: number): number => (seed = (seed * 48271) % 0x7fffffff) % below;
   const some = (count: number): string[] => Array.from({ length: count }, (_, n) => `n${n}`).filter(() => random(3) > 0);
-  const world = new World(new Engine(), { memory: () => new Memory(20_000) });
+  const world = new World(new Engine(), { memory: () => new SessionState(20_000) });
   world.open();
   for (let step = 0; step < 400; step++) {
     const subject = `p${random(3)}`;

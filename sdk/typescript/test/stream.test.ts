@@ -1,4 +1,4 @@
-/** Streams over loopback: those that the engine opens, and those that a hook opens. */
+/** StreamServer over loopback: those that the engine opens, and those that a hook opens. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,12 +10,12 @@ import { Metadata, Server as GrpcServer, ServerCredentials, status as Code, type
 import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type Server, type SyncRequest } from "../src/index.js";
 import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
-import { SLOTS } from "../src/slots.js";
-import { BYTES } from "../src/streams.js";
+import { MAX_CONCURRENT_CALLS } from "../src/limiter.js";
+import { BYTES } from "../src/streamserver.js";
 import { selfSigned } from "./certificate.js";
 import { Engine, say, type Entry } from "./engine.js";
 import { line, withPrograms } from "./program.js";
-import { BIG, object, serving } from "./questions.js";
+import { BIG, object, serving } from "./requests.js";
 import { until } from "./until.js";
 
 type Message = Parameters<typeof say>[0];
@@ -268,7 +268,7 @@ test("the window bounds what runs: cancelled calls of functions that go on", asy
       line.send({ case: "cancel", value: { callId: call.value!.id! } });
       assert.equal((await line.next("answer")).outcome.case, "error");
     }
-    assert.equal(running, SLOTS);
+    assert.equal(running, MAX_CONCURRENT_CALLS);
     assert.equal(told.mock.calls.length, 1000);
     assert.match(String(told.mock.calls[0]!.arguments[0]), /Sync of Greeting shop\/hi was given up: the engine has given the call up/);
     release.forEach((go) => go());

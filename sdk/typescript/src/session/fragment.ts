@@ -30,7 +30,7 @@ export function pieces(data: Uint8Array): Uint8Array[] {
   return made;
 }
 
-/** Puts fragments together. Memory grows with the data that has come, not with what the peer says is still to come. */
+/** Puts fragments together. SessionState grows with the data that has come, not with what the peer says is still to come. */
 export class Assembler {
   readonly #limit: number;
   #total = 0;

@@ -11,8 +11,8 @@
  * that is not so the digest says it, the hook asks again (Nack), and the engine sends everything.
  */
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Method, Question, Response } from "../contract.js";
-import { InvalidQuestion } from "../errors.js";
+import type { Method, Question, Response } from "../codec.js";
+import { InvalidRequest } from "../errors.js";
 import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
 import {
   EngineMessageSchema, HookMessageSchema, WelcomeSchema, type AnswerSchema, type AttachSchema, type Call, type DesiredSchema, type EngineMessage,
@@ -22,7 +22,7 @@ import { is, wire } from "./digest.js";
 import { ProtocolError, VersionMismatch } from "./error.js";
 import { Assembler, lengthBytes, pieces } from "./fragment.js";
 import { difference, type ItemList } from "./list.js";
-import type { Memory, Remembered } from "./memory.js";
+import type { SessionState, SubjectState } from "./state.js";
 import { METHODS, rebuild } from "./method.js";
 import { Missing } from "./set.js";
 
@@ -32,7 +32,7 @@ export const VERSION = 1;
 const [RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL] = [8, 12, 13];
 
 /** How a hook's side behaves. */
-export interface HookSettings {
+export interface SessionSettings {
   /** Names the hook's build; a change makes the engine ask about every parent again. */
   build?: string;
   /** The full names of the methods that the hook answers. */
@@ -43,7 +43,7 @@ export interface HookSettings {
   /** Bounds a message of the engine; 64 MiB where it is left out. */
   messageBytes?: number;
   /** Finds what is held for a session id. It is called once, when the Hello comes. */
-  memory: (session: string) => Memory;
+  memory: (session: string) => SessionState;
 }
 
 /** One question. Its messages are shared with other questions: they are not changed by anyone. */
@@ -60,7 +60,7 @@ export interface Work {
 export type Received =
   | { readonly kind: "nothing" }
   /** The session has begun, under the id with which it goes on after a loss. */
-  | { readonly kind: "open"; readonly session: string; readonly memory: Memory }
+  | { readonly kind: "open"; readonly session: string; readonly memory: SessionState }
   /** A question to answer, by answer or refuse. */
   | { readonly kind: "work"; readonly work: Work }
   /** An answer is no longer wanted. It is given still. */
@@ -77,22 +77,22 @@ const NOTHING: Received = { kind: "nothing" };
 interface Pending {
   readonly work: Work;
   /** Undefined: nothing is remembered. */
-  readonly about: Remembered | undefined;
+  readonly about: SubjectState | undefined;
   readonly holds: Uint8Array;
 }
 
 /** The hook's side of one stream. */
 export class Hook {
-  readonly #settings: Required<HookSettings>;
+  readonly #settings: Required<SessionSettings>;
   readonly #pending = new Map<bigint, Pending>();
   readonly #in: Assembler;
-  #memory: Memory | undefined; // undefined before the Hello
+  #memory: SessionState | undefined; // undefined before the Hello
   #accepts = 0; // the largest message that the engine takes; 0 says nothing
   #last = 0n; // the id of the last call
   #out: Uint8Array[] = [];
   #draining = false;
 
-  constructor(settings: HookSettings) {
+  constructor(settings: SessionSettings) {
     this.#settings = { build: "", methods: [], calls: 64, callBytes: 64 << 20, messageBytes: 64 << 20, ...settings };
     this.#in = new Assembler(this.#settings.messageBytes);
   }
@@ -146,7 +146,7 @@ export class Hook {
     return { kind: "open", session: hello.sessionId, memory };
   }
 
-  #take(message: EngineMessage["message"], memory: Memory): Received {
+  #take(message: EngineMessage["message"], memory: SessionState): Received {
     switch (message.case) {
       case "call":
         return this.#call(message.value, memory);
@@ -174,7 +174,7 @@ export class Hook {
   }
 
   /** Puts a question together. What is missing for that is asked for by a Nack. */
-  #call(call: Call, memory: Memory): Received {
+  #call(call: Call, memory: SessionState): Received {
     if (call.id <= this.#last) {
       return NOTHING;
     }
@@ -195,7 +195,7 @@ export class Hook {
     try {
       question = rebuild(method, call.request, set);
     } catch (error) { // the set is held all the same
-      if (!(error instanceof InvalidQuestion)) {
+      if (!(error instanceof InvalidRequest)) {
         throw error;
       }
       this.#answer(call.id, { case: "error", value: { code: INTERNAL, message: error.message } });
@@ -273,7 +273,7 @@ export class Hook {
     }
   }
 
-  #evict(memory: Memory): void {
+  #evict(memory: SessionState): void {
     const subjects = memory.evict();
     if (subjects.length > 0) {
       this.#send({ case: "forget", value: { subjects } });
@@ -297,14 +297,14 @@ function serialized(message: MessageInit): Uint8Array {
 
 /** An answer's difference from the list that the engine holds, and its whole list. */
 function compare({ work, about, holds }: Pending, response: Response): { desired: MessageInitShape<typeof DesiredSchema>; list: ItemList } {
-  const { shell, raws } = takeApart(work.method, response);
+  const { shell, raws } = split(work.method, response);
   const before = about?.list && is(about.list.digest, holds) ? about.list : undefined;
   const { list, pieces: changes } = difference(before, raws);
   return { desired: { base: before ? holds : new Uint8Array(), pieces: changes, digest: wire(list.digest), response: shell }, list };
 }
 
 /** A response without its desired objects, and these, serialized. The response is as before afterwards. */
-function takeApart({ shape, desc }: Method, response: Response): { shell: Uint8Array; raws: Uint8Array[] } {
+function split({ shape, desc }: Method, response: Response): { shell: Uint8Array; raws: Uint8Array[] } {
   const objects = response[shape.children];
   if (!objects) {
     return { shell: toBinary(desc.output, response), raws: [] };

@@ -1,11 +1,11 @@
 /** The places of objects in the requests of the contract. */
 import { fromBinary } from "@bufbuild/protobuf";
-import { methodsOf, SHAPES, type Method, type Question } from "../contract.js";
-import { InvalidQuestion } from "../errors.js";
+import { methodsOf, SHAPES, type Method, type Question } from "../codec.js";
+import { InvalidRequest } from "../errors.js";
 import type { Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
 import type { ObservedSet } from "./set.js";
 
-/** Slots of an observed set: where in a request an object stands. */
+/** Limiter of an observed set: where in a request an object stands. */
 export const CONTROLLER_SLOT = 0;
 export const PARENT_SLOT = 1;
 
@@ -53,13 +53,13 @@ function read(method: Method, shell: Uint8Array): Question {
   try {
     return fromBinary(method.desc.input, shell) as Question;
   } catch (error) {
-    throw new InvalidQuestion(`the request is no ${method.desc.input.typeName}: ${(error as Error).message}`);
+    throw new InvalidRequest(`the request is no ${method.desc.input.typeName}: ${(error as Error).message}`);
   }
 }
 
 function refuseIf(held: boolean, method: Method): void {
   if (held) {
-    throw new InvalidQuestion(`the request ${method.desc.input.typeName} holds objects, expected them in the slots`);
+    throw new InvalidRequest(`the request ${method.desc.input.typeName} holds objects, expected them in the slots`);
   }
 }
 
@@ -88,7 +88,7 @@ class Places {
   check(method: Method): void {
     const size = [...this.#set.slots.values()].reduce((sum, { objects }) => sum + objects.length, 0);
     if (this.#taken !== size) {
-      throw new InvalidQuestion(`the request ${method.desc.input.typeName} has places for ${this.#taken} of its ${size} objects`);
+      throw new InvalidRequest(`the request ${method.desc.input.typeName} has places for ${this.#taken} of its ${size} objects`);
     }
   }
 }

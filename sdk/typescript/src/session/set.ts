@@ -6,7 +6,7 @@ import { entryPart, hashOf, is, minus, plus, readHash, type Digest, type Hash } 
 import { ProtocolError } from "./error.js";
 
 /** An object that a hook holds. It is shared by the sets that have it. */
-export interface Held {
+export interface StoredObject {
   readonly message: Object$;
   readonly hash: Hash;
   readonly size: number;
@@ -15,14 +15,14 @@ export interface Held {
 }
 
 /** The objects of one slot in the order of their names. Neither list is changed once it is made; requests share the messages. */
-interface Placed {
-  readonly objects: readonly Held[];
+interface SlotObjects {
+  readonly objects: readonly StoredObject[];
   readonly messages: readonly Object$[];
 }
 
 /** An observed set. It is not changed once it is made. Invariant: no slot is empty, and digest is that of all entries. */
 export interface ObservedSet {
-  readonly slots: ReadonlyMap<number, Placed>;
+  readonly slots: ReadonlyMap<number, SlotObjects>;
   readonly digest: Digest;
 }
 
@@ -32,7 +32,7 @@ export class Missing {
 }
 
 /** The set that a call describes; find is what the hook holds beside the base. */
-export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Hash) => Held | undefined): ObservedSet | Missing {
+export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Hash) => StoredObject | undefined): ObservedSet | Missing {
   if (call.base.length > 0 && !base) {
     return new Missing(Reason.UNKNOWN_BASE, "nothing is held for this subject");
   }
@@ -41,7 +41,7 @@ export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Ha
   }
   const edit = new Edit(call.base.length > 0 ? base : undefined);
   call.removed.forEach((key) => edit.remove(key));
-  const sent = new Map<Hash, Held>();
+  const sent = new Map<Hash, StoredObject>();
   for (const upsert of call.upserts) {
     const object = objectOf(upsert, (hash) => sent.get(hash) ?? find(hash));
     if (!object) {
@@ -55,7 +55,7 @@ export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Ha
 }
 
 /** The object of an upsert: one that comes with the call, or one that is held. */
-function objectOf({ content }: Upsert, find: (hash: Hash) => Held | undefined): Held | undefined {
+function objectOf({ content }: Upsert, find: (hash: Hash) => StoredObject | undefined): StoredObject | undefined {
   switch (content.case) {
     case "object": {
       const hash = hashOf(content.value);
@@ -77,10 +77,10 @@ function readObject(data: Uint8Array): Object$ {
   }
 }
 
-/** A set that is being changed. Slots that no change touches are shared with the set that it comes from. */
+/** A set that is being changed. Limiter that no change touches are shared with the set that it comes from. */
 class Edit {
-  readonly #slots: Map<number, Placed>;
-  readonly #touched = new Map<number, Held[]>();
+  readonly #slots: Map<number, SlotObjects>;
+  readonly #touched = new Map<number, StoredObject[]>();
   #digest: Digest;
 
   constructor(base?: ObservedSet) {
@@ -99,7 +99,7 @@ class Edit {
   }
 
   /** Takes an entry in, in the place of the one with the same key. */
-  put(slot: number, object: Held): void {
+  put(slot: number, object: StoredObject): void {
     const objects = this.#own(slot);
     const last = objects.at(-1);
     const { at, found } = !last || order(last.message, object.message) < 0 ? { at: objects.length, found: false } : search(objects, object.message);
@@ -121,7 +121,7 @@ class Edit {
   }
 
   /** The objects of a slot that may be changed. */
-  #own(slot: number): Held[] {
+  #own(slot: number): StoredObject[] {
     let objects = this.#touched.get(slot);
     if (!objects) {
       objects = [...(this.#slots.get(slot)?.objects ?? [])];
@@ -133,7 +133,7 @@ class Edit {
 
 type Named = Pick<Key, "namespace" | "name">;
 
-function search(objects: readonly Held[], key: Named): { at: number; found: boolean } {
+function search(objects: readonly StoredObject[], key: Named): { at: number; found: boolean } {
   let [low, high] = [0, objects.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

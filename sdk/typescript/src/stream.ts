@@ -1,12 +1,12 @@
 /** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
 import { status as Code } from "@grpc/grpc-js";
-import { ask, methodsOf, parentOf, SHAPES } from "./contract.js";
+import { ask, methodsOf, parentOf, SHAPES } from "./codec.js";
 import type { AnyFunction, Hook as Functions } from "./hooks.js";
 import { ProtocolError, VersionMismatch } from "./session/error.js";
-import { Hook, type HookSettings, type Received, type Work } from "./session/hook.js";
-import type { Memories, Memory } from "./session/memory.js";
-import { slotsOf } from "./slots.js";
-import { givenUp, report, statusOf, wireStatus, type Failure } from "./status.js";
+import { Hook, type SessionSettings, type Received, type Work } from "./session/hook.js";
+import type { SessionStates, SessionState } from "./session/state.js";
+import { limiterOf } from "./limiter.js";
+import { logCancelled, logFailure, statusOf, streamStatus, type Failure } from "./status.js";
 import { traced } from "./tracing.js";
 import { Triggers, type Trigger } from "./trigger.js";
 
@@ -17,27 +17,27 @@ const LINGER = 1000;
 const MOVED: Failure = { code: Code.ABORTED, message: "the engine has opened the session on another stream" };
 
 /** A stream, as whoever opened it can use it. */
-export interface Wire {
+export interface Transport {
   send(message: Uint8Array): void;
   /** Ends the stream; with a failure, for that reason. */
   end(failure?: Failure): void;
 }
 
 /** One stream between the engine and hooks. */
-export class Conversation {
+export class HookStream {
   readonly #functions: readonly Functions[];
-  readonly #memories: Memories;
-  readonly #wire: Wire;
+  readonly #memories: SessionStates;
+  readonly #wire: Transport;
   readonly #hook: Hook;
   readonly #running = new Map<bigint, AbortController>();
   readonly #triggers = new Triggers();
-  #held: { readonly session: string; readonly memory: Memory } | undefined;
+  #held: { readonly session: string; readonly memory: SessionState } | undefined;
   /** Whether nothing more is asked; the stream ends when all is answered. */
   #last = false;
   #over = false;
   #lingers: NodeJS.Timeout | undefined;
 
-  constructor(functions: readonly Functions[], memories: Memories, wire: Wire, settings: Omit<HookSettings, "memory"> = {}) {
+  constructor(functions: readonly Functions[], memories: SessionStates, wire: Transport, settings: Omit<SessionSettings, "memory"> = {}) {
     this.#functions = functions;
     this.#memories = memories;
     this.#wire = wire;
@@ -150,15 +150,15 @@ export class Conversation {
     this.#running.set(id, running);
     const late = this.#limit(work);
     running.signal.addEventListener("abort", () => clearTimeout(late), { once: true }); // the function may never return
-    const slots = slotsOf(this.#held!.memory);
+    const slots = limiterOf(this.#held!.memory);
     if (await slots.take(running.signal)) {
       try {
         this.#hook.answer(id, await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal)));
       } catch (error) {
         if (!running.signal.aborted) {
-          report(method.path, parentOf(method, question), error);
+          logFailure(method.path, parentOf(method, question), error);
         }
-        this.#hook.refuse(id, wireStatus(statusOf(error)));
+        this.#hook.refuse(id, streamStatus(statusOf(error)));
       } finally {
         slots.free();
       }
@@ -186,9 +186,9 @@ export class Conversation {
   #giveUp({ id, method, question }: Work, failure: Failure): void {
     const running = this.#running.get(id);
     if (running && !running.signal.aborted) {
-      givenUp(method.path, parentOf(method, question), failure.message);
+      logCancelled(method.path, parentOf(method, question), failure.message);
     }
-    this.#hook.refuse(id, wireStatus(failure));
+    this.#hook.refuse(id, streamStatus(failure));
     running?.abort();
     this.#flush();
   }

@@ -1,7 +1,7 @@
 /** Checks what an answer says beside its objects, and writes it as the contract has it: conditions, events, results. */
 import { create } from "@bufbuild/protobuf";
 import { choice, fields, list, text, word } from "./check.js";
-import { InvalidAnswer } from "./errors.js";
+import { InvalidResponse } from "./errors.js";
 import { ConditionSchema, EventSchema, ResultSchema, Severity, type Condition, type Event, type Result } from "./gen/hookloop/hook/v1/answer_pb.js";
 
 const STATUSES = tableOf(["True", "False", "Unknown"]);
@@ -18,7 +18,7 @@ export function encodeConditions(conditions: unknown): Condition[] {
     const said = fields(member, item, ["type", "status", "reason", "message"]);
     const type = word(said["type"], `${item}.type`);
     if (seen.has(type)) {
-      throw new InvalidAnswer(`${item}.type is ${JSON.stringify(type)} as in one before it, expected each type once`);
+      throw new InvalidResponse(`${item}.type is ${JSON.stringify(type)} as in one before it, expected each type once`);
     }
     seen.add(type);
     const status = choice(said["status"], `${item}.status`, STATUSES);
@@ -48,7 +48,7 @@ export function encodeResults(results: unknown): Result[] {
 function remark(said: Record<string, unknown>, item: string): { reason: string; message: string } {
   const reason = word(said["reason"], `${item}.reason`);
   if (!REASON.test(reason)) {
-    throw new InvalidAnswer(`${item}.reason is ${JSON.stringify(reason)}, expected one word in CamelCase`);
+    throw new InvalidResponse(`${item}.reason is ${JSON.stringify(reason)}, expected one word in CamelCase`);
   }
   return { reason, message: text(said["message"], `${item}.message`) };
 }

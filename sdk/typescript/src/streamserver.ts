@@ -1,9 +1,9 @@
 /** Serves the hook's side of streams (hookloop.stream.v1.HookStreamService), which the engine opens. */
 import type { ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
-import { Conversation } from "./conversation.js";
+import { HookStream } from "./stream.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import type { Hook } from "./hooks.js";
-import { Memories } from "./session/memory.js";
+import { SessionStates } from "./session/state.js";
 import type { Trigger } from "./trigger.js";
 
 /** Messages of streams are bytes for gRPC: the session reads and writes them. */
@@ -21,12 +21,12 @@ function asBuffer(data: Uint8Array): Buffer {
 }
 
 /** The streams that a server has open. */
-export class Streams {
+export class StreamServer {
   readonly definition: ServiceDefinition = { connect: { ...BYTES, path: `/${HookStreamService.typeName}/Connect` } };
   readonly #hooks: readonly Hook[];
   readonly #build: string;
-  readonly #memories = new Memories();
-  readonly #open = new Set<Conversation>();
+  readonly #memories = new SessionStates();
+  readonly #open = new Set<HookStream>();
 
   constructor(hooks: readonly Hook[], build: string) {
     this.#hooks = hooks;
@@ -61,7 +61,7 @@ export class Streams {
   }
 
   #connect(call: ServerDuplexStream<Buffer, Uint8Array>): void {
-    const conversation = new Conversation(this.#hooks, this.#memories, {
+    const conversation = new HookStream(this.#hooks, this.#memories, {
       send: (message) => call.write(message),
       end: (failure) => (failure ? call.emit("error", { code: failure.code, details: failure.message }) : call.end()),
     }, { build: this.#build });

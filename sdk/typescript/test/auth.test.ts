@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Client, credentials, Metadata, status as Code, type ServiceError } from "@grpc/grpc-js";
 import { composite, Server, type ServerOptions } from "../src/index.js";
-import { BYTES } from "../src/streams.js";
+import { BYTES } from "../src/streamserver.js";
 import { selfSigned } from "./certificate.js";
-import { askSync } from "./questions.js";
+import { askSync } from "./requests.js";
 
 const hook = composite({ sync: () => ({}) });
 let folder = "";

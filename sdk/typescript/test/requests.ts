@@ -1,7 +1,7 @@
 /** Questions as the engine would ask them, and a client to ask them over loopback. */
 import { create, fromBinary, toBinary, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { pathOf } from "../src/contract.js";
+import { pathOf } from "../src/codec.js";
 import { CompositeHookService, CompositeHookServiceSyncRequestSchema } from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import { DecoratorHookServiceSyncRequestSchema } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
 import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";

@@ -4,13 +4,13 @@ import { HoldingSchema, type Call, type Holding } from "../gen/hookloop/stream/v
 import { wire, type Hash } from "./digest.js";
 import type { ItemList } from "./list.js";
 import { fieldBytes } from "./fragment.js";
-import { apply, type Held, type Missing, type ObservedSet } from "./set.js";
+import { apply, type StoredObject, type Missing, type ObservedSet } from "./set.js";
 
 /** How many bytes of objects and answers a memory holds unless its maker says otherwise. */
 export const STATE_BYTES = 128 << 20;
 
 /** What is held about one subject. */
-export interface Remembered {
+export interface SubjectState {
   readonly subject: string;
   set: ObservedSet;
   /** The last answer. */
@@ -20,11 +20,11 @@ export interface Remembered {
 }
 
 /** The sets and the last answers of one session's subjects. It outlives streams: one goes on with what the stream before it left. */
-export class Memory {
+export class SessionState {
   readonly #limit: number;
   /** By subject; the one used last stands last. */
-  readonly #subjects = new Map<string, Remembered>();
-  readonly #objects = new Map<Hash, Held>();
+  readonly #subjects = new Map<string, SubjectState>();
+  readonly #objects = new Map<Hash, StoredObject>();
   /** Of the objects, each once, and of the lists. */
   #bytes = 0;
 
@@ -63,7 +63,7 @@ export class Memory {
   }
 
   /** Makes a set the one that is held for a subject. */
-  commit(subject: string, next: ObservedSet): Remembered {
+  commit(subject: string, next: ObservedSet): SubjectState {
     const known = this.#subjects.get(subject);
     const before = known?.set;
     const about = known ?? { subject, set: next, calls: 0 };
@@ -76,7 +76,7 @@ export class Memory {
   }
 
   /** Makes a list the last answer about a subject, if the subject is still held. */
-  answered(about: Remembered, last: ItemList): void {
+  answered(about: SubjectState, last: ItemList): void {
     if (this.#subjects.get(about.subject) === about) {
       this.#bytes += last.size - (about.list?.size ?? 0);
       about.list = last;
@@ -117,7 +117,7 @@ export class Memory {
     }
   }
 
-  #count(object: Held, by: number): void {
+  #count(object: StoredObject, by: number): void {
     if (object.uses === 0) {
       this.#objects.set(object.hash, object);
       this.#bytes += object.size;
@@ -133,11 +133,11 @@ export class Memory {
 /** How many sessions' memories are kept while they have no stream. */
 const IDLE = 4;
 
-/** Memories by session. One that has a stream is that stream's alone; the others wait for the next stream of the same session. */
-export class Memories {
+/** SessionStates by session. One that has a stream is that stream's alone; the others wait for the next stream of the same session. */
+export class SessionStates {
   readonly #limit: number | undefined;
   /** By session id; the one left last stands last. */
-  readonly #idle = new Map<string, Memory>();
+  readonly #idle = new Map<string, SessionState>();
   /** By session id: has the stream leave the memory. */
   readonly #used = new Map<string, () => void>();
 
@@ -149,19 +149,19 @@ export class Memories {
    * The memory that an earlier stream of the session left, or an empty one. It belongs to the caller until it is left; surrender, which has
    * to leave it at once, is called when another stream takes the same. Without an id a session has a memory of its own.
    */
-  take(session: string, surrender: () => void): Memory {
+  take(session: string, surrender: () => void): SessionState {
     if (session === "") {
-      return new Memory(this.#limit);
+      return new SessionState(this.#limit);
     }
     this.#used.get(session)?.();
-    const memory = this.#idle.get(session) ?? new Memory(this.#limit);
+    const memory = this.#idle.get(session) ?? new SessionState(this.#limit);
     this.#idle.delete(session);
     this.#used.set(session, surrender);
     return memory;
   }
 
   /** Keeps a memory for the next stream of the session. */
-  leave(session: string, memory: Memory): void {
+  leave(session: string, memory: SessionState): void {
     if (!this.#used.delete(session)) {
       return;
     }

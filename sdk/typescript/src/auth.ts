@@ -20,7 +20,7 @@ interface Refusal {
 const HEALTH = "/grpc.health.v1.Health/";
 
 /** Interceptors that refuse calls before their bodies are read. The health service is for everyone: probes have no credentials. */
-export function guards({ clientName, tokenFile }: CallerOptions): ServerInterceptor[] {
+export function callerInterceptors({ clientName, tokenFile }: CallerOptions): ServerInterceptor[] {
   if (!clientName && !tokenFile) {
     return [];
   }
@@ -126,7 +126,7 @@ function sum(token: string): Buffer {
 }
 
 /** Warns of a server that anyone may call. */
-export function warnIfOpen(address: string): void {
+export function warnIfUnauthenticated(address: string): void {
   const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
   const loopback = host === "localhost" || host === "::1" || isIP(host) === 4 && host.startsWith("127.");
   if (!loopback) {

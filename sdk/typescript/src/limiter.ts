@@ -1,15 +1,15 @@
 /** Bounds the functions that run. A function takes a slot, and frees it when it has ended, whether its answer is still wanted or not. */
-import type { Memory } from "./session/memory.js";
+import type { SessionState } from "./session/state.js";
 
 /** How many functions run at a time: those of one session, and those that are asked by unary calls. */
-export const SLOTS = 64;
+export const MAX_CONCURRENT_CALLS = 64;
 
 /** A number of slots, given out in the order in which they are asked for. */
-export class Slots {
+export class Limiter {
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  constructor(count = SLOTS) {
+  constructor(count = MAX_CONCURRENT_CALLS) {
     this.#free = count;
   }
 
@@ -48,11 +48,11 @@ export class Slots {
   }
 }
 
-const slots = new WeakMap<Memory, Slots>();
+const slots = new WeakMap<SessionState, Limiter>();
 
 /** The slots of a session, over all its streams: functions that outlive one count on the next. */
-export function slotsOf(memory: Memory): Slots {
-  const known = slots.get(memory) ?? new Slots();
+export function limiterOf(memory: SessionState): Limiter {
+  const known = slots.get(memory) ?? new Limiter();
   slots.set(memory, known);
   return known;
 }

@@ -1,8 +1,8 @@
 /** The contract's questions and answers, and what functions are asked and say instead. It knows neither a server nor a stream. */
 import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
-import { encodeConditions, encodeEvents, encodeResults } from "./answer.js";
+import { encodeConditions, encodeEvents, encodeResults } from "./extras.js";
 import { fields } from "./check.js";
-import { InvalidAnswer, InvalidQuestion } from "./errors.js";
+import { InvalidResponse, InvalidRequest } from "./errors.js";
 import { CompositeHookService } from "./gen/hookloop/hook/v1/composite_pb.js";
 import { DecoratorHookService } from "./gen/hookloop/hook/v1/decorator_pb.js";
 import type { DesiredObject, Object$, ObjectGroup, RelatedGroup } from "./gen/hookloop/hook/v1/object_pb.js";
@@ -87,10 +87,10 @@ export function decode(shape: Shape, op: Op, message: Question): object {
   };
 }
 
-/** An answer as the contract has it, or InvalidAnswer. */
+/** An answer as the contract has it, or InvalidResponse. */
 export function encode(shape: Shape, op: Op, method: DescMethod, said: unknown): Response {
   if (said === undefined || said === null) {
-    throw new InvalidAnswer(`the hook's function returned ${said}, expected an object; an answer without children deletes them`);
+    throw new InvalidResponse(`the hook's function returned ${said}, expected an object; an answer without children deletes them`);
   }
   if (op === "customize") {
     return create(method.output, { relatedResources: encodeRules(fields(said, "the answer", ["relatedResources"])["relatedResources"], "relatedResources") });
@@ -121,7 +121,7 @@ export function encode(shape: Shape, op: Op, method: DescMethod, said: unknown):
 export function methodOf(shape: Shape, op: Op): DescMethod {
   const method = shape.service.methods.find((one) => one.localName === op);
   if (!method) {
-    throw new InvalidQuestion(`${shape.service.typeName} has no method ${op}`);
+    throw new InvalidRequest(`${shape.service.typeName} has no method ${op}`);
   }
   return method;
 }
