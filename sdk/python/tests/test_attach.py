@@ -380,5 +380,5 @@ class WhatCannotBe(unittest.TestCase):
 
     def test_waits_grow_and_what_is_refused_again_is_slow(self):
         backoff = Backoff()
-        for failures, slow, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
+        for failures, refused, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
             self.assertTrue(longest / 2 <= backoff.delay(failures, refused) <= longest)
