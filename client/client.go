@@ -1,7 +1,8 @@
-// Package client holds what the client commands of hookloop do with a cluster: they read it as the user does, from a kubeconfig.
+// Package client holds what the client commands of hookloop do with a cluster: they read it as the
+// user does, from a kubeconfig.
 //
-// It changes nothing, and knows nothing of the process that "hookloop serve" runs. Its functions are safe for concurrent use. It is
-// tested against the real API server (test/tracing).
+// It changes nothing, and knows nothing of the process that "hookloop serve" runs. Its functions
+// are safe for concurrent use. It is tested against the real API server (test/tracing).
 package client
 
 import (
@@ -25,7 +26,8 @@ type Target struct {
 	Kubeconfig string
 	// Namespace is empty for the kubeconfig's own.
 	Namespace string
-	// Resource is a resource or a kind, with or without version and group: websites, website, websites.v1.example.com.
+	// Resource is a resource or a kind, with or without version and group: websites, website,
+	// websites.v1.example.com.
 	Resource string
 	Name     string
 }
@@ -65,7 +67,13 @@ func connect(t Target) (*cluster, error) {
 
 // uid is the UID of the namespace kube-system, which stands for the cluster's.
 func (c *cluster) uid(ctx context.Context) (types.UID, error) {
-	system, err := c.objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := c.objects.Resource(
+		corev1.SchemeGroupVersion.WithResource("namespaces"),
+	).Get(
+		ctx,
+		metav1.NamespaceSystem,
+		metav1.GetOptions{},
+	)
 	if err != nil {
 		return "", fmt.Errorf("the cluster's UID, which trace ids derive from: %w", err)
 	}

@@ -6,8 +6,9 @@ import (
 	"github.com/hookloop/hookloop/engine/change"
 )
 
-// Trace returns the id of the trace of an object's latest change: of its generation, which the syncs of every controller whose
-// parent the object is belong to. The trace exists if such a controller exports traces and has sampled this one.
+// Trace returns the id of the trace of an object's latest change: of its generation, which the
+// syncs of every controller whose parent the object is belong to. The trace exists if such a
+// controller exports traces and has sampled this one.
 func Trace(ctx context.Context, t Target) (id string, err error) {
 	c, err := connect(t)
 	if err != nil {

@@ -16,7 +16,12 @@ func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
 	return &cacheMetrics{
 		stats:   stats,
 		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
-		bytes:   prometheus.NewDesc("hookloop_cache_bytes", "JSON of the objects in the cache in bytes, by resource, with what dynamic and server-side apply have recorded on them.", labels, nil),
+		bytes: prometheus.NewDesc(
+			"hookloop_cache_bytes",
+			"JSON of the objects in the cache in bytes, by resource, with what dynamic and server-side apply have recorded on them.",
+			labels,
+			nil,
+		),
 		age: prometheus.NewDesc("hookloop_cache_view_age_seconds",
 			"How long the list or the watch of a resource has been failing, by resource; 0 if it works.", labels, nil),
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// clientMetrics are the metrics of all API clients in the process. client-go takes one set for the life of the process, so
-// there is one, and every registry shows it.
+// clientMetrics are the metrics of all API clients in the process. client-go takes one set for the
+// life of the process, so there is one, and every registry shows it.
 var clientMetrics = sync.OnceValue(func() *restMetrics {
 	m := newRestMetrics()
 	metrics.Register(metrics.RegisterOpts{
@@ -35,14 +35,21 @@ func newRestMetrics() *restMetrics {
 	seconds := []float64{.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60}
 	sizes := prometheus.ExponentialBuckets(64, 4, 11)
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"verb", "host"})
+		return prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
+			[]string{"verb", "host"},
+		)
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"code", "method", "host"})
 	}
 	return &restMetrics{
 		duration: histogram("rest_client_request_duration_seconds", "Latency of requests to the API server.", seconds),
-		limiter:  histogram("rest_client_rate_limiter_duration_seconds", "Time that requests waited for client-go-qps.", seconds),
+		limiter: histogram(
+			"rest_client_rate_limiter_duration_seconds",
+			"Time that requests waited for client-go-qps.",
+			seconds,
+		),
 		sent:     histogram("rest_client_request_size_bytes", "Size of requests to the API server.", sizes),
 		received: histogram("rest_client_response_size_bytes", "Size of responses of the API server.", sizes),
 		requests: counter("rest_client_requests_total", "Requests to the API server by status code."),

@@ -19,38 +19,45 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Config is what the flags of "hookloop serve" say. DefaultConfig gives their defaults; Validate must pass before Run.
+// Config is what the flags of "hookloop serve" say. DefaultConfig gives their defaults; Validate
+// must pass before Run.
 type Config struct {
 	// Version is the program's version, for logs, metrics, traces and the user agent.
 	Version string
 
 	// Kubeconfig is a file; empty means the Pod's own ServiceAccount.
 	Kubeconfig string
-	// ClientQPS and ClientBurst limit requests to the API server; a negative ClientQPS means no limit.
+	// ClientQPS and ClientBurst limit requests to the API server; a negative ClientQPS means no
+	// limit.
 	ClientQPS   float64
 	ClientBurst int
 
 	// Workers is the number of parents that one controller syncs at a time.
 	Workers int
-	// SlowHookWaits is how many syncs of all controllers may wait for slow hooks beside the workers.
+	// SlowHookWaits is how many syncs of all controllers may wait for slow hooks beside the
+	// workers.
 	SlowHookWaits int
-	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of a parent's children. Empty sets
-	// no limit. A controller's spec.deletionLimit goes first.
+	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of
+	// a parent's children. Empty sets no limit. A controller's spec.deletionLimit goes first.
 	DeletionLimit string
-	// RewriteLimit is how often one field may be rewritten within a minute without a change by a user; 0 sets no limit.
-	// RewritePause is how long nothing is written for a parent after that.
+	// RewriteLimit is how often one field may be rewritten within a minute without a change by a
+	// user; 0 sets no limit. RewritePause is how long nothing is written for a parent after that.
 	RewriteLimit int
 	RewritePause time.Duration
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
 	TargetSelector string
-	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the latter.
+	// ApplyStrategy is DynamicApply or ServerSideApply; FieldManager is the field manager of the
+	// latter.
 	ApplyStrategy string
 	FieldManager  string
-	// FieldValidation is WarnFields or StrictFields: what the API server does with unknown fields of children.
+	// FieldValidation is WarnFields or StrictFields: what the API server does with unknown fields
+	// of children.
 	FieldValidation string
-	// DiscoveryInterval is the longest time after which a change of the served resources is noticed, where no watch tells.
+	// DiscoveryInterval is the longest time after which a change of the served resources is
+	// noticed, where no watch tells.
 	DiscoveryInterval time.Duration
-	// StaleViewAfter is how long the list or the watch of a resource may fail before nothing is decided from its objects any more.
+	// StaleViewAfter is how long the list or the watch of a resource may fail before nothing is
+	// decided from its objects any more.
 	StaleViewAfter time.Duration
 	// CacheFlushInterval has no effect: caches follow watches.
 	CacheFlushInterval time.Duration
@@ -62,20 +69,24 @@ type Config struct {
 	// GracePeriod is how long syncs under way may take after a request to stop.
 	GracePeriod time.Duration
 
-	// UnrestrictedSecretNamespaces are the namespaces whose Secrets hooks may have sent anywhere, as Metacontroller does it; "*" is all.
+	// UnrestrictedSecretNamespaces are the namespaces whose Secrets hooks may have sent anywhere,
+	// as Metacontroller does it; "*" is all.
 	UnrestrictedSecretNamespaces []string
-	// ClusterDomain ends the full names of Services; empty takes it from the search path of /etc/resolv.conf, else cluster.local.
+	// ClusterDomain ends the full names of Services; empty takes it from the search path of
+	// /etc/resolv.conf, else cluster.local.
 	ClusterDomain string
 
-	// MemoryBudget is how much memory the process may use, as a quantity ("512Mi"); "0" is no limit, and empty is GOMEMLIMIT, else the
-	// container's limit, else a quarter of the machine's memory.
+	// MemoryBudget is how much memory the process may use, as a quantity ("512Mi"); "0" is no
+	// limit, and empty is GOMEMLIMIT, else the container's limit, else a quarter of the machine's
+	// memory.
 	MemoryBudget string
 
 	// The addresses to listen on; "0" or empty switches one off.
 	MetricsAddress, HealthAddress, PprofAddress string
 
-	// Hooks are hooks that are functions of this process, by the names that controllers refer to them by (spec.hooks.sync.inproc.name). No
-	// flag sets them: they are for programs that embed the engine.
+	// Hooks are hooks that are functions of this process, by the names that controllers refer to
+	// them by (spec.hooks.sync.inproc.name). No flag sets them: they are for programs that embed
+	// the engine.
 	Hooks map[string]Hook
 
 	Gateway        Gateway
@@ -84,14 +95,16 @@ type Config struct {
 	Tracing        Tracing
 }
 
-// Hook is a hook of the Go SDK, a Composite or a Decorator, or whatever else registers a service of package hookloop.hook.v1.
+// Hook is a hook of the Go SDK, a Composite or a Decorator, or whatever else registers a service of
+// package hookloop.hook.v1.
 type Hook = inproc.Hook
 
 // Gateway says whether hooks may dial in, and how. It is served by the replica that works.
 type Gateway struct {
 	// Address is where to listen; "0" or empty means that no hook can dial in.
 	Address string
-	// TLSCert and TLSKey name PEM files; ClientCA names one with the authorities of client certificates, and may be empty.
+	// TLSCert and TLSKey name PEM files; ClientCA names one with the authorities of client
+	// certificates, and may be empty.
 	TLSCert, TLSKey, ClientCA string
 	// Audience is what tokens must have been made for.
 	Audience string
@@ -120,13 +133,16 @@ type Log struct {
 	TimeEncoding string
 }
 
-// Tracing says where spans go. Without an Endpoint the standard OTEL_* environment decides; without either, tracing is off.
+// Tracing says where spans go. Without an Endpoint the standard OTEL_* environment decides; without
+// either, tracing is off.
 type Tracing struct {
 	// Endpoint is the URL of an OTLP collector.
 	Endpoint string
-	// SampleRatio is the share of changes that are traced, 0 to 1; negative leaves it to OTEL_TRACES_SAMPLER.
+	// SampleRatio is the share of changes that are traced, 0 to 1; negative leaves it to
+	// OTEL_TRACES_SAMPLER.
 	SampleRatio float64
-	// NoOpSyncs exports the traces of syncs outside of a change that wrote nothing and did not fail.
+	// NoOpSyncs exports the traces of syncs outside of a change that wrote nothing and did not
+	// fail.
 	NoOpSyncs bool
 }
 
@@ -147,9 +163,10 @@ var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "r
 
 // DefaultConfig is the configuration without any flag.
 //
-// Metacontroller allows itself 5 requests a second, which holds a whole installation to about five syncs a second. API
-// servers protect themselves by priority and fairness since Kubernetes 1.20, so the client's limit is only a belt against a
-// runaway loop here: far above a healthy load, far below what would hurt one API server.
+// Metacontroller allows itself 5 requests a second, which holds a whole installation to about five
+// syncs a second. API servers protect themselves by priority and fairness since Kubernetes 1.20, so
+// the client's limit is only a belt against a runaway loop here: far above a healthy load, far
+// below what would hurt one API server.
 func DefaultConfig() Config {
 	return Config{
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
@@ -207,8 +224,18 @@ func (c *Config) Validate() error {
 		listens("health-probe-bind-address", c.HealthAddress),
 		listens("pprof-address", c.PprofAddress),
 		listens("gateway-address", c.Gateway.Address),
-		{off(c.Gateway.Address) || c.Gateway.TLSCert != "", "gateway-tls-cert", "", "a PEM file, because the gateway has no plain text"},
-		{off(c.Gateway.Address) || c.Gateway.TLSKey != "", "gateway-tls-key", "", "a PEM file, because the gateway has no plain text"},
+		{
+			off(c.Gateway.Address) || c.Gateway.TLSCert != "",
+			"gateway-tls-cert",
+			"",
+			"a PEM file, because the gateway has no plain text",
+		},
+		{
+			off(c.Gateway.Address) || c.Gateway.TLSKey != "",
+			"gateway-tls-key",
+			"",
+			"a PEM file, because the gateway has no plain text",
+		},
 		{off(c.Gateway.Address) || c.Gateway.Audience != "", "gateway-audience", "", "a name"},
 	}
 	for _, r := range rules {
@@ -241,7 +268,11 @@ func (c *Config) unused() []string {
 // validateText checks the values that have a syntax.
 func (c *Config) validateText() error {
 	if _, err := labels.Parse(c.TargetSelector); err != nil {
-		return &FlagError{"target-label-selector", c.TargetSelector, "a label selector such as team=shop,tier!=test: " + err.Error()}
+		return &FlagError{
+			"target-label-selector",
+			c.TargetSelector,
+			"a label selector such as team=shop,tier!=test: " + err.Error(),
+		}
 	}
 	if _, err := parseLevel(c.Log.Level); err != nil {
 		return &FlagError{"zap-log-level", c.Log.Level, err.Error()}
@@ -257,7 +288,11 @@ func (c *Config) validateText() error {
 	}
 	u, err := url.Parse(c.Tracing.Endpoint)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return &FlagError{"tracing-endpoint", c.Tracing.Endpoint, "the URL of an OTLP collector such as http://localhost:4318"}
+		return &FlagError{
+			"tracing-endpoint",
+			c.Tracing.Endpoint,
+			"the URL of an OTLP collector such as http://localhost:4318",
+		}
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fencedLock opens and closes a fence by what the API server answers about the lease. The elector calls it from one goroutine at a time.
+// fencedLock opens and closes a fence by what the API server answers about the lease. The elector
+// calls it from one goroutine at a time.
 type fencedLock struct {
 	resourcelock.Interface
 	fence *act.Fence
@@ -39,10 +40,13 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write opens the fence for as long as this write of the lease keeps others from it, counted from before it was sent. Where the lease has
-// changed since it was read, the fence is closed until it has been read again; any other error leaves the fence to its time.
+// write opens the fence for as long as this write of the lease keeps others from it, counted from
+// before it was sent. Where the lease has changed since it was read, the fence is closed until it
+// has been read again; any other error leaves the fence to its time.
 func (l *fencedLock) write(
-	ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error,
+	ctx context.Context,
+	record resourcelock.LeaderElectionRecord,
+	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
 	sent := time.Now()
 	err := send(ctx, record)

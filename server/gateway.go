@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// What the gateway may ask of the API server in a second, and at once: once about strangers, and once about whom it knows, so that
-// strangers use up nobody else's.
+// What the gateway may ask of the API server in a second, and at once: once about strangers, and
+// once about whom it knows, so that strangers use up nobody else's.
 const (
 	gatewayQPS   = 50
 	gatewayBurst = 100
@@ -64,8 +64,11 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 		return door{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
 	}
 	d := door{
-		Gateway: gateway.New(gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
-		server:  server, socket: socket,
+		Gateway: gateway.New(
+			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget},
+		),
+		server: server,
+		socket: socket,
 	}
 	streamv1.RegisterGatewayServiceServer(server, d.Gateway)
 	healthy := grpchealth.NewServer()
@@ -90,7 +93,9 @@ func (p *process) guard() (*access.Guard, error) {
 		}
 		clients[i] = client
 	}
-	return access.New(access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+	return access.New(
+		access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}},
+	)
 }
 
 // during lets hooks dial in while work runs. A gateway that fails ends the work.
@@ -100,7 +105,8 @@ func (d door) during(ctx context.Context, work func(context.Context) error) erro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := d.server.Serve(d.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it may be stopped before it begins
+		// it may be stopped before it begins
+		if err := d.server.Serve(d.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			return fmt.Errorf("--gateway-address: serve on %s: %w", d.socket.Addr(), err)
 		}
 		return nil

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// health answers probes: /healthz while the process lives, /readyz while it can do its work, or stands by for it. The zero
-// value is not ready. It is safe for concurrent use.
+// health answers probes: /healthz while the process lives, /readyz while it can do its work, or
+// stands by for it. The zero value is not ready. It is safe for concurrent use.
 type health struct {
 	check atomic.Pointer[func() (ready bool, why string)]
 }

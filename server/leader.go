@@ -20,11 +20,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLeaseLost says that another replica may be leading: the process stops at once and must be started again.
+// ErrLeaseLost says that another replica may be leading: the process stops at once and must be
+// started again.
 var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", controller.ErrStopNow)
 
-// The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the last renewal that it saw, at the earliest;
-// the fence lets nothing through from renewDeadline after the beginning of the last renewal on.
+// The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the
+// last renewal that it saw, at the earliest; the fence lets nothing through from renewDeadline
+// after the beginning of the last renewal on.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
@@ -33,10 +35,16 @@ const (
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// lead waits for the lease, runs work under it and gives it back after work has returned, so that the next leader never
-// works beside this one. Work's context ends with ctx or with the lease; in the second case the error is ErrLeaseLost. The fence is open as
-// long as the lease is known to be held.
-func (l LeaderElection) lead(ctx context.Context, lock resourcelock.Interface, fence *act.Fence, work func(context.Context) error) error {
+// lead waits for the lease, runs work under it and gives it back after work has returned, so that
+// the next leader never works beside this one. Work's context ends with ctx or with the lease; in
+// the second case the error is ErrLeaseLost. The fence is open as long as the lease is known to be
+// held.
+func (l LeaderElection) lead(
+	ctx context.Context,
+	lock resourcelock.Interface,
+	fence *act.Fence,
+	work func(context.Context) error,
+) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	defer fence.Revoke()
@@ -134,7 +142,8 @@ func podNamespace() (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// home is the namespace of what the process keeps in the cluster: that of its lease or of its Pod, else the one that kubectl would use.
+// home is the namespace of what the process keeps in the cluster: that of its lease or of its Pod,
+// else the one that kubectl would use.
 func (c *Config) home() string {
 	if namespace, err := c.LeaderElection.namespace(); err == nil {
 		return namespace

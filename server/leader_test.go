@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type lease struct {
 	mu     sync.Mutex // guards record and broken
 	record *resourcelock.LeaderElectionRecord
-	// broken makes every request fail, as an API server that is gone; silent lets every request wait for its end.
+	// broken makes every request fail, as an API server that is gone; silent lets every request
+	// wait for its end.
 	broken, silent bool
 	// version counts writes; each replica has read one of them.
 	version int
@@ -132,7 +133,8 @@ func (r replica) Describe() string { return r.name }
 
 var election = LeaderElection{Enabled: true, ID: "test"}
 
-// TestLeadKeepsTheLeaseUntilWorkHasReturned stops a leader: the lease is given back after its work, and not before.
+// TestLeadKeepsTheLeaseUntilWorkHasReturned stops a leader: the lease is given back after its work,
+// and not before.
 func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}
@@ -183,8 +185,9 @@ func TestLeadLosesTheLease(t *testing.T) {
 	})
 }
 
-// TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal tells, and from then on nothing is written. Work ends at once, without
-// waiting for the renewal deadline, and with the cause that leaves no grace.
+// TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal tells, and from then on
+// nothing is written. Work ends at once, without waiting for the renewal deadline, and with the
+// cause that leaves no grace.
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, fence := &lease{}, act.NewFence()
@@ -225,7 +228,8 @@ func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	})
 }
 
-// TestFenceClosesThoughTheRenewalHangs: nothing is written from the renewal deadline on, which is before anybody else can lead.
+// TestFenceClosesThoughTheRenewalHangs: nothing is written from the renewal deadline on, which is
+// before anybody else can lead.
 func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, fence := &lease{}, act.NewFence()
@@ -246,7 +250,12 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 		shared.silence()
 		<-writing.Done()
 		if took := time.Since(begun); took > renewDeadline { // the bubble's clock
-			t.Errorf("the fence closed after %s, want %s at the latest; another may lead after %s", took, renewDeadline, leaseDuration)
+			t.Errorf(
+				"the fence closed after %s, want %s at the latest; another may lead after %s",
+				took,
+				renewDeadline,
+				leaseDuration,
+			)
 		}
 		if err := <-result; !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("got %v, want ErrLeaseLost", err)
@@ -254,8 +263,8 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 	})
 }
 
-// TestLeadStandsBy runs two replicas: the second works only after the first has stopped; a third that is stopped while it
-// stands by never works.
+// TestLeadStandsBy runs two replicas: the second works only after the first has stopped; a third
+// that is stopped while it stands by never works.
 func TestLeadStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}

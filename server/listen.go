@@ -19,11 +19,12 @@ type listener struct {
 	handler       http.Handler
 }
 
-// drainTime is how long answers under way may take once the process stops; they are probes and scrapes.
+// drainTime is how long answers under way may take once the process stops; they are probes and
+// scrapes.
 const drainTime = 5 * time.Second
 
-// start listens and serves until ctx ends; group waits for both. An address that is off starts nothing. The address that
-// was bound is returned, so that a test can ask for port 0.
+// start listens and serves until ctx ends; group waits for both. An address that is off starts
+// nothing. The address that was bound is returned, so that a test can ask for port 0.
 func (l listener) start(ctx context.Context, group *errgroup.Group) (net.Addr, error) {
 	if off(l.address) {
 		return nil, nil

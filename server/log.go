@@ -17,7 +17,8 @@ import (
 // levelPanic is above every level that is logged: "panic" switches the rest off.
 const levelPanic = slog.LevelError + 4
 
-// logger writes structured lines to w. Verbosity n of logr is slog's level -n, as in logr's own bridge.
+// logger writes structured lines to w. Verbosity n of logr is slog's level -n, as in logr's own
+// bridge.
 func (l Log) logger(w io.Writer) (logr.Logger, error) {
 	l = l.withDefaults()
 	level, err := parseLevel(l.Level)
@@ -74,7 +75,8 @@ func parseLevel(text string) (slog.Level, error) {
 	return slog.Level(-min(verbosity, maxVerbosity)), nil
 }
 
-// maxVerbosity is the last level at which client-go writes no bodies of requests to the log: Secrets would be among them.
+// maxVerbosity is the last level at which client-go writes no bodies of requests to the log:
+// Secrets would be among them.
 const maxVerbosity = 7
 
 // replace writes time and level as zap does: key "ts", levels in lower case.
@@ -129,8 +131,8 @@ type stackHandler struct {
 	level slog.Level
 }
 
-// Handle passes the record on, with its stack where the level asks for one. The check is needed because logr's Error asks
-// nobody whether errors are logged.
+// Handle passes the record on, with its stack where the level asks for one. The check is needed
+// because logr's Error asks nobody whether errors are logged.
 func (h *stackHandler) Handle(ctx context.Context, r slog.Record) error {
 	if !h.Enabled(ctx, r.Level) {
 		return nil
@@ -152,7 +154,8 @@ func (h *stackHandler) WithGroup(name string) slog.Handler {
 	return &stackHandler{h.Handler.WithGroup(name), h.level}
 }
 
-// stackFrom is the stack of this goroutine, one function and line each, from the caller at pc upwards.
+// stackFrom is the stack of this goroutine, one function and line each, from the caller at pc
+// upwards.
 func stackFrom(pc uintptr) string {
 	pcs := make([]uintptr, 64)
 	pcs = pcs[:runtime.Callers(1, pcs)]

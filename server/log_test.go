@@ -97,7 +97,8 @@ func TestLogStacktrace(t *testing.T) {
 
 func TestLogDevel(t *testing.T) {
 	text := lines(t, Log{Devel: true})
-	if strings.HasPrefix(text, "{") || !strings.Contains(text, "level=debug msg=debug key=v1") || strings.Contains(text, "verbose") {
+	if strings.HasPrefix(text, "{") || !strings.Contains(text, "level=debug msg=debug key=v1") ||
+		strings.Contains(text, "verbose") {
 		t.Errorf("want text from level debug on, got:\n%s", text)
 	}
 }

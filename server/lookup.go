@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// lookup reads Secrets and ConfigMaps one by one, when a hook needs them: they are not watched, so that the right to read these few is enough.
+// lookup reads Secrets and ConfigMaps one by one, when a hook needs them: they are not watched, so
+// that the right to read these few is enough.
 func lookup(client kubernetes.Interface) hook.Lookup {
 	return func(ctx context.Context, kind, namespace, name string) (*hook.Source, error) {
 		switch kind {

@@ -16,17 +16,19 @@ import (
 )
 
 const (
-	// outsideHeap is left between the limit and Go's soft memory limit, or a tenth of the limit if that is more: for the program itself,
-	// and for what the kernel counts beside it.
+	// outsideHeap is left between the limit and Go's soft memory limit, or a tenth of the limit if
+	// that is more: for the program itself, and for what the kernel counts beside it.
 	outsideHeap = 64 << 20
-	// machineShare is the memory limit of a process without a container, as one n-th of the machine's memory.
+	// machineShare is the memory limit of a process without a container, as one n-th of the
+	// machine's memory.
 	machineShare = 4
 	// reportInterval is the time between two readings of the caches' size.
 	reportInterval = 5 * time.Second
 )
 
-// memory finds the memory limit of the process, in this order: the flag, GOMEMLIMIT, the container's limit, a quarter of the machine's
-// memory. A limit of the flag or of the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
+// memory finds the memory limit of the process, in this order: the flag, GOMEMLIMIT, the
+// container's limit, a quarter of the machine's memory. A limit of the flag or of the container
+// also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
 func (p *process) memory() (*budget.Budget, error) {
 	limit, source, err := p.memoryLimit()
 	if err != nil {
@@ -59,7 +61,8 @@ func (p *process) memoryLimit() (limit int64, source string, err error) {
 	if err != nil {
 		return 0, fromMachine, err
 	}
-	if container, err := memlimit.FromCgroup(); err == nil && container < machine { // an error is for one that is not in a container, or not limited
+	// an error is for one that is not in a container, or not limited
+	if container, err := memlimit.FromCgroup(); err == nil && container < machine {
 		return bounded(container), fromContainer, nil
 	}
 	return bounded(machine / machineShare), fromMachine, nil
@@ -123,11 +126,31 @@ type memoryMetrics struct {
 func newMemoryMetrics(usage func() []budget.Usage) *memoryMetrics {
 	labels := []string{"part"}
 	return &memoryMetrics{
-		usage:   usage,
-		bytes:   prometheus.NewDesc("hookloop_memory_budget_bytes", "Estimated memory in use in bytes, by part of the memory budget.", labels, nil),
-		limit:   prometheus.NewDesc("hookloop_memory_budget_limit_bytes", "Memory that a part of the budget may use now, in bytes.", labels, nil),
-		refused: prometheus.NewDesc("hookloop_memory_budget_refused_total", "Messages and answers refused because their part of the budget was used up.", labels, nil),
-		evicted: prometheus.NewDesc("hookloop_memory_budget_evicted_bytes_total", "Bytes dropped to keep a part within its budget.", labels, nil),
+		usage: usage,
+		bytes: prometheus.NewDesc(
+			"hookloop_memory_budget_bytes",
+			"Estimated memory in use in bytes, by part of the memory budget.",
+			labels,
+			nil,
+		),
+		limit: prometheus.NewDesc(
+			"hookloop_memory_budget_limit_bytes",
+			"Memory that a part of the budget may use now, in bytes.",
+			labels,
+			nil,
+		),
+		refused: prometheus.NewDesc(
+			"hookloop_memory_budget_refused_total",
+			"Messages and answers refused because their part of the budget was used up.",
+			labels,
+			nil,
+		),
+		evicted: prometheus.NewDesc(
+			"hookloop_memory_budget_evicted_bytes_total",
+			"Bytes dropped to keep a part within its budget.",
+			labels,
+			nil,
+		),
 	}
 }
 

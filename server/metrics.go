@@ -13,28 +13,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// syncBuckets are the classic limits of durations in seconds: a sync without writes takes a millisecond, a slow hook its timeout. There are
-// few, because each controller has a series for each.
+// syncBuckets are the classic limits of durations in seconds: a sync without writes takes a
+// millisecond, a slow hook its timeout. There are few, because each controller has a series for
+// each.
 var syncBuckets = []float64{.01, .1, 1, 10}
 
 // nativeReset is how old a native histogram must be to begin anew when it has too many buckets.
 const nativeReset = time.Hour
 
-// newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's version.
+// newRegistry holds the process's metrics: Go's, the process's, the API client's and the program's
+// version.
 func newRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookloop_build_info", Help: "1, labelled with the version.",
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(
+		build,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	registry.MustRegister(clientMetrics().collectors()...)
 	return registry
 }
 
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
+	mux.Handle(
+		"/metrics",
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}),
+	)
 	return mux
 }
 
@@ -60,7 +69,8 @@ func newSyncMetrics(metrics prometheus.Registerer) *syncMetrics {
 	return m
 }
 
-// Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which must be few.
+// Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which
+// must be few.
 func (m *syncMetrics) Synced(controller string, o pipeline.Outcome) {
 	result := cmp.Or(string(hook.KindOf(o.Err)), o.Result)
 	m.duration.WithLabelValues(controller, result).Observe(o.Duration.Seconds())

@@ -28,9 +28,19 @@ func TestMetrics(t *testing.T) {
 	queues.NewLongestRunningProcessorSecondsMetric("CompositeController-hello").Set(1)
 	syncs := newSyncMetrics(registry)
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
-	syncs.Synced("composite/hello", pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
+	syncs.Synced(
+		"composite/hello",
+		pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}},
+	)
 	registry.MustRegister(newCacheMetrics(func() []cache.ResourceStats {
-		return []cache.ResourceStats{{Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"}, Objects: 2, Bytes: 300, Age: 2 * time.Second}}
+		return []cache.ResourceStats{
+			{
+				Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"},
+				Objects:  2,
+				Bytes:    300,
+				Age:      2 * time.Second,
+			},
+		}
 	}))
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")

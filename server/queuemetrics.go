@@ -5,7 +5,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueMetrics are the metrics of all work queues, with the names and labels that client-go's queues have everywhere.
+// queueMetrics are the metrics of all work queues, with the names and labels that client-go's
+// queues have everywhere.
 type queueMetrics struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
@@ -63,7 +64,8 @@ func (q *queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.Set
 	return q.unfinished.WithLabelValues(name)
 }
 
-// NewLongestRunningProcessorSecondsMetric is workqueue_longest_running_processor_seconds of one queue.
+// NewLongestRunningProcessorSecondsMetric is workqueue_longest_running_processor_seconds of one
+// queue.
 func (q *queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return q.longest.WithLabelValues(name)
 }

@@ -9,10 +9,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// may asks the API server what this process itself is allowed to do, which every authenticated user may ask.
+// may asks the API server what this process itself is allowed to do, which every authenticated user
+// may ask.
 func may(client kubernetes.Interface) supervisor.MayFunc {
 	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+		}
 		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return false, err

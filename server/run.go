@@ -54,9 +54,10 @@ type process struct {
 	build func(context.Context) (engine, error)
 }
 
-// Run serves until ctx ends, then stops in order: no new syncs, syncs under way finish within the grace period, the lease is
-// given back, the last spans are sent. It returns nil after such a stop. A value of c that cannot be used is a *FlagError;
-// a lost lease is ErrLeaseLost. Logs go to stderr.
+// Run serves until ctx ends, then stops in order: no new syncs, syncs under way finish within the
+// grace period, the lease is given back, the last spans are sent. It returns nil after such a stop.
+// A value of c that cannot be used is a *FlagError; a lost lease is ErrLeaseLost. Logs go to
+// stderr.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -68,11 +69,13 @@ func Run(ctx context.Context, c Config) error {
 	return p.run(klog.NewContext(ctx, p.log))
 }
 
-// backgroundLog guards klog's one logger, which writes what client-go's background work says without a context. klog can change it
-// only while nobody logs, so the first server's stays for the life of the process; a server's own lines go to its own logger.
+// backgroundLog guards klog's one logger, which writes what client-go's background work says
+// without a context. klog can change it only while nobody logs, so the first server's stays for the
+// life of the process; a server's own lines go to its own logger.
 var backgroundLog sync.Once
 
-// newProcess sets up what the parts of the process share. Nothing has been asked of the API server yet.
+// newProcess sets up what the parts of the process share. Nothing has been asked of the API server
+// yet.
 func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error) {
 	log, err := c.Log.logger(logs)
 	if err != nil {
@@ -116,8 +119,8 @@ func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
 	return config, nil
 }
 
-// unthrottled is the configuration without a limit of requests, for leases and for the cache's lists and watches: they are few, and
-// what waits for them must not wait for controllers.
+// unthrottled is the configuration without a limit of requests, for leases and for the cache's
+// lists and watches: they are few, and what waits for them must not wait for controllers.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS = nil, -1
@@ -139,7 +142,8 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// run starts the servers, works, and stops all. The servers outlive the work, so that probes and scrapes see it end.
+// run starts the servers, works, and stops all. The servers outlive the work, so that probes and
+// scrapes see it end.
 func (p *process) run(ctx context.Context) (err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group, serving := errgroup.WithContext(serving)
@@ -215,7 +219,8 @@ func (p *process) flush(ctx context.Context) {
 	}
 }
 
-// Signals returns a context that ends with the first SIGTERM or SIGINT. The second ends the process at once, with exit code 1.
+// Signals returns a context that ends with the first SIGTERM or SIGINT. The second ends the process
+// at once, with exit code 1.
 func Signals(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)

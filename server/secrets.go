@@ -14,10 +14,14 @@ const resolver = "/etc/resolv.conf"
 // secrets says where values of Secrets may go.
 func (p *process) secrets() endpoint.Policy {
 	text, _ := os.ReadFile(resolver) // what cannot be read says nothing about the cluster
-	return endpoint.Policy{ClusterDomain: cmp.Or(p.ClusterDomain, clusterDomain(string(text))), Unrestricted: p.UnrestrictedSecretNamespaces}
+	return endpoint.Policy{
+		ClusterDomain: cmp.Or(p.ClusterDomain, clusterDomain(string(text))),
+		Unrestricted:  p.UnrestrictedSecretNamespaces,
+	}
 }
 
-// clusterDomain finds the cluster's domain in a Pod's search path, which has an entry "svc.DOMAIN"; empty where there is none.
+// clusterDomain finds the cluster's domain in a Pod's search path, which has an entry "svc.DOMAIN";
+// empty where there is none.
 func clusterDomain(resolvConf string) string {
 	for line := range strings.Lines(resolvConf) {
 		fields := strings.Fields(line)

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series registers the metrics that are labelled by controller, so that the series of a controller can go with it. It is safe for concurrent use.
+// series registers the metrics that are labelled by controller, so that the series of a controller
+// can go with it. It is safe for concurrent use.
 type series struct {
 	prometheus.Registerer
 
@@ -17,7 +18,8 @@ type series struct {
 
 // vector is a metric with labels.
 type vector interface {
-	// DeletePartialMatch deletes the series with all of these labels; a vector that lacks one of them has none.
+	// DeletePartialMatch deletes the series with all of these labels; a vector that lacks one of
+	// them has none.
 	DeletePartialMatch(prometheus.Labels) int
 }
 
@@ -40,7 +42,8 @@ func (s *series) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-// forget deletes the series of a controller: composite/hello, which CompositeController "hello" declares.
+// forget deletes the series of a controller: composite/hello, which CompositeController "hello"
+// declares.
 func (s *series) forget(controller string, declared object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +58,8 @@ func (s *series) forget(controller string, declared object.Ref) {
 	}
 }
 
-// histogram is a native histogram beside a few classic buckets, for scrapers that do not ask for native ones.
+// histogram is a native histogram beside a few classic buckets, for scrapers that do not ask for
+// native ones.
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,

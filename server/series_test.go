@@ -18,15 +18,22 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// perController is what docs/running.md says of a controller with a sync hook whose syncs ended in two ways.
+// perController is what docs/running.md says of a controller with a sync hook whose syncs ended in
+// two ways.
 const perController = 51
 
-// TestSeriesGoWithTheirController starts and stops controllers that record everything: as many series are left as there were.
+// TestSeriesGoWithTheirController starts and stops controllers that record everything: as many
+// series are left as there were.
 func TestSeriesGoWithTheirController(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	all := &series{Registerer: registry}
 	parts := controllerMetrics{
-		syncs: newSyncMetrics(all), queues: newQueueMetrics(all), shares: newShareMetrics(all, share.NewWaits(1, 1)), hooks: stack.NewMetrics(all),
+		syncs: newSyncMetrics(
+			all,
+		),
+		queues: newQueueMetrics(all),
+		shares: newShareMetrics(all, share.NewWaits(1, 1)),
+		hooks:  stack.NewMetrics(all),
 	}
 	parts.run(t, "stays")
 	before := count(t, registry)
@@ -58,7 +65,13 @@ type controllerMetrics struct {
 // run records what a controller does.
 func (m controllerMetrics) run(t *testing.T, name string) {
 	t.Helper()
-	q := queue.New(queue.Settings{Name: "CompositeController-" + name, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Metrics: m.queues})
+	q := queue.New(
+		queue.Settings{
+			Name:    "CompositeController-" + name,
+			Clock:   clocktesting.NewFakeClock(time.Unix(0, 0)),
+			Metrics: m.queues,
+		},
+	)
 	key := object.Key{Parent: object.Ref{Name: "web"}}
 	q.Add(key, queue.User, queue.Cause{})
 	q.Get(t.Context())
@@ -72,7 +85,9 @@ func (m controllerMetrics) run(t *testing.T, name string) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
 		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name}, nil
 	}}, stack.Settings{Metrics: m.hooks})
-	opened, err := openers["webhook"](hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync})
+	opened, err := openers["webhook"](
+		hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

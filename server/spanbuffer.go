@@ -10,9 +10,10 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanBuffer is the SDK's batch processor with a count of every span: exported, failed or dropped. The SDK drops silently;
-// so the spans under way are counted here, and those past the SDK's queue are dropped before it sees them.
-// Invariant: pending <= size, so the SDK's own queue of that size never overflows.
+// spanBuffer is the SDK's batch processor with a count of every span: exported, failed or dropped.
+// The SDK drops silently; so the spans under way are counted here, and those past the SDK's queue
+// are dropped before it sees them. Invariant: pending <= size, so the SDK's own queue of that size
+// never overflows.
 type spanBuffer struct {
 	sdktrace.SpanProcessor
 	size    int64

@@ -14,8 +14,8 @@ import (
 // maxHeldSpans bounds the spans that all provisional traces hold together.
 const maxHeldSpans = 8192
 
-// spanFilter holds the spans of provisional traces until their root spans end. Traces whose root is a no-op are dropped and
-// counted; all others go on to the next processor.
+// spanFilter holds the spans of provisional traces until their root spans end. Traces whose root is
+// a no-op are dropped and counted; all others go on to the next processor.
 type spanFilter struct {
 	sdktrace.SpanProcessor
 	dropped, noop prometheus.Counter

@@ -12,8 +12,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// filtered is a provider whose spans go through a spanFilter; export returns the names of those that were exported.
-func filtered(t *testing.T, noopSyncs bool) (provider *sdktrace.TracerProvider, filter sdktrace.SpanProcessor, export func() []string) {
+// filtered is a provider whose spans go through a spanFilter; export returns the names of those
+// that were exported.
+func filtered(
+	t *testing.T,
+	noopSyncs bool,
+) (provider *sdktrace.TracerProvider, filter sdktrace.SpanProcessor, export func() []string) {
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
 	filter = Tracing{NoOpSyncs: noopSyncs}.processor(exporter, prometheus.NewRegistry())

@@ -46,9 +46,16 @@ var tracingOff = tracing{
 // propagators carry the context of a trace to hooks and to the API server (W3C).
 var propagators = propagation.NewCompositeTextMapPropagator(change.Propagator{}, propagation.Baggage{})
 
-// newTracing sets tracing up, process-wide. It is off unless c or the OTEL_* environment asks for it. Spans go through a
-// bounded buffer: a collector that is slow or dead loses spans, counted in metrics, and never holds up a sync.
-func newTracing(ctx context.Context, c Tracing, version string, log logr.Logger, metrics prometheus.Registerer) (tracing, error) {
+// newTracing sets tracing up, process-wide. It is off unless c or the OTEL_* environment asks for
+// it. Spans go through a bounded buffer: a collector that is slow or dead loses spans, counted in
+// metrics, and never holds up a sync.
+func newTracing(
+	ctx context.Context,
+	c Tracing,
+	version string,
+	log logr.Logger,
+	metrics prometheus.Registerer,
+) (tracing, error) {
 	otel.SetTextMapPropagator(propagators)
 	otel.SetLogger(log.WithName("otel"))
 	otel.SetErrorHandler(rateLimited(log))
@@ -82,7 +89,8 @@ func newTracing(ctx context.Context, c Tracing, version string, log logr.Logger,
 	}}, nil
 }
 
-// processor buffers spans for export, without those of syncs that changed nothing unless c asks for them.
+// processor buffers spans for export, without those of syncs that changed nothing unless c asks for
+// them.
 func (c Tracing) processor(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) sdktrace.SpanProcessor {
 	buffer := newSpanBuffer(exporter, metrics)
 	if c.NoOpSyncs {
@@ -102,7 +110,8 @@ func spanLimits() sdktrace.SpanLimits {
 	return limits
 }
 
-// enabled follows the OpenTelemetry environment, except that nothing at all means off and not a collector on localhost.
+// enabled follows the OpenTelemetry environment, except that nothing at all means off and not a
+// collector on localhost.
 func (c Tracing) enabled() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -134,7 +143,8 @@ func (c Tracing) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
 }
 
-// ratio is the share of changes to trace: the flag's, else that of the standard sampler variables, else all.
+// ratio is the share of changes to trace: the flag's, else that of the standard sampler variables,
+// else all.
 func (c Tracing) ratio() (float64, error) {
 	if c.SampleRatio >= 0 {
 		return c.SampleRatio, nil
@@ -147,15 +157,22 @@ func (c Tracing) ratio() (float64, error) {
 	case "traceidratio":
 		ratio, err := strconv.ParseFloat(cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1"), 64)
 		if err != nil || ratio < 0 || ratio > 1 {
-			return 0, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: got %q, expected a number from 0 to 1", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+			return 0, fmt.Errorf(
+				"OTEL_TRACES_SAMPLER_ARG: got %q, expected a number from 0 to 1",
+				os.Getenv("OTEL_TRACES_SAMPLER_ARG"),
+			)
 		}
 		return ratio, nil
 	default:
-		return 0, fmt.Errorf("OTEL_TRACES_SAMPLER: got %q, expected always_on, always_off or traceidratio, or one of them after parentbased_", sampler)
+		return 0, fmt.Errorf(
+			"OTEL_TRACES_SAMPLER: got %q, expected always_on, always_off or traceidratio, or one of them after parentbased_",
+			sampler,
+		)
 	}
 }
 
-// rateLimited logs one failure of the tracing pipeline per minute, with the number of those that were not logged.
+// rateLimited logs one failure of the tracing pipeline per minute, with the number of those that
+// were not logged.
 func rateLimited(log logr.Logger) otel.ErrorHandler {
 	var mu sync.Mutex // guards skipped
 	skipped := 0

@@ -97,7 +97,13 @@ func TestTracingExports(t *testing.T) {
 	paths := make(chan string, 1)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths <- r.URL.Path }))
 	defer collector.Close()
-	on, err := newTracing(context.Background(), Tracing{Endpoint: collector.URL, SampleRatio: 1}, "v1", logr.Discard(), prometheus.NewRegistry())
+	on, err := newTracing(
+		context.Background(),
+		Tracing{Endpoint: collector.URL, SampleRatio: 1},
+		"v1",
+		logr.Discard(),
+		prometheus.NewRegistry(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +127,8 @@ func (b blocked) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 
 func (blocked) Shutdown(context.Context) error { return nil }
 
-// TestDeadCollector ends more spans than the buffer holds while the collector hangs: no End waits, and every span is counted.
+// TestDeadCollector ends more spans than the buffer holds while the collector hangs: no End waits,
+// and every span is counted.
 func TestDeadCollector(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4")
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")

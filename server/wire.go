@@ -74,8 +74,8 @@ func (p *process) transports(d door, streams *stream.Metrics) hook.Openers {
 	return d.Openers(all)
 }
 
-// wire makes the engine. It returns when the API server has answered for the first time, or with an error of the
-// configuration, or ctx's.
+// wire makes the engine. It returns when the API server has answered for the first time, or with an
+// error of the configuration, or ctx's.
 func (p *process) wire(ctx context.Context) (engine, error) {
 	client, err := kubernetes.NewForConfig(p.rest)
 	if err != nil {
@@ -152,8 +152,9 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 	}, nil
 }
 
-// clusterUID waits until the API server answers and returns the UID of the namespace kube-system, which stands for the
-// cluster. Where reading it is not allowed it is empty: ids of traces are then not distinct between clusters.
+// clusterUID waits until the API server answers and returns the UID of the namespace kube-system,
+// which stands for the cluster. Where reading it is not allowed it is empty: ids of traces are then
+// not distinct between clusters.
 func clusterUID(ctx context.Context, client kubernetes.Interface) (uid types.UID, err error) {
 	log := klog.FromContext(ctx)
 	err = wait.PollUntilContextCancel(ctx, knock, true, func(ctx context.Context) (bool, error) {

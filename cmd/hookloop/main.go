@@ -1,8 +1,9 @@
-// Command hookloop runs declared controllers by asking hooks. "hookloop serve" is the process; "hookloop version" says which one.
+// Command hookloop runs declared controllers by asking hooks. "hookloop serve" is the process;
+// "hookloop version" says which one.
 //
-// It turns flags into server.Config and errors into exit codes, and holds no other logic: 0 after an ordered stop, 1 after a
-// failure, 2 where a flag or its value is wrong (one line on stderr says which and what was expected). It is tested by
-// running the binary.
+// It turns flags into server.Config and errors into exit codes, and holds no other logic: 0 after
+// an ordered stop, 1 after a failure, 2 where a flag or its value is wrong (one line on stderr says
+// which and what was expected). It is tested by running the binary.
 package main
 
 import (
@@ -68,7 +69,14 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{fmt.Sprintf("%s: got argument %q, expected flags only; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")}
+	return &usageError{
+		fmt.Sprintf(
+			"%s: got argument %q, expected flags only; see %q",
+			cmd.CommandPath(),
+			args[0],
+			cmd.CommandPath()+" --help",
+		),
+	}
 }
 
 // explain says which flag is wrong and what was expected.
@@ -78,9 +86,13 @@ func explain(err error) error {
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &value):
-		return &usageError{fmt.Sprintf("--%s: got %q, expected %s", value.GetFlag().Name, value.GetValue(), describe(value.GetFlag()))}
+		return &usageError{
+			fmt.Sprintf("--%s: got %q, expected %s", value.GetFlag().Name, value.GetValue(), describe(value.GetFlag())),
+		}
 	case errors.As(err, &missing):
-		return &usageError{fmt.Sprintf("--%s: got no value, expected %s", missing.GetFlag().Name, describe(missing.GetFlag()))}
+		return &usageError{
+			fmt.Sprintf("--%s: got no value, expected %s", missing.GetFlag().Name, describe(missing.GetFlag())),
+		}
 	case errors.As(err, &unknown):
 		return &usageError{err.Error() + `, expected one of those that "hookloop serve --help" lists`}
 	default:

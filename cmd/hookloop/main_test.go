@@ -26,7 +26,15 @@ func buildAndTest(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder harms nobody
 	binary = filepath.Join(folder, "hookloop")
-	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3 -X main.commit=abc", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"go",
+		"build",
+		"-ldflags",
+		"-X main.version=v1.2.3 -X main.commit=abc",
+		"-o",
+		binary,
+		".",
+	).CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	return m.Run()
@@ -88,7 +96,9 @@ func TestExitCodes(t *testing.T) {
 
 func TestOutsideOfACluster(t *testing.T) {
 	code, _, stderr := execute(t, "serve")
-	if code != 1 || !strings.HasPrefix(stderr, "hookloop: --kubeconfig is empty, which needs the ServiceAccount of a Pod: ") || strings.Count(stderr, "\n") != 1 {
+	if code != 1 ||
+		!strings.HasPrefix(stderr, "hookloop: --kubeconfig is empty, which needs the ServiceAccount of a Pod: ") ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d and %q, want 1 and one line about --kubeconfig", code, stderr)
 	}
 }
@@ -101,7 +111,13 @@ func TestStopBeforeStart(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(nowhere), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "serve", "--kubeconfig="+kubeconfig, "--metrics-address=0", "--health-probe-bind-address=0")
+	cmd := exec.Command(
+		binary,
+		"serve",
+		"--kubeconfig="+kubeconfig,
+		"--metrics-address=0",
+		"--health-probe-bind-address=0",
+	)
 	logs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -133,23 +149,53 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestFlags holds the names and defaults that scripts rely on. Where a default is not Metacontroller's, the comment says why.
+// TestFlags holds the names and defaults that scripts rely on. Where a default is not
+// Metacontroller's, the comment says why.
 func TestFlags(t *testing.T) {
 	want := map[string]string{
-		"discovery-interval": "30s", "cache-flush-interval": "30m0s",
-		"metrics-address": ":9999", "health-probe-bind-address": ":8081", "pprof-address": "0",
-		"kubeconfig":    "",
-		"client-go-qps": "200", "client-go-burst": "400", // 5 and 10 there: about five syncs a second in all
-		"workers": "5", "events-qps": "0.0033333334", "events-burst": "25",
-		"leader-election": "false", "leader-election-resource-lock": "leases",
-		"leader-election-namespace": "", "leader-election-id": "metacontroller",
-		"target-label-selector": "", "apply-strategy": "dynamic-apply", "apply-strategy-ssa-field-manager": "metacontroller",
-		"zap-devel": "false", "zap-encoder": "", "zap-log-level": "", "zap-stacktrace-level": "", "zap-time-encoding": "",
+		"discovery-interval":               "30s",
+		"cache-flush-interval":             "30m0s",
+		"metrics-address":                  ":9999",
+		"health-probe-bind-address":        ":8081",
+		"pprof-address":                    "0",
+		"kubeconfig":                       "",
+		"client-go-qps":                    "200",
+		"client-go-burst":                  "400", // 5 and 10 there: about five syncs a second in all
+		"workers":                          "5",
+		"events-qps":                       "0.0033333334",
+		"events-burst":                     "25",
+		"leader-election":                  "false",
+		"leader-election-resource-lock":    "leases",
+		"leader-election-namespace":        "",
+		"leader-election-id":               "metacontroller",
+		"target-label-selector":            "",
+		"apply-strategy":                   "dynamic-apply",
+		"apply-strategy-ssa-field-manager": "metacontroller",
+		"zap-devel":                        "false",
+		"zap-encoder":                      "",
+		"zap-log-level":                    "",
+		"zap-stacktrace-level":             "",
+		"zap-time-encoding":                "",
 		// Those that Metacontroller does not have.
-		"slow-hook-waits": "500", "stale-view-after": "10s", "deletion-limit": "", "rewrite-limit": "100", "rewrite-pause": "1m0s", "customize-max-age": "20m0s",
-		"shutdown-grace-period": "30s", "tracing-endpoint": "", "tracing-sample-ratio": "-1", "tracing-noop-syncs": "false",
-		"memory-budget": "", "field-validation": "Warn", "unrestricted-secret-namespaces": "[]", "cluster-domain": "",
-		"gateway-address": "", "gateway-tls-cert": "", "gateway-tls-key": "", "gateway-client-ca": "", "gateway-audience": "hookloop",
+		"slow-hook-waits":                "500",
+		"stale-view-after":               "10s",
+		"deletion-limit":                 "",
+		"rewrite-limit":                  "100",
+		"rewrite-pause":                  "1m0s",
+		"customize-max-age":              "20m0s",
+		"shutdown-grace-period":          "30s",
+		"tracing-endpoint":               "",
+		"tracing-sample-ratio":           "-1",
+		"tracing-noop-syncs":             "false",
+		"memory-budget":                  "",
+		"field-validation":               "Warn",
+		"unrestricted-secret-namespaces": "[]",
+		"cluster-domain":                 "",
+		"gateway-address":                "",
+		"gateway-tls-cert":               "",
+		"gateway-tls-key":                "",
+		"gateway-client-ca":              "",
+		"gateway-audience":               "hookloop",
 	}
 	got := map[string]string{}
 	newServe().Flags().VisitAll(func(f *pflag.Flag) {

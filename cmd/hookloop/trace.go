@@ -27,7 +27,9 @@ object is, if the controllers export traces and have sampled this one.`,
 				args = strings.SplitN(args[0], "/", 2)
 			}
 			if len(args) != 2 || args[0] == "" || args[1] == "" {
-				return &usageError{fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args))}
+				return &usageError{
+					fmt.Sprintf("%s: got %d arguments, expected RESOURCE NAME or RESOURCE/NAME", cmd.CommandPath(), len(args)),
+				}
 			}
 			target.Resource, target.Name = args[0], args[1]
 			out, err := client.Trace(cmd.Context(), target)
@@ -41,7 +43,12 @@ object is, if the controllers export traces and have sampled this one.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
+	cmd.Flags().StringVar(
+		&target.Kubeconfig,
+		"kubeconfig",
+		"",
+		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config",
+	)
 	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
 	cmd.Flags().StringVar(&ui, "ui", "", "address of a Jaeger UI: print the trace's URL in it")
 	return cmd

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version and commit are set by the linker (-X main.version=…) in releases; otherwise Go's build information has them.
+// version and commit are set by the linker (-X main.version=…) in releases; otherwise Go's build
+// information has them.
 var version, commit string
 
 type build struct{ version, commit, goVersion string }
@@ -21,7 +22,15 @@ func newVersion() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuild()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hookloop %s\ncommit %s\n%s %s/%s\n", b.version, b.commit, b.goVersion, runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"hookloop %s\ncommit %s\n%s %s/%s\n",
+				b.version,
+				b.commit,
+				b.goVersion,
+				runtime.GOOS,
+				runtime.GOARCH,
+			)
 			return err
 		},
 	}

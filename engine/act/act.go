@@ -1,9 +1,10 @@
-// Package act carries out actions: it is the one place from which children and parents' metadata are written. Every write goes
-// through Writer.Do, which checks scope, sets the precondition and opens a span.
+// Package act carries out actions: it is the one place from which children and parents' metadata
+// are written. Every write goes through Writer.Do, which checks scope, sets the precondition and
+// opens a span.
 //
-// It decides nothing: the actions come from package plan, and package report writes parents' status through the same Writer.
-// A Writer is safe for concurrent use. It is tested against the real API server (test/integration), whose audit log says what
-// was written.
+// It decides nothing: the actions come from package plan, and package report writes parents' status
+// through the same Writer. A Writer is safe for concurrent use. It is tested against the real API
+// server (test/integration), whose audit log says what was written.
 package act
 
 import (
@@ -23,23 +24,25 @@ import (
 // Parallel is the largest number of writes under way for one sync.
 const Parallel = 16
 
-// ErrStale says that a write met a newer object than the one it was decided from. Nothing is wrong: the event of that newer
-// object brings the next sync.
+// ErrStale says that a write met a newer object than the one it was decided from. Nothing is wrong:
+// the event of that newer object brings the next sync.
 var ErrStale = errors.New("the object has changed since it was observed")
 
 // Outcome is what became of one action.
 type Outcome struct {
 	Action plan.Action
-	// Object is the server's answer; nil after a delete. If Err is set it is nil, unless the action took more than
-	// one request and the first ones succeeded: then it is the object as they left it.
+	// Object is the server's answer; nil after a delete. If Err is set it is nil, unless the action
+	// took more than one request and the first ones succeeded: then it is the object as they left
+	// it.
 	Object *object.Object
 	Err    error
 	// Warnings are the API server's about a child that was written; a few, each of bounded length.
 	Warnings []string
 }
 
-// All carries out actions: runs of deletes and runs of other verbs one after the other, within a run in parallel. It goes on
-// after errors, because children are independent, and returns one outcome for each action in the same order.
+// All carries out actions: runs of deletes and runs of other verbs one after the other, within a
+// run in parallel. It goes on after errors, because children are independent, and returns one
+// outcome for each action in the same order.
 func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
 	outcomes := make([]Outcome, len(actions))
 	for start := 0; start < len(actions); {
@@ -80,9 +83,10 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 	wait.Wait()
 }
 
-// Do carries out one action and returns the server's answer; nil after a delete, unless it turned out that
-// nothing needed to be deleted. It returns ErrStale if the object has changed, vanished or been recreated; any
-// other error names the action. The object beside an error is what a part of the action has written (Outcome).
+// Do carries out one action and returns the server's answer; nil after a delete, unless it turned
+// out that nothing needed to be deleted. It returns ErrStale if the object has changed, vanished or
+// been recreated; any other error names the action. The object beside an error is what a part of
+// the action has written (Outcome).
 func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
 	ctx, span := w.start(ctx, a)
 	defer func() { w.end(span, a, err) }()
@@ -118,8 +122,8 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 	return written, nil
 }
 
-// inScope refuses a write whose target does not fit its resource: a namespaced object needs a namespace, a cluster-scoped one
-// must have none.
+// inScope refuses a write whose target does not fit its resource: a namespaced object needs a
+// namespace, a cluster-scoped one must have none.
 func inScope(a plan.Action) error {
 	switch {
 	case a.Ref.Name == "":
@@ -132,13 +136,15 @@ func inScope(a plan.Action) error {
 	return nil
 }
 
-// Gone reports whether the API server has answered that an object does not exist. A 404 that is not about an object (of
-// a resource that is not served, or by a proxy) is another error: it does not say what became of the object.
+// Gone reports whether the API server has answered that an object does not exist. A 404 that is not
+// about an object (of a resource that is not served, or by a proxy) is another error: it does not
+// say what became of the object.
 func Gone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// describe maps the API server's answer to ErrStale where a newer observation heals it, and names the action.
+// describe maps the API server's answer to ErrStale where a newer observation heals it, and names
+// the action.
 func describe(a plan.Action, err error) error {
 	if apierrors.IsConflict(err) || Gone(err) && a.Verb != plan.Create {
 		return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, ErrStale)

@@ -27,8 +27,15 @@ import (
 
 var (
 	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
-	webs  = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
-	sites = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Plural: "sites"}
+	webs  = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+		Plural:     "webs",
+		Namespaced: true,
+	}
+	sites = object.Resource{
+		GVK:    schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"},
+		Plural: "sites",
+	}
 	owner = plan.Owner{GVK: webs.GVK, Name: "web", UID: "u", Resource: webs}
 )
 
@@ -41,7 +48,8 @@ type request struct {
 	Body string
 }
 
-// server answers as an API server would, as far as a test says: by "METHOD /path", or with answer by default.
+// server answers as an API server would, as far as a test says: by "METHOD /path", or with answer
+// by default.
 type server struct {
 	*Writer
 	mu       sync.Mutex // guards what follows
@@ -99,7 +107,13 @@ func (s *server) methods() []string {
 // refusal is an answer of the API server.
 func refusal(reason metav1.StatusReason, code int) (int, any) {
 	return code, metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code),
+		TypeMeta: metav1.TypeMeta{
+			Kind:       "Status",
+			APIVersion: "v1",
+		},
+		Status: metav1.StatusFailure,
+		Reason: reason,
+		Code:   int32(code),
 	}
 }
 
@@ -112,7 +126,12 @@ func page(name string, metadata map[string]any) map[string]any {
 }
 
 func action(verb plan.Verb, name string) plan.Action {
-	a := plan.Action{Verb: verb, Resource: pages, Ref: object.Ref{GVK: pages.GVK, Namespace: "shop", Name: name}, Owner: owner}
+	a := plan.Action{
+		Verb:     verb,
+		Resource: pages,
+		Ref:      object.Ref{GVK: pages.GVK, Namespace: "shop", Name: name},
+		Owner:    owner,
+	}
 	if verb == plan.Create {
 		a.Body = page(name, nil)
 	}
@@ -194,7 +213,8 @@ func TestErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := describe(action(test.verb, "a"), test.err)
-			if errors.Is(err, ErrStale) != test.stale || !strings.HasPrefix(err.Error(), string(test.verb)+` Page.v1 "shop/a": `) {
+			if errors.Is(err, ErrStale) != test.stale ||
+				!strings.HasPrefix(err.Error(), string(test.verb)+` Page.v1 "shop/a": `) {
 				t.Errorf("describe = %v", err)
 			}
 			if got := ResultOf(err); got != test.result {
@@ -207,7 +227,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestDeletesComeFirst: no create is sent before every delete of the plan has been answered, and each outcome is at its action's place.
+// TestDeletesComeFirst: no create is sent before every delete of the plan has been answered, and
+// each outcome is at its action's place.
 func TestDeletesComeFirst(t *testing.T) {
 	s := serve(t, func(line string) (int, any) {
 		if strings.HasSuffix(line, "/c") {
@@ -240,7 +261,8 @@ func TestPanicInAWrite(t *testing.T) {
 	bad := action(plan.Create, "a")
 	bad.Body = map[string]any{"panics": panics{}}
 	outcomes := s.All(t.Context(), []plan.Action{bad, action(plan.Create, "b")})
-	if err := outcomes[0].Err; err == nil || !strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
+	if err := outcomes[0].Err; err == nil ||
+		!strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
 		t.Errorf("error %v", err)
 	}
 	if err := outcomes[1].Err; err != nil {
@@ -267,7 +289,11 @@ func TestCreateOfWhatIsThere(t *testing.T) {
 		{"it is ours", controlledBy("u"), ""},
 		{"it is theirs", controlledBy("x"), `is controlled by Shop "corner"`},
 		{"it is nobody's", nil, "has no controller"},
-		{"it is nobody's, and is being deleted", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}, "has no controller"},
+		{
+			"it is nobody's, and is being deleted",
+			map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"},
+			"has no controller",
+		},
 		{"it is ours, and is being deleted", map[string]any{
 			"deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": controlledBy("u")["ownerReferences"],
 		}, ""},
@@ -309,7 +335,8 @@ func TestDeleteHasAPrecondition(t *testing.T) {
 	}
 }
 
-// TestDeleteAsksFirst deletes an object that is to be recreated only where the server sees a difference too.
+// TestDeleteAsksFirst deletes an object that is to be recreated only where the server sees a
+// difference too.
 func TestDeleteAsksFirst(t *testing.T) {
 	refused, invalid := refusal(metav1.StatusReasonInvalid, http.StatusUnprocessableEntity)
 	tests := []struct {
@@ -320,7 +347,13 @@ func TestDeleteAsksFirst(t *testing.T) {
 		stale  bool
 	}{
 		{"there is none", http.StatusOK, page("a", map[string]any{"resourceVersion": "8"}), []string{"PUT"}, false},
-		{"there is one", http.StatusOK, page("a", map[string]any{"labels": map[string]any{"a": "b"}}), []string{"PUT", "DELETE"}, false},
+		{
+			"there is one",
+			http.StatusOK,
+			page("a", map[string]any{"labels": map[string]any{"a": "b"}}),
+			[]string{"PUT", "DELETE"},
+			false,
+		},
 		{"it is another object", http.StatusOK, page("a", map[string]any{"uid": "new"}), []string{"PUT"}, true},
 		{"the field cannot change", refused, invalid, []string{"PUT", "DELETE"}, false},
 	}

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// ErrFenced says that a write was refused or cancelled because this process may not write at present, or not under the epoch in which the write
-// was decided.
+// ErrFenced says that a write was refused or cancelled because this process may not write at
+// present, or not under the epoch in which the write was decided.
 var ErrFenced = errors.New("this process does not lead, or no longer does: nothing is written")
 
-// Fence lets requests through while its holder may write: from Grant until a time or until Revoke. Requests under way when that ends are
-// cancelled. It closes by time alone, so that a leader which hangs or was paused writes nothing before it has renewed its lease.
+// Fence lets requests through while its holder may write: from Grant until a time or until Revoke.
+// Requests under way when that ends are cancelled. It closes by time alone, so that a leader which
+// hangs or was paused writes nothing before it has renewed its lease.
 //
-// Each grant is for an epoch, a number that rises whenever the right to write may have been somebody else's in between. Work that was begun
-// under one epoch does not write under another. A nil Fence lets everything through. A Fence is safe for concurrent use.
+// Each grant is for an epoch, a number that rises whenever the right to write may have been
+// somebody else's in between. Work that was begun under one epoch does not write under another. A
+// nil Fence lets everything through. A Fence is safe for concurrent use.
 type Fence struct {
 	mu    sync.Mutex // guards what follows
 	epoch int64
@@ -30,7 +32,8 @@ type Fence struct {
 // NewFence makes a Fence that lets nothing through.
 func NewFence() *Fence { return &Fence{} }
 
-// Grant lets requests of an epoch through until a time. The same epoch extends the present grant; another one cancels what is under way.
+// Grant lets requests of an epoch through until a time. The same epoch extends the present grant;
+// another one cancels what is under way.
 func (f *Fence) Grant(epoch int64, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,8 +72,8 @@ func (f *Fence) expire() {
 	}
 }
 
-// passed reports whether the grant's time is over, by the monotonic clock or by the wall clock: the first stands still while a machine
-// sleeps, the second may be set back.
+// passed reports whether the grant's time is over, by the monotonic clock or by the wall clock: the
+// first stands still while a machine sleeps, the second may be set back.
 func (f *Fence) passed() bool {
 	now := time.Now()
 	return !now.Before(f.until) || !now.Round(0).Before(f.until.Round(0))
@@ -86,8 +89,9 @@ func (f *Fence) close() {
 // epochKey is the key of the epoch under which a context's work was begun.
 type epochKey struct{}
 
-// Begin returns a context for work under the present epoch. It is cancelled, with the cause ErrFenced, when the grant ends. The error is
-// ErrFenced if there is no grant, or one for another epoch than ctx's.
+// Begin returns a context for work under the present epoch. It is cancelled, with the cause
+// ErrFenced, when the grant ends. The error is ErrFenced if there is no grant, or one for another
+// epoch than ctx's.
 func (f *Fence) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if f == nil {
 		return ctx, func() {}, nil
@@ -113,8 +117,9 @@ func (f *Fence) check(ctx context.Context) error {
 	return nil
 }
 
-// Wrap has every request of a transport checked immediately before it is sent: a request may have waited for the client's rate limit, or to be
-// repeated, and the process may have been paused meanwhile.
+// Wrap has every request of a transport checked immediately before it is sent: a request may have
+// waited for the client's rate limit, or to be repeated, and the process may have been paused
+// meanwhile.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	if f == nil {
 		return next

@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lines is an API server behind a RoundTripper: it takes every request, and hangs where it is told to.
+// lines is an API server behind a RoundTripper: it takes every request, and hangs where it is told
+// to.
 type lines struct {
 	sent int
 	hang bool
@@ -33,7 +34,10 @@ func (l *lines) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"}}`
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewBufferString(body)), Request: r,
+		StatusCode: http.StatusOK,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       io.NopCloser(bytes.NewBufferString(body)),
+		Request:    r,
 	}, nil
 }
 
@@ -43,12 +47,22 @@ type heard struct{ results []string }
 func (h *heard) Wrote(_, result string) { h.results = append(h.results, result) }
 
 var creation = plan.Action{
-	Verb: plan.Create, Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "c"},
-	Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true},
-	Body:     map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "n"}},
+	Verb: plan.Create,
+	Ref:  object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "c"},
+	Resource: object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Plural:     "configmaps",
+		Namespaced: true,
+	},
+	Body: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": "c", "namespace": "n"},
+	},
 }
 
-// fencedWorld runs a test with a Writer behind a fence, on a clock that only moves when everything waits.
+// fencedWorld runs a test with a Writer behind a fence, on a clock that only moves when everything
+// waits.
 func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f *Fence, api *lines)) {
 	synctest.Test(t, func(t *testing.T) {
 		api, fence := &lines{}, NewFence()
@@ -129,7 +143,8 @@ func TestFenceCancelsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestFenceIsAskedBeforeARequestIsSent: one that waited for the client's rate limit until the grant was over is not sent.
+// TestFenceIsAskedBeforeARequestIsSent: one that waited for the client's rate limit until the grant
+// was over is not sent.
 func TestFenceIsAskedBeforeARequestIsSent(t *testing.T) {
 	fencedWorld(t, .05, func(t *testing.T, w *Writer, f *Fence, api *lines) {
 		f.Grant(1, time.Now().Add(10*time.Second))

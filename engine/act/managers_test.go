@@ -11,7 +11,12 @@ import (
 // TestFieldManagers reads who owns a field live.
 func TestFieldManagers(t *testing.T) {
 	fields := func(manager, text string) map[string]any {
-		return map[string]any{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": decodeText(t, text)}
+		return map[string]any{
+			"manager":    manager,
+			"operation":  "Update",
+			"fieldsType": "FieldsV1",
+			"fieldsV1":   decodeText(t, text),
+		}
 	}
 	s := serve(t, func(string) (int, any) {
 		p := page("a", map[string]any{"managedFields": []any{
@@ -32,7 +37,13 @@ func TestFieldManagers(t *testing.T) {
 		{"metadata.labels.x", "", nil},
 	}
 	for _, test := range tests {
-		got, at, err := s.FieldManagers(t.Context(), pages, object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "a"}, test.path, "me")
+		got, at, err := s.FieldManagers(
+			t.Context(),
+			pages,
+			object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "a"},
+			test.path,
+			"me",
+		)
 		if diff := cmp.Diff(test.want, got); err != nil || at != test.at || diff != "" {
 			t.Errorf("%s: at %q, %v (-want +got):\n%s", test.path, at, err, diff)
 		}

@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// own adds (Adopt) or removes (Release) the parent's owner reference. Before an adoption the parent is read live: an adopted
-// child of a parent that is gone would be collected as garbage (Kubernetes' controller reference manager has the same rule).
+// own adds (Adopt) or removes (Release) the parent's owner reference. Before an adoption the parent
+// is read live: an adopted child of a parent that is gone would be collected as garbage
+// (Kubernetes' controller reference manager has the same rule).
 func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error) {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if err != nil {
@@ -33,13 +34,15 @@ func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error)
 	return w.patchMetadata(ctx, a, map[string]any{"ownerReferences": references})
 }
 
-// parentAlive reads the parent live and checks that it is the one that was observed and is not being deleted.
+// parentAlive reads the parent live and checks that it is the one that was observed and is not
+// being deleted.
 func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
 	_, err := w.liveParent(ctx, a)
 	return err
 }
 
-// liveParent reads the parent live. The error is ErrStale if it is not the one that was observed, or is being deleted.
+// liveParent reads the parent live. The error is ErrStale if it is not the one that was observed,
+// or is being deleted.
 func (w *Writer) liveParent(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Owner.Resource.Plural == "" {
 		return nil, errors.New("the owner's resource is not known")
@@ -68,7 +71,8 @@ func withoutOwner(references []metav1.OwnerReference, uid types.UID) []metav1.Ow
 	return slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// finalizer adds or removes a finalizer of the parent. The list is rebuilt from a live read, so that no other finalizer is lost.
+// finalizer adds or removes a finalizer of the parent. The list is rebuilt from a live read, so
+// that no other finalizer is lost.
 func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, error) {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if err != nil {
@@ -88,7 +92,8 @@ func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, 
 	return w.patchMetadata(ctx, a, map[string]any{"finalizers": append(others, a.Finalizer)})
 }
 
-// decorate changes labels and annotations, and removes the finalizer where one is named. The action's resourceVersion is the precondition.
+// decorate changes labels and annotations, and removes the finalizer where one is named. The
+// action's resourceVersion is the precondition.
 func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, error) {
 	fields := map[string]any{}
 	if len(a.Labels) > 0 {
@@ -105,7 +110,10 @@ func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, e
 		if present.UID() != a.UID || present.ResourceVersion() != a.ResourceVersion {
 			return nil, ErrStale
 		}
-		fields["finalizers"] = slices.DeleteFunc(slices.Clone(present.Finalizers()), func(f string) bool { return f == a.Finalizer })
+		fields["finalizers"] = slices.DeleteFunc(
+			slices.Clone(present.Finalizers()),
+			func(f string) bool { return f == a.Finalizer },
+		)
 	}
 	return w.patchMetadata(ctx, a, fields)
 }

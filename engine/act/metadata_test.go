@@ -22,8 +22,22 @@ const leaving = "2026-01-01T00:00:00Z"
 
 // TestMetadata says which patch is sent for what the API server has; none where the view is stale.
 func TestMetadata(t *testing.T) {
-	alive, other := map[string]any{"uid": "u"}, map[string]any{"apiVersion": "v1", "kind": "Shop", "name": "corner", "uid": "x"}
-	mine := map[string]any{"apiVersion": "example.com/v1", "kind": "Web", "name": "web", "uid": "u", "controller": true, "blockOwnerDeletion": true}
+	alive, other := map[string]any{
+		"uid": "u",
+	}, map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Shop",
+		"name":       "corner",
+		"uid":        "x",
+	}
+	mine := map[string]any{
+		"apiVersion":         "example.com/v1",
+		"kind":               "Web",
+		"name":               "web",
+		"uid":                "u",
+		"controller":         true,
+		"blockOwnerDeletion": true,
+	}
 	owned := map[string]any{"ownerReferences": []any{other, mine}}
 	tests := []struct {
 		name      string
@@ -41,8 +55,22 @@ func TestMetadata(t *testing.T) {
 		{"the orphan is another one", plan.Adopt, alive, map[string]any{"uid": "new"}, "7", ""},
 		{"the parent is another one", plan.Adopt, map[string]any{"uid": "new"}, nil, "7", ""},
 		{"the parent leaves", plan.Adopt, map[string]any{"uid": "u", "deletionTimestamp": leaving}, nil, "7", ""},
-		{"a release keeps other owners", plan.Release, alive, owned, "7", `{"ownerReferences":[{"apiVersion":"v1","kind":"Shop","name":"corner","uid":"x"}],`},
-		{"a finalizer joins others", plan.AddFinalizer, alive, map[string]any{"finalizers": []any{"other"}}, "", `{"finalizers":["other","ours"],`},
+		{
+			"a release keeps other owners",
+			plan.Release,
+			alive,
+			owned,
+			"7",
+			`{"ownerReferences":[{"apiVersion":"v1","kind":"Shop","name":"corner","uid":"x"}],`,
+		},
+		{
+			"a finalizer joins others",
+			plan.AddFinalizer,
+			alive,
+			map[string]any{"finalizers": []any{"other"}},
+			"",
+			`{"finalizers":["other","ours"],`,
+		},
 		{"no finalizer for what leaves", plan.AddFinalizer, alive, map[string]any{"deletionTimestamp": leaving}, "", ""},
 		{
 			"a finalizer leaves others", plan.RemoveFinalizer, alive,

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// questions are the actions that ask the API server something before they write, each with the request that asks.
+// questions are the actions that ask the API server something before they write, each with the
+// request that asks.
 var questions = []struct {
 	name    string
 	verb    plan.Verb
@@ -58,8 +59,8 @@ func failed(reason metav1.StatusReason, code int) (int, any) {
 	return refusal(reason, code)
 }
 
-// TestFailedQuestionHasNoAnswer fails each question in each way: nothing is written after it, and the error is the
-// failure's, not one that a real answer would have brought.
+// TestFailedQuestionHasNoAnswer fails each question in each way: nothing is written after it, and
+// the error is the failure's, not one that a real answer would have brought.
 func TestFailedQuestionHasNoAnswer(t *testing.T) {
 	for _, q := range questions {
 		for _, f := range failures {
@@ -108,7 +109,8 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 	}
 }
 
-// TestLostClaim: a child that was created counts, although the request that claims its fields has failed.
+// TestLostClaim: a child that was created counts, although the request that claims its fields has
+// failed.
 func TestLostClaim(t *testing.T) {
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {

@@ -19,12 +19,13 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 )
 
-// Managers are the names under which the engine writes by other means than server-side apply: by dynamic apply, and by Metacontroller's.
-// The API server takes them from the user agent.
+// Managers are the names under which the engine writes by other means than server-side apply: by
+// dynamic apply, and by Metacontroller's. The API server takes them from the user agent.
 var Managers = []string{"hookloop", "metacontroller"}
 
-// claim makes a created object one that was applied: it was posted, so that an object of the same name that is there already is never taken
-// over, but the API server records a post as an update by whoever posts, of all fields, those that it defaults included.
+// claim makes a created object one that was applied: it was posted, so that an object of the same
+// name that is there already is never taken over, but the API server records a post as an update by
+// whoever posts, of all fields, those that it defaults included.
 func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*object.Object, error) {
 	o, err := metadataOf(created)
 	if err != nil {
@@ -32,7 +33,8 @@ func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*obj
 	}
 	for i := range o.ManagedFields {
 		m := &o.ManagedFields[i]
-		if m.Manager != a.Manager || m.Operation != metav1.ManagedFieldsOperationUpdate || m.Subresource != "" || m.FieldsV1 == nil {
+		if m.Manager != a.Manager || m.Operation != metav1.ManagedFieldsOperationUpdate || m.Subresource != "" ||
+			m.FieldsV1 == nil {
 			continue
 		}
 		owned, err := merge.ParseOwned(m.FieldsV1.GetRawBytes())
@@ -62,7 +64,8 @@ func metadataOf(data []byte) (*metav1.PartialObjectMetadata, error) {
 	return o, json.Unmarshal(data, o)
 }
 
-// serverSide applies the action's body, by force: the hook's word counts. The UID and the resourceVersion are preconditions.
+// serverSide applies the action's body, by force: the hook's word counts. The UID and the
+// resourceVersion are preconditions.
 func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object, error) {
 	var taken *object.Object
 	if a.Takeover {
@@ -92,8 +95,9 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	return applied, nil
 }
 
-// takeOver has the field manager own what the engine wrote before by other means, so that the apply removes what
-// it leaves out. It returns the object as written, or nil if there was nothing to take over.
+// takeOver has the field manager own what the engine wrote before by other means, so that the apply
+// removes what it leaves out. It returns the object as written, or nil if there was nothing to take
+// over.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := w.raw(ctx, w.client.Get().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...))
 	if err != nil {
@@ -113,8 +117,8 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
 }
 
-// requestTimeout bounds one request. It is a little more than the API server's own limit of a minute, so that a server
-// or a proxy that never answers does not hold a worker for ever.
+// requestTimeout bounds one request. It is a little more than the API server's own limit of a
+// minute, so that a server or a proxy that never answers does not hold a worker for ever.
 const requestTimeout = 70 * time.Second
 
 // raw performs a request under the fence and returns the answer's JSON.

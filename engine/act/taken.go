@@ -22,11 +22,15 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("the object exists already and %s; expected %s", e.By, cmp.Or(e.Expected, "an object of this parent, or none"))
+	return fmt.Sprintf(
+		"the object exists already and %s; expected %s",
+		e.By,
+		cmp.Or(e.Expected, "an object of this parent, or none"),
+	)
 }
 
-// CollectedError reports that the name of a child belonged to an object of an earlier parent, and that this object has
-// been deleted. The next sync creates the child; the error is an ErrStale.
+// CollectedError reports that the name of a child belonged to an object of an earlier parent, and
+// that this object has been deleted. The next sync creates the child; the error is an ErrStale.
 type CollectedError struct {
 	Ref object.Ref
 	// Owner describes the earlier parent.
@@ -40,7 +44,8 @@ func (e *CollectedError) Error() string {
 // Unwrap makes the error an ErrStale.
 func (e *CollectedError) Unwrap() error { return ErrStale }
 
-// explainExisting returns the reason why a child could not be created: its name is taken. Nothing is taken over silently.
+// explainExisting returns the reason why a child could not be created: its name is taken. Nothing
+// is taken over silently.
 func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if Gone(err) { // meanwhile
@@ -73,27 +78,33 @@ func marked(o *object.Object, marks map[string]string) bool {
 	return true
 }
 
-// earlier reports whether a reference names the owner's kind, in any version, and its name, with another UID: an
-// earlier object of that name.
+// earlier reports whether a reference names the owner's kind, in any version, and its name, with
+// another UID: an earlier object of that name.
 func earlier(r *metav1.OwnerReference, owner plan.Owner) bool {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
-	return err == nil && gv.Group == owner.GVK.Group && r.Kind == owner.GVK.Kind && r.Name == owner.Name && r.UID != owner.UID
+	return err == nil && gv.Group == owner.GVK.Group && r.Kind == owner.GVK.Kind && r.Name == owner.Name &&
+		r.UID != owner.UID
 }
 
-// collectAfter is how long Kubernetes' garbage collector has to delete what an earlier parent has left.
+// collectAfter is how long Kubernetes' garbage collector has to delete what an earlier parent has
+// left.
 const collectAfter = time.Minute
 
-// collect deletes an object of an earlier parent, as Kubernetes' garbage collector would. The collector never learns of
-// a parent that was deleted and remade under its name while it had no watch: it knows owners by their UIDs.
+// collect deletes an object of an earlier parent, as Kubernetes' garbage collector would. The
+// collector never learns of a parent that was deleted and remade under its name while it had no
+// watch: it knows owners by their UIDs.
 //
-// The object is deleted only if the parent, read live, has another UID than its owner and has existed for a minute, and
-// if it has no other owner. The UID and the resourceVersion are preconditions. A parent that cannot be read is unknown.
+// The object is deleted only if the parent, read live, has another UID than its owner and has
+// existed for a minute, and if it has no other owner. The UID and the resourceVersion are
+// preconditions. A parent that cannot be read is unknown.
 func (w *Writer) collect(ctx context.Context, a plan.Action, o *object.Object, owner *metav1.OwnerReference) error {
 	who := fmt.Sprintf("an earlier %s %q with the UID %s", owner.Kind, owner.Name, owner.UID)
 	taken := &TakenError{
 		By: fmt.Sprintf("is controlled by %s, not by the present one with the UID %s", who, a.Owner.UID),
-		Expected: fmt.Sprintf("Kubernetes' garbage collector to delete it; Hookloop deletes it when the parent is older than %s",
-			collectAfter),
+		Expected: fmt.Sprintf(
+			"Kubernetes' garbage collector to delete it; Hookloop deletes it when the parent is older than %s",
+			collectAfter,
+		),
 	}
 	switch {
 	case o.Deleting():
@@ -115,7 +126,12 @@ func (w *Writer) collect(ctx context.Context, a plan.Action, o *object.Object, o
 		return taken
 	}
 	if _, err := w.Do(ctx, plan.Action{
-		Verb: plan.Delete, Resource: a.Resource, Ref: a.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(), Why: "left by " + who,
+		Verb:            plan.Delete,
+		Resource:        a.Resource,
+		Ref:             a.Ref,
+		UID:             o.UID(),
+		ResourceVersion: o.ResourceVersion(),
+		Why:             "left by " + who,
 	}); err != nil {
 		return err
 	}

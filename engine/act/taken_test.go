@@ -27,7 +27,8 @@ func old(age time.Duration) map[string]any {
 	return map[string]any{"uid": "u", "creationTimestamp": now.Add(-age).Format(time.RFC3339)}
 }
 
-// TestObjectOfAnEarlierParent is deleted as the garbage collector would, once that has had its time.
+// TestObjectOfAnEarlierParent is deleted as the garbage collector would, once that has had its
+// time.
 func TestObjectOfAnEarlierParent(t *testing.T) {
 	const says = `is controlled by an earlier Web "web" with the UID before, not by the present one with the UID u`
 	other := map[string]any{"ownerReferences": append(left(nil)["metadata"].(map[string]any)["ownerReferences"].([]any),
@@ -43,7 +44,14 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 		{"the parent is new", left(nil), old(59 * time.Second), http.StatusOK, says, false},
 		{"the collector has had its time", left(nil), old(time.Minute), http.StatusOK, "", true},
 		{"the parent's age is not known", left(nil), map[string]any{"uid": "u"}, http.StatusOK, says, false},
-		{"the object goes already", left(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}), old(time.Hour), http.StatusOK, "its finalizers", false},
+		{
+			"the object goes already",
+			left(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+			old(time.Hour),
+			http.StatusOK,
+			"its finalizers",
+			false,
+		},
 		{"it has another owner", left(other), old(time.Hour), http.StatusOK, "it has other owners", false},
 		{"the earlier parent is the present one", left(nil), map[string]any{"uid": "before"}, http.StatusOK, "", false},
 		{"the parent is gone", left(nil), nil, http.StatusNotFound, "", false},
@@ -73,7 +81,9 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 			switch {
 			case errors.As(err, &collected) != test.collected:
 				t.Errorf("Do = %v", err)
-			case (test.says == "") != errors.Is(err, ErrStale), errors.As(err, &taken) != (test.says != ""), !strings.Contains(err.Error(), test.says):
+			case (test.says == "") != errors.Is(err, ErrStale),
+				errors.As(err, &taken) != (test.says != ""),
+				!strings.Contains(err.Error(), test.says):
 				t.Errorf("Do = %v, want %q", err, test.says)
 			}
 			var deletes []request

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// maxWarnings bounds the warnings that are kept of one action, and maxWarning the bytes of each.
+	// maxWarnings bounds the warnings that are kept of one action, and maxWarning the bytes of
+	// each.
 	maxWarnings = 4
 	maxWarning  = 200
 	// warningCode is the code of all warnings (RFC 7234, as KEP-1693 uses it).
 	warningCode = 299
 )
 
-// warnings collects what the API server warns about while one action is carried out: unknown fields, deprecated
-// versions. It is bounded, and safe for concurrent use.
+// warnings collects what the API server warns about while one action is carried out: unknown
+// fields, deprecated versions. It is bounded, and safe for concurrent use.
 type warnings struct {
 	mu    sync.Mutex // guards texts
 	texts []string
@@ -26,7 +27,8 @@ type warnings struct {
 
 type warningsKey struct{}
 
-// collecting returns a context whose requests leave their warnings in the returned value, not in the log.
+// collecting returns a context whose requests leave their warnings in the returned value, not in
+// the log.
 func collecting(ctx context.Context) (context.Context, *warnings) {
 	w := &warnings{}
 	return context.WithValue(ctx, warningsKey{}, w), w
@@ -41,7 +43,10 @@ func collect(ctx context.Context, request *rest.Request) {
 
 // HandleWarningHeaderWithContext takes one warning.
 func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r <= ' ' }), " ")
+	text = strings.Join(
+		strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r <= ' ' }),
+		" ",
+	)
 	if code != warningCode || text == "" {
 		return
 	}

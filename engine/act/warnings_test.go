@@ -49,9 +49,21 @@ func (s *warner) writer(t *testing.T, strict bool) *Writer {
 	return w
 }
 
-// TestWarningsOfTheServer come with the outcome of the child that was written; few, short, on one line, each once.
+// TestWarningsOfTheServer come with the outcome of the child that was written; few, short, on one
+// line, each once.
 func TestWarningsOfTheServer(t *testing.T) {
-	s := &warner{warnings: []string{`unknown field "spec.hrad"`, `unknown field "spec.hrad"`, "two  words", strings.Repeat("long", 100), "d", "e", "f", "g"}}
+	s := &warner{
+		warnings: []string{
+			`unknown field "spec.hrad"`,
+			`unknown field "spec.hrad"`,
+			"two  words",
+			strings.Repeat("long", 100),
+			"d",
+			"e",
+			"f",
+			"g",
+		},
+	}
 	w := s.writer(t, false)
 	create, orphan := action(plan.Create, "a"), action(plan.Release, "a")
 	create.Desired = 1

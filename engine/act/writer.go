@@ -23,7 +23,8 @@ import (
 
 // Meter counts writes.
 type Meter interface {
-	// Wrote counts one request by its verb and its result: "ok", "stale", or a reason of the API server such as "Forbidden".
+	// Wrote counts one request by its verb and its result: "ok", "stale", or a reason of the API
+	// server such as "Forbidden".
 	Wrote(verb, result string)
 }
 
@@ -41,7 +42,8 @@ type Settings struct {
 	Clock  clock.PassiveClock
 	// Fence is what all requests pass; it may be nil.
 	Fence *Fence
-	// Strict has the API server refuse a child with unknown or duplicate fields. Otherwise it drops them, and warns.
+	// Strict has the API server refuse a child with unknown or duplicate fields. Otherwise it drops
+	// them, and warns.
 	Strict bool
 }
 
@@ -62,8 +64,16 @@ func (w *Writer) Get(ctx context.Context, r object.Resource, ref object.Ref) (*o
 	return w.send(ctx, w.client.Get().AbsPath(path(r, ref.Namespace, ref.Name)...))
 }
 
-// Patch sends a patch of the given type to an object or, where subresource is not empty, to its subresource.
-func (w *Writer) Patch(ctx context.Context, r object.Resource, ref object.Ref, kind types.PatchType, body any, subresource string) (*object.Object, error) {
+// Patch sends a patch of the given type to an object or, where subresource is not empty, to its
+// subresource.
+func (w *Writer) Patch(
+	ctx context.Context,
+	r object.Resource,
+	ref object.Ref,
+	kind types.PatchType,
+	body any,
+	subresource string,
+) (*object.Object, error) {
 	segments := path(r, ref.Namespace, ref.Name)
 	if subresource != "" {
 		segments = append(segments, subresource)
@@ -75,13 +85,22 @@ func (w *Writer) Patch(ctx context.Context, r object.Resource, ref object.Ref, k
 	return w.write(ctx, r, w.client.Patch(kind).AbsPath(segments...).Body(data))
 }
 
-// create posts the object. An object that is there already and is this owner's is no error: the view was stale.
+// create posts the object. An object that is there already and is this owner's is no error: the
+// view was stale.
 func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
 		return nil, err
 	}
-	request := w.validated(w.client.Post()).AbsPath(path(a.Resource, a.Ref.Namespace, "")...).SetHeader("Content-Type", "application/json").Body(data)
+	request := w.validated(
+		w.client.Post(),
+	).AbsPath(
+		path(a.Resource, a.Ref.Namespace, "")...).SetHeader(
+		"Content-Type",
+		"application/json",
+	).Body(
+		data,
+	)
 	if a.Manager != "" {
 		request = request.Param("fieldManager", a.Manager)
 	}
@@ -124,9 +143,9 @@ func (w *Writer) validated(request *rest.Request) *rest.Request {
 	return request
 }
 
-// delete deletes in the background, with the observed UID, and the resourceVersion if the action has one, as
-// preconditions. If the action asks a question first and the server sees no difference, nothing is deleted and the
-// object is returned.
+// delete deletes in the background, with the observed UID, and the resourceVersion if the action
+// has one, as preconditions. If the action asks a question first and the server sees no difference,
+// nothing is deleted and the object is returned.
 func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Body != nil {
 		if same, err := w.sameForServer(ctx, a); same != nil || err != nil {
@@ -153,12 +172,12 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 	return nil, nil
 }
 
-// sameForServer asks by a dry run whether a PUT of the action's body would change the object. It returns the
-// object if not, and nil if so. A body that the server refuses as invalid (a field that cannot change) is a
-// change. Any other error is an error: a question that failed has no answer.
+// sameForServer asks by a dry run whether a PUT of the action's body would change the object. It
+// returns the object if not, and nil if so. A body that the server refuses as invalid (a field that
+// cannot change) is a change. Any other error is an error: a question that failed has no answer.
 //
-// The body keeps the observed resourceVersion. Without one the server refuses an update of a custom resource
-// as invalid, which would read as a change.
+// The body keeps the observed resourceVersion. Without one the server refuses an update of a custom
+// resource as invalid, which would read as a change.
 func (w *Writer) sameForServer(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
@@ -191,7 +210,8 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 	return object.Decode(data)
 }
 
-// write performs a request that changes an object of a resource and answers with it. The write is recorded for the reconcile under way.
+// write performs a request that changes an object of a resource and answers with it. The write is
+// recorded for the reconcile under way.
 func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
 	written, err := w.send(ctx, request)
 	if err == nil {
@@ -227,12 +247,19 @@ func path(r object.Resource, namespace, name string) []string {
 
 // requests are the requests that carry out a verb, as spans are named by them.
 var requests = map[plan.Verb]string{
-	plan.Create: "create", plan.Update: "update", plan.ServerSideApply: "apply", plan.Delete: "delete",
-	plan.Adopt: "patch", plan.Release: "patch", plan.AddFinalizer: "patch", plan.RemoveFinalizer: "patch", plan.Decorate: "patch",
+	plan.Create:          "create",
+	plan.Update:          "update",
+	plan.ServerSideApply: "apply",
+	plan.Delete:          "delete",
+	plan.Adopt:           "patch",
+	plan.Release:         "patch",
+	plan.AddFinalizer:    "patch",
+	plan.RemoveFinalizer: "patch",
+	plan.Decorate:        "patch",
 }
 
-// SpanName names the span of a request by verb and target: "update deployments.apps", "patch websites.example.com/status".
-// Subresource may be empty.
+// SpanName names the span of a request by verb and target: "update deployments.apps", "patch
+// websites.example.com/status". Subresource may be empty.
 func SpanName(request string, r object.Resource, subresource string) string {
 	name := request + " " + r.GroupResource()
 	if subresource != "" {
@@ -242,13 +269,18 @@ func SpanName(request string, r object.Resource, subresource string) string {
 }
 
 func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
-	return w.Tracer.Start(ctx, SpanName(requests[a.Verb], a.Resource, ""), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("hookloop.write.verb", string(a.Verb)),
-		attribute.String("hookloop.write.resource", a.Resource.String()),
-		attribute.String("k8s.namespace.name", a.Ref.Namespace),
-		attribute.String("hookloop.write.name", a.Ref.Name),
-		attribute.String("hookloop.write.why", a.Why),
-	))
+	return w.Tracer.Start(
+		ctx,
+		SpanName(requests[a.Verb], a.Resource, ""),
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(
+			attribute.String("hookloop.write.verb", string(a.Verb)),
+			attribute.String("hookloop.write.resource", a.Resource.String()),
+			attribute.String("k8s.namespace.name", a.Ref.Namespace),
+			attribute.String("hookloop.write.name", a.Ref.Name),
+			attribute.String("hookloop.write.why", a.Why),
+		),
+	)
 }
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {

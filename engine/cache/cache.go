@@ -1,12 +1,14 @@
-// Package cache keeps views of resources (package view) in step with the API server: one watch for the whole process for each
-// resource that somebody needs.
+// Package cache keeps views of resources (package view) in step with the API server: one watch for
+// the whole process for each resource that somebody needs.
 //
-// Reading needs a Handle, which Acquire gives when the first list is in. If the list or the watch of a resource fails for longer
-// than a threshold, its view is stale: reads fail with a *view.Error until a list or a watch succeeds.
+// Reading needs a Handle, which Acquire gives when the first list is in. If the list or the watch
+// of a resource fails for longer than a threshold, its view is stale: reads fail with a *view.Error
+// until a list or a watch succeeds.
 //
-// The package decides nothing and writes nothing. Its data comes from lists and watches, as raw JSON (package object). A Cache is
-// safe for concurrent use; the events of one resource are delivered one after the other, in order, after the view shows them. It is
-// tested against an HTTP server that speaks list and watch, and through everything in test/integration.
+// The package decides nothing and writes nothing. Its data comes from lists and watches, as raw
+// JSON (package object). A Cache is safe for concurrent use; the events of one resource are
+// delivered one after the other, in order, after the view shows them. It is tested against an HTTP
+// server that speaks list and watch, and through everything in test/integration.
 package cache
 
 import (
@@ -25,7 +27,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultStaleAfter is how long a list or a watch may fail before reads of the view do, if Settings say nothing.
+// DefaultStaleAfter is how long a list or a watch may fail before reads of the view do, if Settings
+// say nothing.
 const DefaultStaleAfter = 10 * time.Second
 
 // Settings configure a Cache.
@@ -33,7 +36,8 @@ type Settings struct {
 	Config *rest.Config
 	// Clock may be nil; then it is the real one.
 	Clock clock.WithDelayedExecution
-	// StaleAfter is how long a list or a watch may fail before reads of the view do; default is DefaultStaleAfter.
+	// StaleAfter is how long a list or a watch may fail before reads of the view do; default is
+	// DefaultStaleAfter.
 	StaleAfter time.Duration
 }
 
@@ -73,7 +77,8 @@ func (c *Cache) Close() {
 	}
 }
 
-// UnwatchableError reports that a resource cannot be listed or watched, for a reason that waiting does not heal.
+// UnwatchableError reports that a resource cannot be listed or watched, for a reason that waiting
+// does not heal.
 type UnwatchableError struct {
 	Resource object.Resource
 	Err      error
@@ -96,9 +101,9 @@ func (e *UnwatchableError) NotFound() bool {
 	return apierrors.IsNotFound(e.Err) || meta.IsNoMatchError(e.Err)
 }
 
-// Acquire has a resource watched and returns when its objects are known. Handles of one resource share one watch, which ends with the
-// last of them. It fails with an *UnwatchableError if the resource cannot be watched, and with ctx's error; other faults are retried
-// until then.
+// Acquire has a resource watched and returns when its objects are known. Handles of one resource
+// share one watch, which ends with the last of them. It fails with an *UnwatchableError if the
+// resource cannot be watched, and with ctx's error; other faults are retried until then.
 func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error) {
 	i, err := c.informer(r)
 	if err != nil {
@@ -138,8 +143,8 @@ func (c *Cache) informer(r object.Resource) (*informer, error) {
 	return i, nil
 }
 
-// LastError is the last failure of a resource's list or watch; nil if the last request succeeded, and for a resource that is not
-// watched.
+// LastError is the last failure of a resource's list or watch; nil if the last request succeeded,
+// and for a resource that is not watched.
 func (c *Cache) LastError(r object.Resource) error {
 	c.mu.RLock()
 	i, ok := c.informers[r]

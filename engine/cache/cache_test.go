@@ -23,17 +23,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
-	books = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Book"}, Plural: "books", Namespaced: true}
+	books = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Book"},
+		Plural:     "books",
+		Namespaced: true,
+	}
 )
 
 // page is an object; its owner is a UID, empty for none.
 func page(namespace, name, owner, text string) string {
 	references := ""
 	if owner != "" {
-		references = fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"b","uid":%q,"controller":true}]`, owner)
+		references = fmt.Sprintf(
+			`,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"b","uid":%q,"controller":true}]`,
+			owner,
+		)
 	}
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s"%s},"text":%q}`,
-		namespace, name, name, references, text)
+	return fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s"%s},"text":%q}`,
+		namespace,
+		name,
+		name,
+		references,
+		text,
+	)
 }
 
 // open makes a cache of the server's objects, which the test's end closes.
@@ -166,7 +179,8 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	}
 }
 
-// TestLostWatch changes objects while no watch is open: the next list brings the difference, and nothing that has not changed.
+// TestLostWatch changes objects while no watch is open: the next list brings the difference, and
+// nothing that has not changed.
 func TestLostWatch(t *testing.T) {
 	s := cachetest.New(t)
 	for _, name := range []string{"same", "changed", "gone"} {
@@ -223,7 +237,8 @@ func TestUnwatchable(t *testing.T) {
 		c := open(t, s)
 		_, err := c.Acquire(deadline(t), pages)
 		var unwatchable *cache.UnwatchableError
-		if !errors.As(err, &unwatchable) || unwatchable.Forbidden() != test.forbidden || unwatchable.NotFound() != test.notFound {
+		if !errors.As(err, &unwatchable) || unwatchable.Forbidden() != test.forbidden ||
+			unwatchable.NotFound() != test.notFound {
 			t.Errorf("%d: Acquire = %v", test.code, err)
 		}
 		s.Refuse(pages, 0)

@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clientFor makes a REST client for a resource's group and version that decodes objects raw. failed is called with
-// failures in the middle of a watch: a Status that is one, and events that cannot be decoded.
+// clientFor makes a REST client for a resource's group and version that decodes objects raw. failed
+// is called with failures in the middle of a watch: a Status that is one, and events that cannot be
+// decoded.
 func clientFor(config *rest.Config, r object.Resource, failed func(error)) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	gv := r.GVK.GroupVersion()
@@ -62,7 +63,8 @@ func decodeList(gvk schema.GroupVersionKind, data []byte) (*list, error) {
 	return l, nil
 }
 
-// codec is the serializer that client-go's REST client asks for. It reads objects raw; it never writes.
+// codec is the serializer that client-go's REST client asks for. It reads objects raw; it never
+// writes.
 type codec struct{ failed func(error) }
 
 var (
@@ -72,10 +74,16 @@ var (
 
 // SupportedMediaTypes names JSON.
 func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
-	return []runtime.SerializerInfo{{
-		MediaType: runtime.ContentTypeJSON, MediaTypeType: "application", MediaTypeSubType: "json", EncodesAsText: true,
-		Serializer: c, StreamSerializer: &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: c, Framer: jsonserializer.Framer},
-	}}
+	return []runtime.SerializerInfo{
+		{
+			MediaType:        runtime.ContentTypeJSON,
+			MediaTypeType:    "application",
+			MediaTypeSubType: "json",
+			EncodesAsText:    true,
+			Serializer:       c,
+			StreamSerializer: &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: c, Framer: jsonserializer.Framer},
+		},
+	}
 }
 
 // EncoderForVersion returns the codec itself.
@@ -93,7 +101,11 @@ func (c codec) Encode(runtime.Object, io.Writer) error {
 func (c codec) Identifier() runtime.Identifier { return "raw" }
 
 // Decode reads the frame of a watch event, a Status, or an object.
-func (c codec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c codec) Decode(
+	data []byte,
+	_ *schema.GroupVersionKind,
+	into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	o, gvk, err := c.decode(data, into)
 	if err != nil {
 		c.failed(fmt.Errorf("the API server's answer cannot be read: %w", err))

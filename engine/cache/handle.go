@@ -20,8 +20,8 @@ type Handle struct {
 // Resource is the resource that is watched.
 func (h *Handle) Resource() object.Resource { return h.informer.resource }
 
-// View reads the resource. It fails with a *view.Error if the handle has been released, or if the list or the watch of the resource
-// has failed for too long.
+// View reads the resource. It fails with a *view.Error if the handle has been released, or if the
+// list or the watch of the resource has failed for too long.
 func (h *Handle) View() (view.View, error) {
 	if h.released.Load() {
 		return view.View{}, &view.Error{Resource: h.informer.resource, State: view.Unwatched}
@@ -32,14 +32,15 @@ func (h *Handle) View() (view.View, error) {
 	return h.view, nil
 }
 
-// Subscribe calls f for every event, first for all present objects (Added, Initial). f must not block and must not subscribe. After
-// cancel has returned, f is not called any more.
+// Subscribe calls f for every event, first for all present objects (Added, Initial). f must not
+// block and must not subscribe. After cancel has returned, f is not called any more.
 func (h *Handle) Subscribe(f func(Event)) (cancel func()) {
 	return h.informer.store.subscribe(h.view, f)
 }
 
-// Follow calls f with a *view.Error when the view has become stale or is so for another reason, and with nil when it is good again. f must not block and must not
-// follow. After cancel has returned, f is not called any more.
+// Follow calls f with a *view.Error when the view has become stale or is so for another reason, and
+// with nil when it is good again. f must not block and must not follow. After cancel has returned,
+// f is not called any more.
 func (h *Handle) Follow(f func(error)) (cancel func()) { return h.informer.health.follow(f) }
 
 // Release gives the handle back. It may be called more than once.

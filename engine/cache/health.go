@@ -12,10 +12,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// settle is how long a watch must stay open without an error before it counts as good, if it has nothing to deliver.
+// settle is how long a watch must stay open without an error before it counts as good, if it has
+// nothing to deliver.
 const settle = time.Second
 
-// health is what is known of a resource's list and watch: whether they fail, since when, and the last failure.
+// health is what is known of a resource's list and watch: whether they fail, since when, and the
+// last failure.
 type health struct {
 	resource   object.Resource
 	clock      clock.WithDelayedExecution
@@ -29,7 +31,8 @@ type health struct {
 	err      error      // the last failure; nil if there is no trouble
 	since    time.Time  // when the trouble began
 	failures int        // in all
-	// expiry makes the view stale; settling ends the trouble, unless there are more failures than settlingAt by then.
+	// expiry makes the view stale; settling ends the trouble, unless there are more failures than
+	// settlingAt by then.
 	expiry, settling clock.Timer
 	settlingAt       int
 	// followers hear of each change of stale.
@@ -63,7 +66,8 @@ func (h *health) failed(err error) {
 	})
 }
 
-// codeOf is the code of the API server's answer; 0 for an error that is none. Texts differ with each try, codes do not.
+// codeOf is the code of the API server's answer; 0 for an error that is none. Texts differ with
+// each try, codes do not.
 func codeOf(err error) int32 {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
@@ -113,7 +117,8 @@ func (h *health) recover() {
 	}
 }
 
-// become changes whether the view may be read, or why it may not, and calls the followers. The caller holds the lock.
+// become changes whether the view may be read, or why it may not, and calls the followers. The
+// caller holds the lock.
 func (h *health) become(stale *view.Error) {
 	h.stale.Store(stale)
 	for f := range h.followers {
@@ -134,7 +139,8 @@ func (h *health) error() *view.Error {
 	return &view.Error{Resource: h.resource, State: view.Stale, Since: h.since, Err: h.err}
 }
 
-// after calls f with the lock held, unless the trouble has ended by then. The caller holds the lock.
+// after calls f with the lock held, unless the trouble has ended by then. The caller holds the
+// lock.
 func (h *health) after(d time.Duration, f func()) clock.Timer {
 	return h.clock.AfterFunc(d, func() {
 		h.mu.Lock()
@@ -154,7 +160,8 @@ func (h *health) stopTimers() {
 	h.expiry, h.settling = nil, nil
 }
 
-// follow calls f at each change of whether the view may be read: with a *view.Error or, when it is good again, nil.
+// follow calls f at each change of whether the view may be read: with a *view.Error or, when it is
+// good again, nil.
 func (h *health) follow(f func(error)) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,8 @@ func TestReadingNeedsAHandle(t *testing.T) {
 	read(t, other)
 }
 
-// TestWatchThatDies makes the view stale, whatever ends the watch, and good again when the API server answers.
+// TestWatchThatDies makes the view stale, whatever ends the watch, and good again when the API
+// server answers.
 func TestWatchThatDies(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail func(*cachetest.Server)

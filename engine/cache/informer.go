@@ -17,11 +17,13 @@ import (
 	clientcache "k8s.io/client-go/tools/cache"
 )
 
-// backoff are the waits of a reflector between its tries. The reflector resets them only after two minutes without a failure, so
-// that the longest one is what a watch may be late when the API server is back: it is short. Its jitter spreads the watches.
+// backoff are the waits of a reflector between its tries. The reflector resets them only after two
+// minutes without a failure, so that the longest one is what a watch may be late when the API
+// server is back: it is short. Its jitter spreads the watches.
 var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Cap: time.Second, Steps: 6, Factor: 2, Jitter: 0.5}
 
-// refusalWait is the least time between two tries of a request that the API server refuses, such as one without permission.
+// refusalWait is the least time between two tries of a request that the API server refuses, such as
+// one without permission.
 const refusalWait = 2 * time.Second
 
 // informer is one resource under watch.
@@ -34,7 +36,8 @@ type informer struct {
 	cancel   context.CancelFunc
 	stopped  chan struct{}
 
-	// failed is closed when it turns out, before the first list is in, that the resource cannot be watched; err is why.
+	// failed is closed when it turns out, before the first list is in, that the resource cannot be
+	// watched; err is why.
 	failed chan struct{}
 	once   sync.Once
 	err    error
@@ -45,7 +48,13 @@ func start(ctx context.Context, s *Settings, r object.Resource) (*informer, erro
 	ctx, cancel := context.WithCancel(ctx)
 	h := newHealth(r, s.Clock, s.StaleAfter)
 	i := &informer{
-		resource: r, settings: s, store: newStore(r, h), health: h, cancel: cancel, stopped: make(chan struct{}), failed: make(chan struct{}),
+		resource: r,
+		settings: s,
+		store:    newStore(r, h),
+		health:   h,
+		cancel:   cancel,
+		stopped:  make(chan struct{}),
+		failed:   make(chan struct{}),
 	}
 	client, err := clientFor(s.Config, r, h.failed)
 	if err != nil {
@@ -53,9 +62,14 @@ func start(ctx context.Context, s *Settings, r object.Resource) (*informer, erro
 		return nil, fmt.Errorf("client for %s: %w", r, err)
 	}
 	waits := backoff
-	reflector := clientcache.NewReflectorWithOptions(i.listWatch(client), &object.Object{}, i.store, clientcache.ReflectorOptions{
-		Name: r.String(), TypeDescription: r.String(), Backoff: &waits,
-	})
+	reflector := clientcache.NewReflectorWithOptions(
+		i.listWatch(client),
+		&object.Object{},
+		i.store,
+		clientcache.ReflectorOptions{
+			Name: r.String(), TypeDescription: r.String(), Backoff: &waits,
+		},
+	)
 	go func() {
 		defer close(i.stopped)
 		reflector.RunWithContext(ctx)
@@ -124,8 +138,8 @@ func request(client rest.Interface, r object.Resource, o metav1.ListOptions) *re
 	return req
 }
 
-// note records a failed request and returns its error. One that no retry heals ends the watch if nothing is known of the resource
-// yet; later it may heal, but is not hurried.
+// note records a failed request and returns its error. One that no retry heals ends the watch if
+// nothing is known of the resource yet; later it may heal, but is not hurried.
 func (i *informer) note(ctx context.Context, err error) error {
 	if ctx.Err() != nil { // the watch is being stopped
 		return err
@@ -147,7 +161,8 @@ func (i *informer) note(ctx context.Context, err error) error {
 
 // refused reports whether the API server does not let the resource be listed or watched.
 func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err)
 }
 
 // pause waits before a refused request is tried again.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBackoffIsShort however long the API server has been away, and however often: the reflector ends a row of failures only after two
-// minutes without one.
+// TestBackoffIsShort however long the API server has been away, and however often: the reflector
+// ends a row of failures only after two minutes without one.
 func TestBackoffIsShort(t *testing.T) {
 	waits, distinct := backoff, map[time.Duration]bool{}
 	for range 100 {

@@ -38,7 +38,8 @@ type store struct {
 	// health is cleared by whatever shows that the list or the watch works.
 	health *health
 
-	// order makes changes and their delivery one step: it is held while subscribers are called, and guards subscribers.
+	// order makes changes and their delivery one step: it is held while subscribers are called, and
+	// guards subscribers.
 	order       sync.Mutex
 	subscribers map[*func(Event)]struct{}
 }
@@ -50,7 +51,11 @@ var (
 
 func newStore(r object.Resource, h *health) *store {
 	return &store{
-		resource: r, objects: view.NewStore(r), primed: make(chan struct{}), health: h, subscribers: map[*func(Event)]struct{}{},
+		resource:    r,
+		objects:     view.NewStore(r),
+		primed:      make(chan struct{}),
+		health:      h,
+		subscribers: map[*func(Event)]struct{}{},
 	}
 }
 
@@ -66,7 +71,8 @@ func (s *store) Delete(obj any) error { return s.step(obj, s.objects.Delete) }
 // Resync implements the reflector's store; the controllers have their own resync.
 func (s *store) Resync() error { return nil }
 
-// UpdateResourceVersion takes the position of the watch over. The reflector calls it after each event, bookmarks included.
+// UpdateResourceVersion takes the position of the watch over. The reflector calls it after each
+// event, bookmarks included.
 func (s *store) UpdateResourceVersion(resourceVersion string) {
 	s.objects.Advance(resourceVersion)
 	s.health.good()
@@ -90,7 +96,8 @@ func (s *store) notAnObject(obj any) error {
 	return fmt.Errorf("%s: got %T, expected an object", s.resource, obj)
 }
 
-// Replace implements the reflector's store: a new list, after the first start or after a watch was lost.
+// Replace implements the reflector's store: a new list, after the first start or after a watch was
+// lost.
 func (s *store) Replace(items []any, resourceVersion string) error {
 	objects := make([]*object.Object, len(items))
 	for i, item := range items {

@@ -43,7 +43,8 @@ func (c *timers) fire(wait time.Duration) {
 	}
 }
 
-// TestWatchThatIsAcceptedAndFails does so for as long as a conversion webhook is broken, for instance. It leaves no timers behind.
+// TestWatchThatIsAcceptedAndFails does so for as long as a conversion webhook is broken, for
+// instance. It leaves no timers behind.
 func TestWatchThatIsAcceptedAndFails(t *testing.T) {
 	c := &timers{}
 	h := newHealth(object.Resource{Plural: "pages"}, c, time.Hour)

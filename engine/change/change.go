@@ -1,9 +1,10 @@
-// Package change gives every change of a parent one trace: the trace id derives from the cluster, the parent's UID and its
-// generation, so that all syncs which one change needs are found together, whatever replica runs them.
+// Package change gives every change of a parent one trace: the trace id derives from the cluster,
+// the parent's UID and its generation, so that all syncs which one change needs are found together,
+// whatever replica runs them.
 //
-// It holds no exporter and no tracer; package server sets those up, with IDGenerator in the provider, and package pipeline
-// starts the spans. Its values are immutable. Table tests pin the derivation, because two replicas of different versions must
-// agree on it.
+// It holds no exporter and no tracer; package server sets those up, with IDGenerator in the
+// provider, and package pipeline starts the spans. Its values are immutable. Table tests pin the
+// derivation, because two replicas of different versions must agree on it.
 package change
 
 import (
@@ -22,7 +23,8 @@ type ID struct {
 	Root  trace.SpanID
 }
 
-// Of derives the ID of one generation of one object of one cluster. clusterUID is the UID of the namespace kube-system.
+// Of derives the ID of one generation of one object of one cluster. clusterUID is the UID of the
+// namespace kube-system.
 func Of(clusterUID, parent types.UID, generation int64) ID {
 	h := sha256.New()
 	for _, part := range []string{string(clusterUID), string(parent)} {
@@ -37,8 +39,9 @@ func Of(clusterUID, parent types.UID, generation int64) ID {
 	return id
 }
 
-// Context makes ID the remote parent of the spans that are started under the returned context. Sampled is decided from the trace
-// id by the caller, because a sampler never asks for the ratio below a remote parent.
+// Context makes ID the remote parent of the spans that are started under the returned context.
+// Sampled is decided from the trace id by the caller, because a sampler never asks for the ratio
+// below a remote parent.
 func (id ID) Context(ctx context.Context, sampled bool) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, id.SpanContext(sampled))
 }
@@ -52,8 +55,8 @@ func (id ID) SpanContext(sampled bool) trace.SpanContext {
 
 type forcedKey struct{}
 
-// AsRoot makes the next root span that is started under the returned context the change's own: it gets the ID's trace id and span id.
-// This works with a provider that uses IDGenerator.
+// AsRoot makes the next root span that is started under the returned context the change's own: it
+// gets the ID's trace id and span id. This works with a provider that uses IDGenerator.
 func (id ID) AsRoot(ctx context.Context) context.Context {
 	return context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), forcedKey{}, id)
 }

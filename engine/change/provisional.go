@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NoOp marks a root span whose work wrote nothing and did not fail. A provisional trace with such a root is not exported.
+// NoOp marks a root span whose work wrote nothing and did not fail. A provisional trace with such a
+// root is not exported.
 var NoOp = attribute.Bool("hookloop.noop", true)
 
 // Effective takes NoOp back from the span of ctx: the work under it has had an effect.
@@ -18,8 +19,8 @@ func Effective(ctx context.Context) {
 
 type provisionalKey struct{}
 
-// Provisional makes the trace of the next root span that is started under the returned context provisional: when the root span
-// ends, its attributes decide whether the trace is exported (NoOp).
+// Provisional makes the trace of the next root span that is started under the returned context
+// provisional: when the root span ends, its attributes decide whether the trace is exported (NoOp).
 func Provisional(ctx context.Context) context.Context {
 	return context.WithValue(ctx, provisionalKey{}, true)
 }
@@ -35,8 +36,8 @@ func IsProvisional(ctx context.Context) bool {
 	return provisional
 }
 
-// Propagator is W3C trace context. In a provisional trace it clears the sampled flag: a hook that exported its span of a trace
-// which is dropped later would leave a trace of that one span.
+// Propagator is W3C trace context. In a provisional trace it clears the sampled flag: a hook that
+// exported its span of a trace which is dropped later would leave a trace of that one span.
 type Propagator struct{ propagation.TraceContext }
 
 // Inject writes the trace context of ctx into carrier.

@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// TestPropagatorOfProvisionalTraces has the sampled flag cleared where it is not known yet whether the trace is exported.
+// TestPropagatorOfProvisionalTraces has the sampled flag cleared where it is not known yet whether
+// the trace is exported.
 func TestPropagatorOfProvisionalTraces(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -1,8 +1,9 @@
-// Package claim decides which objects are a parent's children: owned ones, orphans to adopt, and owned ones to release (the rules of
-// Kubernetes' controller references; compatibility: ownership of composite controllers).
+// Package claim decides which objects are a parent's children: owned ones, orphans to adopt, and
+// owned ones to release (the rules of Kubernetes' controller references; compatibility: ownership
+// of composite controllers).
 //
-// It is pure: the caller reads the candidates from the cache and carries the decision out. Its values are not shared. Table tests
-// cover every rule.
+// It is pure: the caller reads the candidates from the cache and carries the decision out. Its
+// values are not shared. Table tests cover every rule.
 package claim
 
 import (
@@ -18,7 +19,8 @@ import (
 // UIDLabel is the label by which children are selected where the controller generates selectors.
 const UIDLabel = "controller-uid"
 
-// DecoratorAnnotation names, on each attachment of a decorator, the controller that it belongs to (compatibility: ownership).
+// DecoratorAnnotation names, on each attachment of a decorator, the controller that it belongs to
+// (compatibility: ownership).
 const DecoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
 
 // Params are what a decision is made from.
@@ -39,7 +41,8 @@ type Claims struct {
 //   - owned by the parent and no longer selected: Release
 //   - without a controller and selected, neither it nor the parent being deleted: Adopt
 //   - owned by anybody else: none of the parent's business
-//   - an attachment of a decorator, which may have the same parent as owner: none of this controller's business
+//   - an attachment of a decorator, which may have the same parent as owner: none of this
+//     controller's business
 func Classify(p Params) Claims {
 	var c Claims
 	for _, o := range p.Candidates {
@@ -59,8 +62,9 @@ func Classify(p Params) Claims {
 	return c
 }
 
-// Selector says which objects are the parent's: those with the label controller-uid=<its UID> where selectors are generated, else
-// those that its spec.selector matches. The error says what is wrong with spec.selector; an empty one would select everything.
+// Selector says which objects are the parent's: those with the label controller-uid=<its UID> where
+// selectors are generated, else those that its spec.selector matches. The error says what is wrong
+// with spec.selector; an empty one would select everything.
 func Selector(parent *object.Object, generate bool) (labels.Selector, error) {
 	if generate {
 		return labels.SelectorFromSet(labels.Set{UIDLabel: string(parent.UID())}), nil

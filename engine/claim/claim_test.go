@@ -55,7 +55,11 @@ func TestClassify(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			child := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop","uid":"c-uid"%s}}`, test.child)
+			child := parse(
+				t,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop","uid":"c-uid"%s}}`,
+				test.child,
+			)
 			claims := claim.Classify(claim.Params{
 				Parent: parent(t, test.parent), Selector: labels.SelectorFromSet(labels.Set{"app": "web"}),
 				Candidates: []*object.Object{child},
@@ -74,7 +78,10 @@ func TestClassify(t *testing.T) {
 func TestClassifyKeepsTheOrder(t *testing.T) {
 	var candidates []*object.Object
 	for _, name := range []string{"c", "a", "b"} {
-		candidates = append(candidates, parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q%s}}`, name, matching))
+		candidates = append(
+			candidates,
+			parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q%s}}`, name, matching),
+		)
 	}
 	claims := claim.Classify(claim.Params{Parent: parent(t, ""), Selector: labels.Everything(), Candidates: candidates})
 	var got []string
@@ -94,10 +101,16 @@ func TestSelector(t *testing.T) {
 		fault      string
 	}{
 		{name: "generated", spec: `{}`, generate: true, want: "controller-uid=p-uid"},
-		{name: "generated, whatever the spec says", spec: `{"selector":{"matchLabels":{"a":"b"}}}`, generate: true, want: "controller-uid=p-uid"},
+		{
+			name:     "generated, whatever the spec says",
+			spec:     `{"selector":{"matchLabels":{"a":"b"}}}`,
+			generate: true,
+			want:     "controller-uid=p-uid",
+		},
 		{name: "labels", spec: `{"selector":{"matchLabels":{"app":"web"}}}`, want: "app=web"},
 		{
-			name: "expressions", want: "app in (db,web),!old",
+			name: "expressions",
+			want: "app in (db,web),!old",
 			spec: `{"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["web","db"]},{"key":"old","operator":"DoesNotExist"}]}}`,
 		},
 		{name: "no selector", spec: `{"replicas":1}`, fault: "is missing"},
@@ -106,7 +119,11 @@ func TestSelector(t *testing.T) {
 		{name: "an empty selector", spec: `{"selector":{}}`, fault: "is empty"},
 		{name: "a plain map of labels, as a Service has", spec: `{"selector":{"app":"web"}}`, fault: "is empty"},
 		{name: "a text", spec: `{"selector":"app=web"}`, fault: "is no label selector"},
-		{name: "an unknown operator", spec: `{"selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}`, fault: "is no valid label selector"},
+		{
+			name:  "an unknown operator",
+			spec:  `{"selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}`,
+			fault: "is no valid label selector",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classify returns the parent's children, and which of them come or go. Objects that were its own at the last look, and are the same
-// still, are not looked at again.
+// classify returns the parent's children, and which of them come or go. Objects that were its own
+// at the last look, and are the same still, are not looked at again.
 func (s *Shape) classify(
 	reader view.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool,
 ) (view.Set, claim.Claims, error) {
@@ -67,7 +67,12 @@ func among(chosen []*object.Object, lists []view.List) []view.List {
 }
 
 // adopting adds the orphans that become the parent's.
-func (s *Shape) adopting(params claim.Params, orphans []*object.Object, claims claim.Claims, children view.Set) (view.Set, claim.Claims) {
+func (s *Shape) adopting(
+	params claim.Params,
+	orphans []*object.Object,
+	claims claim.Claims,
+	children view.Set,
+) (view.Set, claim.Claims) {
 	params.Candidates = orphans
 	claims.Adopt = claim.Classify(params).Adopt
 	return children.With(claims.Adopt...), claims
@@ -86,7 +91,8 @@ type looks struct {
 	last map[object.Key]look
 }
 
-// fresh are the objects that the last look has not seen; all of them, if it was another parent's or by another selector.
+// fresh are the objects that the last look has not seen; all of them, if it was another parent's or
+// by another selector.
 func (l *looks) fresh(key object.Key, now look) []*object.Object {
 	l.mu.Lock()
 	before, found := l.last[key]

@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// BenchmarkObserveAmongForeignObjects observes a parent with one child in a namespace with 9,000 objects of the child's kind that
-// have no owner, as ConfigMaps that people and other tools make.
+// BenchmarkObserveAmongForeignObjects observes a parent with one child in a namespace with 9,000
+// objects of the child's kind that have no owner, as ConfigMaps that people and other tools make.
 func BenchmarkObserveAmongForeignObjects(b *testing.B) {
 	objects := []string{web("", selector), page("shop", "mine", ours+app)}
 	for i := range 9000 {

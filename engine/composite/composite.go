@@ -1,9 +1,10 @@
-// Package composite is the shape of composite controllers: children are found by owner reference and selector, adopted and
-// released; the hook's status becomes the parent's.
+// Package composite is the shape of composite controllers: children are found by owner reference
+// and selector, adopted and released; the hook's status becomes the parent's.
 //
-// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the cache and from the declared
-// CompositeController. A Shape is immutable and safe for concurrent use, except for its selector index, which locks. Its rules are
-// tested purely (observe_test.go) and against the real API server (test/integration).
+// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the
+// cache and from the declared CompositeController. A Shape is immutable and safe for concurrent
+// use, except for its selector index, which locks. Its rules are tested purely (observe_test.go)
+// and against the real API server (test/integration).
 package composite
 
 import (
@@ -80,7 +81,8 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 	return s, nil
 }
 
-// Wire tells a controller what to watch: the parents, their children by owner, and orphans that a parent's selector takes in.
+// Wire tells a controller what to watch: the parents, their children by owner, and orphans that a
+// parent's selector takes in.
 func (s *Shape) Wire(c *controller.Controller) {
 	c.For(s.rules.Resource, s.rules.Concerns)
 	c.Watch(s.rules.Resource, s.track)

@@ -6,8 +6,9 @@ import (
 	"github.com/hookloop/hookloop/engine/said"
 )
 
-// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook. During a rolling update it is one for
-// each live revision of the parent, the latest first. There are none where nothing is to be reconciled.
+// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook.
+// During a rolling update it is one for each live revision of the parent, the latest first. There
+// are none where nothing is to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	if o.Settled {
 		return nil
@@ -36,8 +37,8 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	return questions
 }
 
-// Desired validates the answers, stamps their children and merges them. The latest revision's status replaces the parent's, with observedGeneration put in
-// (compatibility: composite status).
+// Desired validates the answers, stamps their children and merges them. The latest revision's
+// status replaces the parent's, with observedGeneration put in (compatibility: composite status).
 func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
 	children, err := said.Children(o.Scope, answer)

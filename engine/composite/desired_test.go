@@ -55,7 +55,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestSharedStatus has a parent that is no custom resource: its status is another controller's, and the hook's is merged into it.
+// TestSharedStatus has a parent that is no custom resource: its status is another controller's, and
+// the hook's is merged into it.
 func TestSharedStatus(t *testing.T) {
 	ready := hook.Said{Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}}
 	tests := []struct {
@@ -64,7 +65,12 @@ func TestSharedStatus(t *testing.T) {
 		want          string // empty where the status is left alone
 	}{
 		{"none", `{"replicas":3}`, hook.Answer{}, ""},
-		{"some fields", `{"replicas":3,"observedGeneration":2}`, hook.Answer{Status: json.RawMessage(`{"phase":"up"}`)}, `{"replicas":3,"observedGeneration":2,"phase":"up"}`},
+		{
+			"some fields",
+			`{"replicas":3,"observedGeneration":2}`,
+			hook.Answer{Status: json.RawMessage(`{"phase":"up"}`)},
+			`{"replicas":3,"observedGeneration":2,"phase":"up"}`,
+		},
 		{
 			"conditions", `{"conditions":[{"type":"A","status":"True","lastUpdateTime":"then"},{"type":"B"}]}`,
 			hook.Answer{Status: json.RawMessage(`{"conditions":[{"type":"C"},{"type":"A","status":"False"}]}`)},
@@ -147,9 +153,13 @@ func TestFinalized(t *testing.T) {
 
 func TestDesiredCarriesTheAnswer(t *testing.T) {
 	d, err := answered(t, webs, "", &hook.Answer{
-		Children: []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","labels":{"app":"web"}}}`)}, ResyncAfter: time.Minute,
+		Children: []json.RawMessage{
+			json.RawMessage(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","labels":{"app":"web"}}}`),
+		},
+		ResyncAfter: time.Minute,
 	})
-	if err != nil || len(d.Children) != 1 || d.Children[0].Ref.NamespacedName() != "shop/a" || d.Children[0].Declared.Method != plan.OnDelete ||
+	if err != nil || len(d.Children) != 1 || d.Children[0].Ref.NamespacedName() != "shop/a" ||
+		d.Children[0].Declared.Method != plan.OnDelete ||
 		d.ResyncAfter != time.Minute {
 		t.Errorf("Desired = %+v, %v", d, err)
 	}
@@ -158,7 +168,10 @@ func TestDesiredCarriesTheAnswer(t *testing.T) {
 // TestDesiredConditions are what a parent without a status subresource gets a status for.
 func TestDesiredConditions(t *testing.T) {
 	answer := &hook.Answer{Said: hook.Said{
-		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}, Events: []hook.Event{{Reason: "Scaled"}},
+		Conditions: []hook.Condition{
+			{Type: "Ready", Status: "True", Reason: "Fine"},
+		},
+		Events: []hook.Event{{Reason: "Scaled"}},
 	}}
 	d, err := answered(t, bare, "", answer)
 	if err != nil || d.Status == nil || len(d.Status) != 0 || len(d.Conditions) != 1 || len(d.Remarks) != 1 {

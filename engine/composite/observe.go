@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Observe reads a parent and what belongs to it. It returns nil for a parent that is gone, or that leaves (is being deleted or no
-// longer selected) without our finalizer.
+// Observe reads a parent and what belongs to it. It returns nil for a parent that is gone, or that
+// leaves (is being deleted or no longer selected) without our finalizer.
 func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
 	parents, err := reader.View(s.rules.Resource)
 	if err != nil {
@@ -93,5 +93,13 @@ func (s *Shape) claim(verb plan.Verb, child *object.Object, owner plan.Owner, wh
 }
 
 func claimed(verb plan.Verb, r object.Resource, o *object.Object, owner plan.Owner, why string) plan.Action {
-	return plan.Action{Verb: verb, Resource: r, Ref: o.Ref(), UID: o.UID(), ResourceVersion: o.ResourceVersion(), Owner: owner, Why: why}
+	return plan.Action{
+		Verb:            verb,
+		Resource:        r,
+		Ref:             o.Ref(),
+		UID:             o.UID(),
+		ResourceVersion: o.ResourceVersion(),
+		Owner:           owner,
+		Why:             why,
+	}
 }

@@ -23,7 +23,10 @@ type observation struct {
 
 func observe(t *testing.T, s *Shape, w world) *observation {
 	t.Helper()
-	o, err := s.Observe(w, object.Key{Parent: object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}})
+	o, err := s.Observe(
+		w,
+		object.Key{Parent: object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +77,22 @@ func TestObserve(t *testing.T) {
 			[]string{web(deleting+finalizers("other"), selector), page("shop", "a", ours+app)}, nil,
 		},
 		{
-			"a parent that leaves and waits for us", withFinalize,
-			[]string{web(deleting+held, selector), page("shop", "a", ours+app)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			"a parent that leaves and waits for us",
+			withFinalize,
+			[]string{
+				web(deleting+held, selector),
+				page("shop", "a", ours+app),
+			},
+			&observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
 			"a parent that is no longer selected and waits for us",
 			func(c *v1alpha1.CompositeControllerSpec) { withFinalize(c); selecting(c) },
-			[]string{web(held, selector), page("shop", "a", ours+app)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			[]string{
+				web(held, selector),
+				page("shop", "a", ours+app),
+			},
+			&observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
 			"a parent that leaves and waits for a hook that is declared no more", nil,
@@ -119,8 +131,15 @@ func TestObserve(t *testing.T) {
 			&observation{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"adopt a"}},
 		},
 		{
-			"attachments of a decorator of the same parent", nil,
-			[]string{web("", selector), page("shop", "a", ours+app), page("shop", "b", ours+app+attached), page("shop", "c", ours+attached), page("shop", "d", app+attached)},
+			"attachments of a decorator of the same parent",
+			nil,
+			[]string{
+				web("", selector),
+				page("shop", "a", ours+app),
+				page("shop", "b", ours+app+attached),
+				page("shop", "c", ours+attached),
+				page("shop", "d", app+attached),
+			},
 			&observation{Ask: hook.Sync, Children: []string{"shop/a"}},
 		},
 		{
@@ -132,17 +151,32 @@ func TestObserve(t *testing.T) {
 			&observation{Ask: hook.Sync, Prepare: []string{"release a"}},
 		},
 		{
-			"a parent that leaves releases nothing", withFinalize,
-			[]string{web(deleting+held, selector), page("shop", "a", ours)}, &observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
+			"a parent that leaves releases nothing",
+			withFinalize,
+			[]string{
+				web(deleting+held, selector),
+				page("shop", "a", ours),
+			},
+			&observation{Ask: hook.Finalize, Children: []string{"shop/a"}},
 		},
 		{
-			"first the finalizer, then the claims", withFinalize,
+			"first the finalizer, then the claims",
+			withFinalize,
 			[]string{web("", selector), page("shop", "a", app), page("shop", "b", ours)},
-			&observation{Ask: hook.Sync, Children: []string{"shop/a"}, Prepare: []string{"add-finalizer web", "adopt a", "release b"}},
+			&observation{
+				Ask:      hook.Sync,
+				Children: []string{"shop/a"},
+				Prepare:  []string{"add-finalizer web", "adopt a", "release b"},
+			},
 		},
 		{
-			"a generated selector", generating,
-			[]string{web("", "{}"), page("shop", "a", ours+`,"labels":{"controller-uid":"u"}`), page("shop", "b", `,"labels":{"controller-uid":"u"}`)},
+			"a generated selector",
+			generating,
+			[]string{
+				web("", "{}"),
+				page("shop", "a", ours+`,"labels":{"controller-uid":"u"}`),
+				page("shop", "b", `,"labels":{"controller-uid":"u"}`),
+			},
 			&observation{Ask: hook.Sync, Children: []string{"shop/a", "shop/b"}, Prepare: []string{"adopt b"}},
 		},
 	}
@@ -166,7 +200,8 @@ func TestClusterScopedParent(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known: nothing is observed then.
+// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known:
+// nothing is observed then.
 func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	for _, r := range []object.Resource{webs, pages, revisions} {
 		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
@@ -184,11 +219,15 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 // TestPreconditions says what a claim is bound to.
 func TestPreconditions(t *testing.T) {
 	s := declare(t, webs, generating)
-	o, err := s.Observe(holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)), object.Key{Parent: parse(t, web("", "{}")).Ref()})
+	o, err := s.Observe(
+		holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)),
+		object.Key{Parent: parse(t, web("", "{}")).Ref()},
+	)
 	if err != nil || len(o.Prepare) != 1 {
 		t.Fatalf("Observe = %+v, %v, want one adoption", o, err)
 	}
-	if a := o.Prepare[0]; a.UID != "uid-a" || a.ResourceVersion != "1" || a.Owner.UID != "u" || a.Owner.Resource != webs || a.Resource != pages {
+	if a := o.Prepare[0]; a.UID != "uid-a" || a.ResourceVersion != "1" || a.Owner.UID != "u" || a.Owner.Resource != webs ||
+		a.Resource != pages {
 		t.Errorf("the adoption is %+v", a)
 	}
 	if diff := cmp.Diff(map[string]string{"controller-uid": "u"}, o.Scope.Labels); diff != "" {
@@ -220,7 +259,8 @@ func TestParentSelectorThatIsNone(t *testing.T) {
 	}
 }
 
-// TestParentsThatLeaveAreForgotten keeps nothing of the last look at a parent that is deleted, or selected no more.
+// TestParentsThatLeaveAreForgotten keeps nothing of the last look at a parent that is deleted, or
+// selected no more.
 func TestParentsThatLeaveAreForgotten(t *testing.T) {
 	front := `,"labels":{"tier":"front"}`
 	for name, left := range map[string]string{"being deleted": web(deleting+front, selector), "not selected": web("", selector)} {

@@ -60,7 +60,8 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 	return r
 }
 
-// records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent that was deleted without them.
+// records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent
+// that was deleted without them.
 func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []plan.Action, error) {
 	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
 	r := &plan.Records{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
@@ -77,7 +78,10 @@ func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []
 		ofKind, _ := labels.SelectorFromSet(own).Requirements()
 		for orphan := range v.Orphans(r.Namespace, o.Scope.Selector.Add(ofKind...)).All() {
 			if !orphan.Deleting() {
-				adopt = append(adopt, claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"))
+				adopt = append(
+					adopt,
+					claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"),
+				)
 				known = known.With(orphan)
 			}
 		}
@@ -89,7 +93,8 @@ func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []
 	return r, adopt, err
 }
 
-// revisionLabels are those of new revisions: what they are a revision of, and what has the parent's selector match them.
+// revisionLabels are those of new revisions: what they are a revision of, and what has the parent's
+// selector match them.
 func (s *Shape) revisionLabels(o *plan.Observed, own map[string]string) map[string]string {
 	all := maps.Clone(o.Scope.Labels)
 	if all == nil {
@@ -124,8 +129,8 @@ func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*obje
 	return parents, nil
 }
 
-// roll merges the answers about all live revisions: each child of a rolling kind is desired as the answer about its own revision says, all
-// others as the latest does.
+// roll merges the answers about all live revisions: each child of a rolling kind is desired as the
+// answer about its own revision says, all others as the latest does.
 func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Desired) error {
 	w := rollout.World{Paused: o.Finalizing}
 	older := make([]map[rollout.Member]plan.Child, len(o.Records.History))

@@ -29,7 +29,9 @@ func record(name, text, children string) string {
 
 // written is a page as a hook desires it, with a text.
 func written(name, text string) json.RawMessage {
-	return json.RawMessage(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"` + name + `","labels":{"app":"web"}},"text":"` + text + `"}`)
+	return json.RawMessage(
+		`{"apiVersion":"v1","kind":"Page","metadata":{"name":"` + name + `","labels":{"app":"web"}},"text":"` + text + `"}`,
+	)
 }
 
 // present is a page of the parent as the server holds it, with a text that was applied.
@@ -40,11 +42,14 @@ func present(name, text string) string {
 		panic(err)
 	}
 	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name + `","uid":"uid-` + name + `","resourceVersion":"1"` + app + ours +
-		`,"annotations":{"` + object.LastAppliedAnnotation + `":` + string(quoted) + `}},"text":"` + text + `"}`
+		`,"annotations":{"` + object.LastAppliedAnnotation + `":` + string(
+		quoted,
+	) + `}},"text":"` + text + `"}`
 }
 
-// TestRolling follows one sync in the middle of a rollout: the hook is asked about the parent as it is and as it was, each child follows
-// the answer about its revision, and what moves is put on record first.
+// TestRolling follows one sync in the middle of a rollout: the hook is asked about the parent as it
+// is and as it was, each child follows the answer about its revision, and what moves is put on
+// record first.
 func TestRolling(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t,
@@ -69,7 +74,11 @@ func TestRolling(t *testing.T) {
 	}
 	d, err := s.Desired(o, []*hook.Answer{
 		{Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}, ResyncAfter: time.Hour},
-		{Children: []json.RawMessage{written("a", "old"), written("b", "old")}, Status: json.RawMessage(`{"of":"old"}`), ResyncAfter: time.Minute},
+		{
+			Children:    []json.RawMessage{written("a", "old"), written("b", "old")},
+			Status:      json.RawMessage(`{"of":"old"}`),
+			ResyncAfter: time.Minute,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,16 +108,25 @@ func TestRolling(t *testing.T) {
 		}
 		writes = append(writes, fmt.Sprint(a.Verb, " ", a.Body["parentPatch"], " ", string(children), " ", a.UID))
 	}
-	want = []string{`create map[spec:map[text:new]] [{"apiGroup":"","kind":"Page","names":["c"]}] `, `delete <nil> null uid-empty`}
+	want = []string{
+		`create map[spec:map[text:new]] [{"apiGroup":"","kind":"Page","names":["c"]}] `,
+		`delete <nil> null uid-empty`,
+	}
 	if diff := cmp.Diff(want, writes); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }
 
-// TestRollingAnswersAreAllValidated refuses everything when the answer about an older revision is wrong.
+// TestRollingAnswersAreAllValidated refuses everything when the answer about an older revision is
+// wrong.
 func TestRollingAnswersAreAllValidated(t *testing.T) {
 	s := declare(t, webs, rollingPages)
-	w := holds(t, web(finalizers(finalize), selector), record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a"]}]`), present("a", "old"))
+	w := holds(
+		t,
+		web(finalizers(finalize), selector),
+		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a"]}]`),
+		present("a", "old"),
+	)
 	o, err := s.Observe(w, object.Key{Parent: w.Objects[0].Ref()})
 	if err != nil {
 		t.Fatal(err)
@@ -116,12 +134,16 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	if d, err := s.Desired(o, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
-	if _, err := s.Observe(viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...), object.Key{Parent: w.Objects[0].Ref()}); err == nil {
+	if _, err := s.Observe(
+		viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...),
+		object.Key{Parent: w.Objects[0].Ref()},
+	); err == nil {
 		t.Error("a broken record is no error")
 	}
 }
 
-// TestRevisionThatIsBeingDeleted is left out, and what the cache holds stays as it is: the next observation sees the same.
+// TestRevisionThatIsBeingDeleted is left out, and what the cache holds stays as it is: the next
+// observation sees the same.
 func TestRevisionThatIsBeingDeleted(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	gone := strings.Replace(record("b", "older", `[]`), ours, deleting+ours, 1)
@@ -150,11 +172,13 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 
 // depends says of one child what it depends on.
 func depends(index int, name string) []hook.ChildState {
-	return []hook.ChildState{{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}}}
+	return []hook.ChildState{
+		{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}},
+	}
 }
 
-// TestRollingAnswersThatSayMore gives each child the dependencies that the answer about its revision says; conditions and Events are those
-// of the latest, and all of it is validated.
+// TestRollingAnswersThatSayMore gives each child the dependencies that the answer about its
+// revision says; conditions and Events are those of the latest, and all of it is validated.
 func TestRollingAnswersThatSayMore(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t,
@@ -169,9 +193,15 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 		t.Fatalf("questions %+v, want the latest revision's and an older one's", q)
 	}
 	said := func(of string) hook.Said {
-		return hook.Said{Conditions: []hook.Condition{{Type: of, Status: "True", Reason: "Fine"}}, Events: []hook.Event{{Reason: of}}}
+		return hook.Said{
+			Conditions: []hook.Condition{{Type: of, Status: "True", Reason: "Fine"}},
+			Events:     []hook.Event{{Reason: of}},
+		}
 	}
-	latest := &hook.Answer{Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}, Said: said("Latest")}
+	latest := &hook.Answer{
+		Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")},
+		Said:     said("Latest"),
+	}
 	latest.States = depends(2, "a")
 	older := &hook.Answer{Children: []json.RawMessage{written("a", "old"), written("b", "old")}, Said: said("Older")}
 	older.States = depends(0, "b")
@@ -200,8 +230,8 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	}
 }
 
-// TestRollingLeavesTheRecall has both answers desire the same, but the older one say more of it: the children that are put in the place of the
-// latest are not put into what is recalled of it.
+// TestRollingLeavesTheRecall has both answers desire the same, but the older one say more of it:
+// the children that are put in the place of the latest are not put into what is recalled of it.
 func TestRollingLeavesTheRecall(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),

@@ -9,13 +9,14 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 )
 
-// ownsStatus reports whether the parents' status is the hook's alone, and can be written without a new generation: they are
-// custom resources with a status subresource.
+// ownsStatus reports whether the parents' status is the hook's alone, and can be written without a
+// new generation: they are custom resources with a status subresource.
 func (s *Shape) ownsStatus() bool { return s.rules.Resource.HasStatus && s.custom(s.rules.Resource) }
 
-// status returns the parent's whole new status; nil leaves the status as it is. If the parents are not custom resources, their
-// status belongs to a controller of Kubernetes: the answer is merged into it, and has no observedGeneration, which would say that
-// this controller has seen the generation. If the resource has no status subresource, a status is part of what counts as a new
+// status returns the parent's whole new status; nil leaves the status as it is. If the parents are
+// not custom resources, their status belongs to a controller of Kubernetes: the answer is merged
+// into it, and has no observedGeneration, which would say that this controller has seen the
+// generation. If the resource has no status subresource, a status is part of what counts as a new
 // generation, so that no observedGeneration can be kept in it.
 func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]any, error) {
 	if answer.Status == nil && !s.ownsStatus() && len(answer.Conditions) == 0 {

@@ -12,10 +12,23 @@ import (
 )
 
 var (
-	webs     = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true, HasStatus: true}
-	sites    = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Plural: "sites", HasStatus: true}
-	bare     = object.Resource{GVK: webs.GVK, Plural: "webs", Namespaced: true}
-	pages    = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+	webs = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+		Plural:     "webs",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	sites = object.Resource{
+		GVK:       schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"},
+		Plural:    "sites",
+		HasStatus: true,
+	}
+	bare  = object.Resource{GVK: webs.GVK, Plural: "webs", Namespaced: true}
+	pages = object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Page"},
+		Plural:     "pages",
+		Namespaced: true,
+	}
 	finalize = FinalizerPrefix + "web"
 )
 

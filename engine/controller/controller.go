@@ -1,12 +1,15 @@
-// Package controller is the runtime library: a watched type, further types with mappers, sources that are no Kubernetes objects, an
-// initializer, a queue and workers (the shape of Consul's controllers). Everything in the engine that reconciles is built with it, and a Go
-// program can build a controller of its own with it.
+// Package controller is the runtime library: a watched type, further types with mappers, sources
+// that are no Kubernetes objects, an initializer, a queue and workers (the shape of Consul's
+// controllers). Everything in the engine that reconciles is built with it, and a Go program can
+// build a controller of its own with it.
 //
-// A key is reconciled only when the views show what its last reconcile has written through package act: a reconciler reads its own writes.
+// A key is reconciled only when the views show what its last reconcile has written through package
+// act: a reconciler reads its own writes.
 //
-// It knows no hook and no kind of controller. Its data comes from the cache's events and from sources. A Controller is declared by one
-// goroutine and then run once; a Reconciler is called by several workers at once, but never for one key at a time by two. It is tested against a
-// real cache.
+// It knows no hook and no kind of controller. Its data comes from the cache's events and from
+// sources. A Controller is declared by one goroutine and then run once; a Reconciler is called by
+// several workers at once, but never for one key at a time by two. It is tested against a real
+// cache.
 package controller
 
 import (
@@ -30,20 +33,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrStopNow is the cause of a context whose end leaves no grace: reconciles under way are cancelled at once.
+// ErrStopNow is the cause of a context whose end leaves no grace: reconciles under way are
+// cancelled at once.
 var ErrStopNow = errors.New("work under way is abandoned")
 
 // Settings configure a Controller.
 type Settings struct {
 	Cache *cache.Cache
 	Clock clock.WithTicker
-	// Workers is how many reconciles may be under way at once; default 1. Those that wait for a peer for long (Wait) do not count
-	// as long as Waits, which may be nil, has room for them.
+	// Workers is how many reconciles may be under way at once; default 1. Those that wait for a
+	// peer for long (Wait) do not count as long as Waits, which may be nil, has room for them.
 	Workers int
 	Waits   *share.Waits
-	// GracePeriod is how long reconciles under way may take to finish after the controller was told to stop; then their context is cancelled.
+	// GracePeriod is how long reconciles under way may take to finish after the controller was told
+	// to stop; then their context is cancelled.
 	GracePeriod time.Duration
-	// ResyncPeriod enqueues every object of the watched type that often, at the lowest priority; 0 for never.
+	// ResyncPeriod enqueues every object of the watched type that often, at the lowest priority; 0
+	// for never.
 	ResyncPeriod time.Duration
 	// MaxBackoff is the longest wait of a key that failed; 0 stands for the queue's own.
 	MaxBackoff time.Duration
@@ -70,7 +76,8 @@ type Result struct {
 // Enqueue brings a key to the queue.
 type Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
 
-// Source is a custom watch: it enqueues keys until ctx is done. An error has it started again after a second.
+// Source is a custom watch: it enqueues keys until ctx is done. An error has it started again after
+// a second.
 type Source func(ctx context.Context, enqueue Enqueue) error
 
 // Filter says whether an event of the watched type counts.
@@ -121,7 +128,8 @@ func New(name string, s Settings) *Controller {
 	}
 }
 
-// For declares a watched type: its objects are the keys. An event counts where all filters say so. It may be called for several types.
+// For declares a watched type: its objects are the keys. An event counts where all filters say so.
+// It may be called for several types.
 func (c *Controller) For(r object.Resource, filters ...Filter) {
 	c.watched = append(c.watched, watched{r, filters})
 }
@@ -134,7 +142,8 @@ func (c *Controller) Watch(r object.Resource, mappers ...mapper.Func) {
 // Source declares a custom watch.
 func (c *Controller) Source(s Source) { c.sources = append(c.sources, s) }
 
-// Initialize declares what is done once, after the caches are filled and before the first reconcile. Its error ends Run.
+// Initialize declares what is done once, after the caches are filled and before the first
+// reconcile. Its error ends Run.
 func (c *Controller) Initialize(f func(context.Context, Runtime) error) { c.initialize = f }
 
 // Reconcile declares the reconciler.
@@ -148,8 +157,9 @@ func (c *Controller) Enqueue(key object.Key, p queue.Priority, cause queue.Cause
 	c.queue.Add(key, p, cause)
 }
 
-// Run fills the caches, then reconciles until ctx is done; then it takes no new key, waits for reconciles under way and gives the caches back.
-// It fails at once where a resource cannot be watched (a *cache.UnwatchableError), and with the initializer's error.
+// Run fills the caches, then reconciles until ctx is done; then it takes no new key, waits for
+// reconciles under way and gives the caches back. It fails at once where a resource cannot be
+// watched (a *cache.UnwatchableError), and with the initializer's error.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.reconciler == nil || len(c.watched) == 0 {
 		return errors.New("controller " + c.name + ": For and Reconcile must be declared")
@@ -196,7 +206,8 @@ func (c *Controller) acquire(ctx context.Context) (cache.Held, error) {
 	return handles, nil
 }
 
-// subscribe connects the caches' events to the queue. Further watches come first, because their mappers may keep indexes of the watched type.
+// subscribe connects the caches' events to the queue. Further watches come first, because their
+// mappers may keep indexes of the watched type.
 func (c *Controller) subscribe(ctx context.Context, handles cache.Held) []func() {
 	var cancels []func()
 	for _, w := range c.watches {
@@ -236,8 +247,9 @@ func (c *Controller) isWatched(gvk schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(c.watched, func(w watched) bool { return w.resource.GVK == gvk })
 }
 
-// mapped handles an event of a further type. Objects that were there before the controller cause nothing: the watched type's first list
-// brings all keys. Where a further type's own keys differ from that, its objects are what the first list is.
+// mapped handles an event of a further type. Objects that were there before the controller cause
+// nothing: the watched type's first list brings all keys. Where a further type's own keys differ
+// from that, its objects are what the first list is.
 func (c *Controller) mapped(ctx context.Context, w watch, e cache.Event) {
 	defer c.guard(ctx)
 	o := subject(e)
@@ -274,7 +286,16 @@ func (c *Controller) cause(kind queue.CauseKind, o *object.Object) queue.Cause {
 // guard keeps a panic in a filter or a mapper from ending the process.
 func (c *Controller) guard(ctx context.Context) {
 	if cause := recover(); cause != nil {
-		klog.FromContext(ctx).Error(nil, "panic in an event's mapper", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		klog.FromContext(
+			ctx,
+		).Error(
+			nil,
+			"panic in an event's mapper",
+			"panic",
+			fmt.Sprint(cause),
+			"stack",
+			string(debug.Stack()),
+		)
 	}
 }
 
@@ -323,7 +344,8 @@ func (c *Controller) work(ctx context.Context) {
 	}
 }
 
-// worker reconciles keys one after the other. It holds a slot, and ends where that is needed elsewhere.
+// worker reconciles keys one after the other. It holds a slot, and ends where that is needed
+// elsewhere.
 func (c *Controller) worker(ctx, under context.Context) {
 	for ctx.Err() == nil {
 		resting, idle := c.slots.rest(ctx)
@@ -365,7 +387,18 @@ func (c *Controller) one(ctx context.Context, item queue.Item) {
 func (c *Controller) protected(ctx context.Context, item queue.Item) (r Result, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in a reconcile", "key", item.Key.String(), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			klog.FromContext(
+				ctx,
+			).Error(
+				nil,
+				"panic in a reconcile",
+				"key",
+				item.Key.String(),
+				"panic",
+				fmt.Sprint(cause),
+				"stack",
+				string(debug.Stack()),
+			)
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()

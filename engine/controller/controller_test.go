@@ -28,7 +28,13 @@ var (
 )
 
 func thing(r object.Resource, name, more string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":"shop","name":%q,"uid":"uid-%s"%s}}`, r.GVK.Kind, name, name, more)
+	return fmt.Sprintf(
+		`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":"shop","name":%q,"uid":"uid-%s"%s}}`,
+		r.GVK.Kind,
+		name,
+		name,
+		more,
+	)
 }
 
 const ownedByA = `,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"a","uid":"uid-a","controller":true}]`
@@ -62,7 +68,13 @@ func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world
 	if s.Cache = c; s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
-	return &world{t: t, server: server, Controller: controller.New("test", s), items: make(chan queue.Item, 1000), ctx: ctx}
+	return &world{
+		t:          t,
+		server:     server,
+		Controller: controller.New("test", s),
+		items:      make(chan queue.Item, 1000),
+		ctx:        ctx,
+	}
 }
 
 // reconciles has every reconcile noted and answered by f; nil answers nothing.
@@ -268,7 +280,8 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestStop waits for the reconcile under way, takes no new one, and cancels it when the grace period is over.
+// TestStop waits for the reconcile under way, takes no new one, and cancels it when the grace
+// period is over.
 func TestStop(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour, "after the grace period": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

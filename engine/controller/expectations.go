@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// expectationTimeout bounds the wait for a view to show an own write. The event of the write brings the key as a rule; this is for a
-	// watch that has stalled.
+	// expectationTimeout bounds the wait for a view to show an own write. The event of the write
+	// brings the key as a rule; this is for a watch that has stalled.
 	expectationTimeout = 30 * time.Second
-	// expectationPoll is how often a key that waits is looked at: a write whose event the filters drop brings nothing.
+	// expectationPoll is how often a key that waits is looked at: a write whose event the filters
+	// drop brings nothing.
 	expectationPoll = 200 * time.Millisecond
 )
 
@@ -55,8 +56,9 @@ func (e *expected) forget(key object.Key) {
 	delete(e.keys, key)
 }
 
-// showsWrites reports whether the views show what the last reconcile of a key has written. If so, or if they have not for too long, it
-// returns the item with everything for which the key was put off; if not, the key comes again.
+// showsWrites reports whether the views show what the last reconcile of a key has written. If so,
+// or if they have not for too long, it returns the item with everything for which the key was put
+// off; if not, the key comes again.
 func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.Item, bool) {
 	a := c.expected.of(item.Key)
 	if a == nil {
@@ -72,8 +74,17 @@ func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.It
 	case a.since.IsZero():
 		a.since = now
 	case now.Sub(a.since) >= expectationTimeout: // preconditions guard what is decided from here on
-		klog.FromContext(ctx).Info("own writes are not shown: the key is reconciled without", "key", item.Key.String(), "writes", a.writes.Len(),
-			"waited", expectationTimeout)
+		klog.FromContext(
+			ctx,
+		).Info(
+			"own writes are not shown: the key is reconciled without",
+			"key",
+			item.Key.String(),
+			"writes",
+			a.writes.Len(),
+			"waited",
+			expectationTimeout,
+		)
 		met = true
 	}
 	if met {
@@ -81,7 +92,12 @@ func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.It
 		return item, true
 	}
 	a.item = item
-	c.queue.AddAfter(item.Key, expectationPoll, item.Priority, queue.Cause{Kind: queue.CauseRequeue, At: now.Add(expectationPoll)})
+	c.queue.AddAfter(
+		item.Key,
+		expectationPoll,
+		item.Priority,
+		queue.Cause{Kind: queue.CauseRequeue, At: now.Add(expectationPoll)},
+	)
 	return item, false
 }
 

@@ -25,7 +25,8 @@ type silent struct{}
 
 func (silent) Wrote(string, string) {}
 
-// writer writes to an API server that takes everything with the same answer, and shows nothing of it in the world's server: the test says when that is.
+// writer writes to an API server that takes everything with the same answer, and shows nothing of
+// it in the world's server: the test says when that is.
 func (w *world) writer(answer string) *act.Writer {
 	w.t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
@@ -34,7 +35,13 @@ func (w *world) writer(answer string) *act.Writer {
 	}))
 	w.t.Cleanup(api.Close)
 	writer, err := act.NewWriter(act.Settings{
-		Config: &rest.Config{Host: api.URL, QPS: -1}, Tracer: noop.NewTracerProvider().Tracer("test"), Meter: silent{}, Clock: clock.RealClock{},
+		Config: &rest.Config{
+			Host: api.URL,
+			QPS:  -1,
+		},
+		Tracer: noop.NewTracerProvider().Tracer("test"),
+		Meter:  silent{},
+		Clock:  clock.RealClock{},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -42,8 +49,8 @@ func (w *world) writer(answer string) *act.Writer {
 	return writer
 }
 
-// TestReadYourOwnWrites has a reconciler that knows of no expectations write: it is not run again before the view shows the write, and then
-// with everything that has come for it meanwhile.
+// TestReadYourOwnWrites has a reconciler that knows of no expectations write: it is not run again
+// before the view shows the write, and then with everything that has come for it meanwhile.
 func TestReadYourOwnWrites(t *testing.T) {
 	later := thing(pages, "p", `,"resourceVersion":"1000"`)
 	for name, test := range map[string]struct {
@@ -117,7 +124,10 @@ func TestWritesThatNobodyReads(t *testing.T) {
 	writer := w.writer(thing(films, "f", `,"resourceVersion":"1000"`))
 	w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
 		_, err := writer.Do(ctx, plan.Action{
-			Verb: plan.Create, Resource: films, Ref: object.Ref{GVK: films.GVK, Namespace: "shop", Name: "f"}, Body: map[string]any{},
+			Verb:     plan.Create,
+			Resource: films,
+			Ref:      object.Ref{GVK: films.GVK, Namespace: "shop", Name: "f"},
+			Body:     map[string]any{},
 		})
 		return controller.Result{}, err
 	})

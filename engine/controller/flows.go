@@ -55,7 +55,8 @@ func (c *Controller) measure(ctx context.Context) {
 	}
 }
 
-// resync enqueues every object of the watched types once in each period, spread over a quarter of it, so that no burst of syncs delays an event.
+// resync enqueues every object of the watched types once in each period, spread over a quarter of
+// it, so that no burst of syncs delays an event.
 func (c *Controller) resync(ctx context.Context) {
 	for {
 		timer := c.settings.Clock.NewTimer(c.settings.ResyncPeriod)
@@ -99,8 +100,8 @@ func (c *Controller) counting(w watched) (iter.Seq[*object.Object], error) {
 	return v.List("").Where(counts).All(), nil
 }
 
-// Trigger enqueues the watched objects that match, and returns how many. Without a match it is all of them. It fails with a
-// *view.Error if the objects of a watched type are not known.
+// Trigger enqueues the watched objects that match, and returns how many. Without a match it is all
+// of them. It fails with a *view.Error if the objects of a watched type are not known.
 func (c *Controller) Trigger(match func(*object.Object) bool, p queue.Priority, reason string) (int, error) {
 	n := 0
 	for _, w := range c.watched {
@@ -123,7 +124,8 @@ func (c *Controller) EnqueueAfter(key object.Key, after time.Duration, p queue.P
 	c.queue.AddAfter(key, after, p, queue.Cause{Kind: kind, At: c.settings.Clock.Now().Add(after)})
 }
 
-// Sample returns the key of a watched object at random, of those that do not match. It reports whether there is one that is known.
+// Sample returns the key of a watched object at random, of those that do not match. It reports
+// whether there is one that is known.
 func (c *Controller) Sample(match func(object.Key) bool) (sample object.Key, found bool) {
 	n := 0
 	for _, w := range c.watched {

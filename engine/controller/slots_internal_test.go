@@ -6,8 +6,8 @@ import (
 	"github.com/hookloop/hookloop/engine/share"
 )
 
-// TestReturnBetweenTwoRests: a reconcile comes back after the only worker has looked for such ones and before it rests. The
-// worker gives its slot up although no key comes.
+// TestReturnBetweenTwoRests: a reconcile comes back after the only worker has looked for such ones
+// and before it rests. The worker gives its slot up although no key comes.
 func TestReturnBetweenTwoRests(t *testing.T) {
 	s := newSlots(1, share.NewWaits(1, 1), func() {})
 	if !s.release(1) { // its slot goes to a new worker

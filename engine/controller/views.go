@@ -28,7 +28,8 @@ type views struct {
 // reader reads what a controller holds.
 type reader struct{ *Controller }
 
-// View implements view.Reader. It fails before the controller runs, after it has ended, and for resources that it has not declared.
+// View implements view.Reader. It fails before the controller runs, after it has ended, and for
+// resources that it has not declared.
 func (r reader) View(resource object.Resource) (view.View, error) {
 	held := r.views.held.Load()
 	if held == nil {
@@ -40,7 +41,8 @@ func (r reader) View(resource object.Resource) (view.View, error) {
 // Reader reads the declared resources, while the controller runs.
 func (c *Controller) Reader() view.Reader { return reader{c} }
 
-// Unreadable returns the errors of declared resources that cannot be read although the controller runs: their views are stale.
+// Unreadable returns the errors of declared resources that cannot be read although the controller
+// runs: their views are stale.
 func (c *Controller) Unreadable() []*view.Error {
 	held := c.views.held.Load()
 	if held == nil {
@@ -59,10 +61,12 @@ func (c *Controller) Unreadable() []*view.Error {
 	return all
 }
 
-// ViewsChanged declares a function that is called when Unreadable may have changed. It must not block.
+// ViewsChanged declares a function that is called when Unreadable may have changed. It must not
+// block.
 func (c *Controller) ViewsChanged(f func()) { c.views.changed = f }
 
-// hold makes handles what Reader reads, and follows the health of their views until they are let go.
+// hold makes handles what Reader reads, and follows the health of their views until they are let
+// go.
 func (c *Controller) hold(handles cache.Held) (letGo func()) {
 	c.views.held.Store(&handles)
 	var cancels []func()
@@ -87,7 +91,8 @@ func (c *Controller) viewChanged(r object.Resource, err error) {
 	}
 }
 
-// unreadable has a key come back as soon as the view is good again that its reconcile could not read.
+// unreadable has a key come back as soon as the view is good again that its reconcile could not
+// read.
 func (c *Controller) unreadable(key object.Key, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || unknown.State != view.Stale {
@@ -111,6 +116,10 @@ func (c *Controller) retryWaiting(r object.Resource) {
 	c.views.waiting = nil
 	c.views.mu.Unlock()
 	for key := range waiting {
-		c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger, Reason: fmt.Sprintf("the view of %s is good again", r)})
+		c.Enqueue(
+			key,
+			queue.Child,
+			queue.Cause{Kind: queue.CauseTrigger, Reason: fmt.Sprintf("the view of %s is good again", r)},
+		)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // DefaultMaxAge is how long the answer of a customize hook counts at most, as with Metacontroller.
 const DefaultMaxAge = 20 * time.Minute
 
-// answer is what the customize hook answered about a parent, and the state of the parent that it was asked about; or what the
-// parent's hook requires.
+// answer is what the customize hook answered about a parent, and the state of the parent that it
+// was asked about; or what the parent's hook requires.
 type answer struct {
 	uid                 types.UID
 	version             string
@@ -30,16 +30,19 @@ type answer struct {
 	// required are requirements as the hook answered them.
 	required []hook.RelatedRule
 	groups   []group
-	// usedBy is who answered the first question with what was found by these rules (hook.Answer.By), once they are used.
+	// usedBy is who answered the first question with what was found by these rules
+	// (hook.Answer.By), once they are used.
 	used   bool
 	usedBy string
 }
 
-// answers are those about one parent: about its latest state and, during a rolling update, about its earlier revisions.
+// answers are those about one parent: about its latest state and, during a rolling update, about
+// its earlier revisions.
 type answers struct {
 	latest *answer
 	older  []*answer
-	// round counts the questions about the latest state. The answers about earlier revisions that a round did not use go with it.
+	// round counts the questions about the latest state. The answers about earlier revisions that a
+	// round did not use go with it.
 	round int
 	// epoch counts invalidations: an answer to a question from before one is used once.
 	epoch int
@@ -109,8 +112,9 @@ func (a *answer) same(b *answer) bool {
 	return a.uid == b.uid && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations)
 }
 
-// version stands for a parent's spec: its generation or, if the resource counts none, its resourceVersion. An earlier revision has
-// the generation of the latest one; its content stands for it.
+// version stands for a parent's spec: its generation or, if the resource counts none, its
+// resourceVersion. An earlier revision has the generation of the latest one; its content stands for
+// it.
 func version(parent *object.Object, older bool) string {
 	if older {
 		return content(parent)
@@ -134,7 +138,8 @@ func content(parent *object.Object) string {
 	return string(data)
 }
 
-// expiry is when an answer that is given now expires. Jitter keeps the parents of a first list from being asked about at once.
+// expiry is when an answer that is given now expires. Jitter keeps the parents of a first list from
+// being asked about at once.
 func (c *Customizer) expiry() time.Time {
 	return c.Clock.Now().Add(c.MaxAge - rand.N(c.MaxAge/4+1)) //nolint:gosec // jitter needs no secret
 }

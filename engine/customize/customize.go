@@ -1,10 +1,13 @@
-// Package customize shows a hook the related objects that its customize hook asks for (compatibility: customize), or that its own answers
-// require. It wraps the hooks of a controller: a question that goes through it has its related objects filled in, so that no shape and no
+// Package customize shows a hook the related objects that its customize hook asks for
+// (compatibility: customize), or that its own answers require. It wraps the hooks of a controller:
+// a question that goes through it has its related objects filled in, so that no shape and no
 // transport knows of it.
 //
-// Which objects a rule selects is package related's business; here the customize hook is asked (once for each state of a parent that it can
-// depend on), or the hook itself until it has been shown what it requires; resources are watched while a parent needs them, and events of related objects become keys of parents. A Customizer is safe
-// for concurrent use. It is tested against a server that speaks list and watch, and on a real API server through test/integration.
+// Which objects a rule selects is package related's business; here the customize hook is asked
+// (once for each state of a parent that it can depend on), or the hook itself until it has been
+// shown what it requires; resources are watched while a parent needs them, and events of related
+// objects become keys of parents. A Customizer is safe for concurrent use. It is tested against a
+// server that speaks list and watch, and on a real API server through test/integration.
 package customize
 
 import (
@@ -25,11 +28,13 @@ import (
 type Settings struct {
 	Contract   hook.Contract
 	Controller *object.Object
-	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers what they require. V1 says that the version
-	// of the hook that names related objects is v1, so that a namespaced parent sees its own namespace only.
+	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers
+	// what they require. V1 says that the version of the hook that names related objects is v1, so
+	// that a namespaced parent sees its own namespace only.
 	Hook *hook.Opened
 	V1   bool
-	// MaxAge is how long an answer of the customize hook counts at most; 0 stands for DefaultMaxAge.
+	// MaxAge is how long an answer of the customize hook counts at most; 0 stands for
+	// DefaultMaxAge.
 	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
@@ -42,7 +47,8 @@ type Settings struct {
 
 // Discovery knows the resources that the API server serves.
 type Discovery interface {
-	// Resource finds one; the error is a *discovery.NotFoundError, or says that apiVersion is malformed.
+	// Resource finds one; the error is a *discovery.NotFoundError, or says that apiVersion is
+	// malformed.
 	Resource(apiVersion, plural string) (object.Resource, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
@@ -62,7 +68,8 @@ type Customizer struct {
 	watches map[object.Resource]*watch
 }
 
-// group are the rules of one name or, without a name, those about one resource, in the order in which the hook answered them.
+// group are the rules of one name or, without a name, those about one resource, in the order in
+// which the hook answered them.
 type group struct {
 	name, apiVersion, plural string
 	// resource is the zero value where the API server does not serve it.
@@ -98,7 +105,8 @@ func (c *Customizer) Close() {
 	c.tasks.Wait()
 }
 
-// Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its owner's.
+// Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its
+// owner's.
 func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 	ask := func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		if c.Hook == nil {
@@ -116,12 +124,18 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
 }
 
-// errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what the other does.
+// errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what
+// the other does.
 var errTurns = errors.New("others answer for the parent in turn, expected one of them for as long as a sync takes")
 
-// ask asks with related objects. It says whether the answer is by the one who answered when the rules were used first: where another one
-// answers now, such as a new build of the hook, the rules may be others, too. They are forgotten then.
-func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Question) (said *hook.Answer, same bool, err error) {
+// ask asks with related objects. It says whether the answer is by the one who answered when the
+// rules were used first: where another one answers now, such as a new build of the hook, the rules
+// may be others, too. They are forgotten then.
+func (c *Customizer) ask(
+	ctx context.Context,
+	next *hook.Opened,
+	q *hook.Question,
+) (said *hook.Answer, same bool, err error) {
 	key := object.Key{Parent: q.Parent.Ref()}
 	rules, groups, err := c.related(ctx, key, q)
 	if err != nil {
@@ -147,7 +161,8 @@ func (c *Customizer) ask(ctx context.Context, next *hook.Opened, q *hook.Questio
 	return said, false, nil
 }
 
-// Invalidate has the answers about a parent asked anew. What the last ones name stays watched until the next one is known.
+// Invalidate has the answers about a parent asked anew. What the last ones name stays watched until
+// the next one is known.
 func (c *Customizer) Invalidate(key object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,16 +171,22 @@ func (c *Customizer) Invalidate(key object.Key) {
 	}
 }
 
-// Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that failed, because the answer that is
-// kept may be what is wrong. Requirements are part of every answer and need no refresh.
+// Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that
+// failed, because the answer that is kept may be what is wrong. Requirements are part of every
+// answer and need no refresh.
 func (c *Customizer) Refresh(key object.Key) {
 	if c.Hook != nil {
 		c.Invalidate(key)
 	}
 }
 
-// related are the objects that the rules about a question's parent select: one group for each resource that is named.
-func (c *Customizer) related(ctx context.Context, key object.Key, q *hook.Question) (*answer, []hook.RelatedGroup, error) {
+// related are the objects that the rules about a question's parent select: one group for each
+// resource that is named.
+func (c *Customizer) related(
+	ctx context.Context,
+	key object.Key,
+	q *hook.Question,
+) (*answer, []hook.RelatedGroup, error) {
 	a, err := c.answer(ctx, key, q)
 	if err != nil {
 		return nil, nil, err
@@ -174,8 +195,9 @@ func (c *Customizer) related(ctx context.Context, key object.Key, q *hook.Questi
 	return a, groups, err
 }
 
-// answer is the customize hook's. It is asked anew if the parent has changed in a way that the answer may depend on, and when the
-// answer has expired. Each revision of the parent has an answer of its own.
+// answer is the customize hook's. It is asked anew if the parent has changed in a way that the
+// answer may depend on, and when the answer has expired. Each revision of the parent has an answer
+// of its own.
 func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Question) (*answer, error) {
 	c.mu.Lock()
 	kept := c.of(key)
@@ -187,12 +209,19 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Questio
 	if a != nil {
 		return a, nil
 	}
-	said, err := c.Hook.Ask(ctx, &hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
+	said, err := c.Hook.Ask(
+		ctx,
+		&hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent},
+	)
 	if err != nil {
 		return nil, err
 	}
 	a = &answer{
-		uid: q.Parent.UID(), version: version(q.Parent, q.Older), labels: q.Parent.Labels(), annotations: q.Parent.Annotations(), until: c.expiry(),
+		uid:         q.Parent.UID(),
+		version:     version(q.Parent, q.Older),
+		labels:      q.Parent.Labels(),
+		annotations: q.Parent.Annotations(),
+		until:       c.expiry(),
 	}
 	if a.groups, err = c.check("relatedResources", said.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
@@ -202,7 +231,8 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Questio
 	return a, nil
 }
 
-// expire has an answer count for this sync only if it was invalidated after its question, which epoch is from.
+// expire has an answer count for this sync only if it was invalidated after its question, which
+// epoch is from.
 func (c *Customizer) expire(key object.Key, a *answer, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +250,8 @@ func (c *Customizer) note(key object.Key, a *answer, older bool) {
 	c.fit(key, kept)
 }
 
-// fit makes a parent's part of the index, and its watches, what its answers need. The caller holds the lock.
+// fit makes a parent's part of the index, and its watches, what its answers need. The caller holds
+// the lock.
 func (c *Customizer) fit(key object.Key, kept *answers) {
 	c.index.Set(key, kept.rules())
 	needed := map[object.Resource]bool{}
@@ -254,7 +285,8 @@ func (c *Customizer) leaveBut(key object.Key, needed map[object.Resource]bool) {
 	}
 }
 
-// resources are those that must be watched for an answer: the ones that are served, and namespaces if they are selected by labels.
+// resources are those that must be watched for an answer: the ones that are served, and namespaces
+// if they are selected by labels.
 func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
 	var all []object.Resource
 	selects := false

@@ -33,7 +33,8 @@ var (
 	spaces = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Plural: "namespaces"}
 )
 
-// world is a Customizer with what is around it: an API server, the rules that the customize hook answers, and who was brought to the queue.
+// world is a Customizer with what is around it: an API server, the rules that the customize hook
+// answers, and who was brought to the queue.
 type world struct {
 	*Customizer
 	t      *testing.T
@@ -107,7 +108,8 @@ func (w *world) enqueue(key object.Key, _ queue.Priority, _ queue.Cause) {
 	w.queued = append(w.queued, key.Parent.Name)
 }
 
-// sync asks about a parent as the pipeline does, and returns the names of the related objects that the hook is shown.
+// sync asks about a parent as the pipeline does, and returns the names of the related objects that
+// the hook is shown.
 func (w *world) sync(parent *object.Object) ([]string, error) {
 	w.t.Helper()
 	return w.put(&hook.Question{Parent: parent})
@@ -176,7 +178,11 @@ func (w *world) awaitQueued(names ...string) {
 
 func parent(t *testing.T, name, generation string) *object.Object {
 	t.Helper()
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"` + name + `","uid":"u","generation":` + generation + `}}`))
+	o, err := object.Decode(
+		[]byte(
+			`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"` + name + `","uid":"u","generation":` + generation + `}}`,
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,9 +222,13 @@ func TestWatchesAreOnDemand(t *testing.T) {
 	})
 }
 
-// TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels, when these change.
+// TestNamespacesAreWatched brings the parents to the queue that select a namespace by its labels,
+// when these change.
 func TestNamespacesAreWatched(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
+	w := newWorld(
+		t,
+		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)},
+	)
 	w.server.Put(pages, page("shop", "a"))
 	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
@@ -227,7 +237,8 @@ func TestNamespacesAreWatched(t *testing.T) {
 	w.shows(parent(t, "web", "1"), "pages.v1 false", "shop/a")
 }
 
-// TestResourcesComeAndGo tells the hook that a resource is not served, and has the parent looked at again when it is.
+// TestResourcesComeAndGo tells the hook that a resource is not served, and has the parent looked at
+// again when it is.
 func TestResourcesComeAndGo(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "books"})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -261,8 +272,8 @@ func TestForbidden(t *testing.T) {
 	w.shows(parent(t, "web", "1"), "pages.v1 false")
 }
 
-// TestAnotherAnswers has the customize hook asked anew when another build answers for the parent: what the old one wanted to see may hide what
-// the new one needs.
+// TestAnotherAnswers has the customize hook asked anew when another build answers for the parent:
+// what the old one wanted to see may hide what the new one needs.
 func TestAnotherAnswers(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.served = append(w.served, books)
@@ -280,8 +291,8 @@ func TestAnotherAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersExpire has the customize hook asked anew when its answer has expired, after a refresh, and when the answer was
-// invalidated while it was given.
+// TestAnswersExpire has the customize hook asked anew when its answer has expired, after a refresh,
+// and when the answer was invalidated while it was given.
 func TestAnswersExpire(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	web := parent(t, "web", "1")
@@ -310,12 +321,17 @@ func TestAnswersExpire(t *testing.T) {
 	asked("the next one does", 5)
 }
 
-// TestRevisionsHaveAnswersOfTheirOwn asks once about each revision of a parent, and forgets those that are used no more.
+// TestRevisionsHaveAnswersOfTheirOwn asks once about each revision of a parent, and forgets those
+// that are used no more.
 func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	latest := parent(t, "web", "2")
 	older := func(spec string) *object.Object {
-		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","generation":2},"spec":` + spec + `}`))
+		o, err := object.Decode(
+			[]byte(
+				`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","generation":2},"spec":` + spec + `}`,
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +361,8 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestTrouble keeps nobody waiting for a resource that the API server cannot list, and brings the parents back when it can.
+// TestTrouble keeps nobody waiting for a resource that the API server cannot list, and brings the
+// parents back when it can.
 func TestTrouble(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Refuse(pages, http.StatusInternalServerError)
@@ -359,7 +376,8 @@ func TestTrouble(t *testing.T) {
 	w.clock.Step(patience)
 	_, second := w.sync(parent(t, "second", "1"))
 	for _, err := range []error{<-first, second} {
-		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "related resource: the objects of pages.v1 are not known yet") {
+		if !apierrors.IsInternalError(err) ||
+			!strings.Contains(err.Error(), "related resource: the objects of pages.v1 are not known yet") {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -368,11 +386,16 @@ func TestTrouble(t *testing.T) {
 	w.shows(parent(t, "first", "1"), "pages.v1 false", "shop/a")
 }
 
-// TestWithoutGeneration asks again for every version of a parent whose resource counts no generations.
+// TestWithoutGeneration asks again for every version of a parent whose resource counts no
+// generations.
 func TestWithoutGeneration(t *testing.T) {
 	w := newWorld(t)
 	for _, version := range []string{"1", "1", "2"} {
-		o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"` + version + `"}}`))
+		o, err := object.Decode(
+			[]byte(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"` + version + `"}}`,
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

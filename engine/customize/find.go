@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// check resolves and checks rules, and groups them by name and resource. List is what the answer calls them. The error names the rule and the field.
-// A resource that is not served is no error here: the hook is told so.
+// check resolves and checks rules, and groups them by name and resource. List is what the answer
+// calls them. The error names the rule and the field. A resource that is not served is no error
+// here: the hook is told so.
 func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace string) ([]group, error) {
 	var groups []group
 	scope := related.Scope{OwnNamespace: c.V1, Namespace: namespace}
@@ -24,8 +25,14 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 			return g.name == d.Name && (d.Name != "" || g.apiVersion == d.APIVersion && g.plural == d.Resource)
 		})
 		if known >= 0 && (groups[known].apiVersion != d.APIVersion || groups[known].plural != d.Resource) {
-			return nil, fmt.Errorf("%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
-				at(list, i, d), d.Resource, d.APIVersion, groups[known].plural, groups[known].apiVersion)
+			return nil, fmt.Errorf(
+				"%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
+				at(list, i, d),
+				d.Resource,
+				d.APIVersion,
+				groups[known].plural,
+				groups[known].apiVersion,
+			)
 		}
 		if known < 0 {
 			g, err := c.group(d)
@@ -78,7 +85,8 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	return g, nil
 }
 
-// groupName is what a group may be called: without a dot, so that hooks tell names from resources (configmaps.v1).
+// groupName is what a group may be called: without a dot, so that hooks tell names from resources
+// (configmaps.v1).
 var groupName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 
 // find reads a group's objects, each once, in the order of namespace and name.
@@ -86,7 +94,12 @@ func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error
 	if g.resource == (object.Resource{}) {
 		gv, err := schema.ParseGroupVersion(g.apiVersion)
 		return hook.RelatedGroup{
-			Group: hook.Group{Resource: object.Resource{GVK: gv.WithKind(""), Plural: g.plural}}, Name: g.name, NotFound: true, Err: err,
+			Group: hook.Group{
+				Resource: object.Resource{GVK: gv.WithKind(""), Plural: g.plural},
+			},
+			Name:     g.name,
+			NotFound: true,
+			Err:      err,
 		}, nil
 	}
 	v, err := reader.View(g.resource)

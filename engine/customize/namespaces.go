@@ -11,8 +11,8 @@ import (
 // namespaceKind is the kind of namespaces.
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// namespaceLabels are the labels of namespaces as their events tell them, for finding the parents that an event is for. A parent's own
-// sync reads the view instead.
+// namespaceLabels are the labels of namespaces as their events tell them, for finding the parents
+// that an event is for. A parent's own sync reads the view instead.
 type namespaceLabels struct {
 	mu   sync.RWMutex // guards last
 	last map[string]labels.Set

@@ -11,7 +11,8 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// pins are the watches that one read of related objects needs. They stay while they are pinned, whoever else lets go of them.
+// pins are the watches that one read of related objects needs. They stay while they are pinned,
+// whoever else lets go of them.
 type pins struct {
 	customizer *Customizer
 	watches    map[object.Resource]*watch
@@ -38,8 +39,9 @@ func (p *pins) release() {
 	}
 }
 
-// read reads the objects that an answer about a parent selects: one group for each resource that is named. The error is a *view.Error
-// if some of them are not known; the parent comes to the queue when they are.
+// read reads the objects that an answer about a parent selects: one group for each resource that is
+// named. The error is a *view.Error if some of them are not known; the parent comes to the queue
+// when they are.
 func (c *Customizer) read(ctx context.Context, key object.Key, a *answer) ([]hook.RelatedGroup, error) {
 	resources, err := a.resources(c.namespaces)
 	if err != nil {
@@ -60,7 +62,8 @@ func (c *Customizer) read(ctx context.Context, key object.Key, a *answer) ([]hoo
 	return groups, nil
 }
 
-// pin has resources watched for a parent, and returns when their objects are known. What it returns must be released, with an error, too.
+// pin has resources watched for a parent, and returns when their objects are known. What it returns
+// must be released, with an error, too.
 func (c *Customizer) pin(ctx context.Context, key object.Key, resources []object.Resource) (*pins, error) {
 	p := &pins{customizer: c, watches: make(map[object.Resource]*watch, len(resources))}
 	for _, r := range resources {

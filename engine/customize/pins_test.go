@@ -12,10 +12,13 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related objects are watched and the one at which they
-// are read: the hook is shown the objects that exist.
+// TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related
+// objects are watched and the one at which they are read: the hook is shown the objects that exist.
 func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
-	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
+	w := newWorld(
+		t,
+		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)},
+	)
 	w.server.Put(pages, page("shop", "a"))
 	w.server.Put(spaces, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"a":"b"}}}`)
 	web := parent(t, "web", "1")
@@ -33,7 +36,8 @@ func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
 	}
 }
 
-// TestInvalidateKeepsWatches has the hook asked anew, over the same watch, which ends when the next answer no longer needs it.
+// TestInvalidateKeepsWatches has the hook asked anew, over the same watch, which ends when the next
+// answer no longer needs it.
 func TestInvalidateKeepsWatches(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	w.server.Put(pages, page("shop", "a"))
@@ -68,7 +72,8 @@ func TestInvalidatedParentThatGoes(t *testing.T) {
 	})
 }
 
-// TestStaleRelatedObjects are not shown: the sync fails, Unreadable tells why, and the parent comes to the queue when they are known again.
+// TestStaleRelatedObjects are not shown: the sync fails, Unreadable tells why, and the parent comes
+// to the queue when they are known again.
 func TestStaleRelatedObjects(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{}`)})
 	c, err := cache.New(cache.Settings{Config: w.server.Config(), StaleAfter: 10 * time.Millisecond})
@@ -89,7 +94,10 @@ func TestStaleRelatedObjects(t *testing.T) {
 		w.server.Drop()
 		<-changed
 		var unknown *view.Error
-		if shown, err := w.sync(web); !errors.As(err, &unknown) || unknown.Resource != broken || unknown.State != view.Stale || shown != nil {
+		if shown, err := w.sync(
+			web,
+		); !errors.As(err, &unknown) || unknown.Resource != broken || unknown.State != view.Stale ||
+			shown != nil {
 			t.Fatalf("shown %v, error %v; want an error of the stale view of %s", shown, err, broken)
 		}
 		if all := w.Unreadable(); len(all) != 1 || all[0].Resource != broken {

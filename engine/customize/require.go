@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxRounds is how often a hook is asked about one parent until its requirements are those of the answer before.
+	// maxRounds is how often a hook is asked about one parent until its requirements are those of
+	// the answer before.
 	maxRounds = 5
 	// maxRequirements is how many an answer may have.
 	maxRequirements = 100
@@ -23,7 +24,8 @@ const (
 // errBoth is the fault of a hook that names related objects where the customize hook does already.
 var errBoth = errors.New("requirements: the controller declares a customize hook, too; expected one of both")
 
-// require asks a hook until it has been shown what it requires. The first round shows what the last sync's answer required.
+// require asks a hook until it has been shown what it requires. The first round shows what the last
+// sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
 	key := object.Key{Parent: q.Parent.Ref()}
 	known := c.known(key, q)
@@ -49,12 +51,19 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		}
 		known = shown
 	}
-	return nil, invalid(q, next, fmt.Errorf("the requirements differ from those of the answer before, %d times in a row: %s; expected the same once their objects are shown",
-		maxRounds, difference(before, shown.declared())))
+	return nil, invalid(
+		q,
+		next,
+		fmt.Errorf(
+			"the requirements differ from those of the answer before, %d times in a row: %s; expected the same once their objects are shown",
+			maxRounds,
+			difference(before, shown.declared()),
+		),
+	)
 }
 
-// known is what is noted of a question's parent: of its revision or, if there is nothing, of the latest one. It is nil if what is noted is
-// about another parent of the name.
+// known is what is noted of a question's parent: of its revision or, if there is nothing, of the
+// latest one. It is nil if what is noted is about another parent of the name.
 func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +85,8 @@ func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
 	return nil
 }
 
-// seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so that a hook which no longer requires it can
-// say so.
+// seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so
+// that a hook which no longer requires it can say so.
 func (c *Customizer) seed(ctx context.Context, key object.Key, known *answer) (*answer, []hook.RelatedGroup, error) {
 	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
 		return nil, nil, nil
@@ -96,7 +105,8 @@ func show(ctx context.Context, next *hook.Opened, q *hook.Question, groups []hoo
 	return next.Ask(ctx, &with)
 }
 
-// settled says that an answer requires what its question has shown. One that is fatal need not repeat it.
+// settled says that an answer requires what its question has shown. One that is fatal need not
+// repeat it.
 func settled(shown *answer, said *hook.Answer) bool {
 	if said.Fatal() != nil && len(said.Requirements) == 0 {
 		return true
@@ -116,8 +126,12 @@ func (c *Customizer) required(
 		return nil, nil, invalid(q, next, err)
 	}
 	a := &answer{
-		uid: q.Parent.UID(), version: version(q.Parent, q.Older), labels: q.Parent.Labels(), annotations: q.Parent.Annotations(),
-		required: rules, groups: groups,
+		uid:         q.Parent.UID(),
+		version:     version(q.Parent, q.Older),
+		labels:      q.Parent.Labels(),
+		annotations: q.Parent.Annotations(),
+		required:    rules,
+		groups:      groups,
 	}
 	c.note(key, a, q.Older)
 	shown, err := c.read(ctx, key, a)
@@ -149,12 +163,21 @@ func canonical(rules []hook.RelatedRule) []string {
 // form is one rule.
 func form(r hook.RelatedRule) string {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
-	fields := []any{r.Name, r.APIVersion, r.Resource, r.Namespace, names, selector(r.LabelSelector), selector(r.NamespaceSelector)}
+	fields := []any{
+		r.Name,
+		r.APIVersion,
+		r.Resource,
+		r.Namespace,
+		names,
+		selector(r.LabelSelector),
+		selector(r.NamespaceSelector),
+	}
 	data, _ := json.Marshal(fields) // all of it marshals
 	return string(data)
 }
 
-// selector decodes a selector, so that spaces and the order of fields do not count; one that cannot be read stays as it is.
+// selector decodes a selector, so that spaces and the order of fields do not count; one that cannot
+// be read stays as it is.
 func selector(raw json.RawMessage) any {
 	var s *metav1.LabelSelector
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {

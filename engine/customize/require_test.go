@@ -12,11 +12,13 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// requiring is a world in which no customize hook is declared: the hook says in each round what it requires, from what it is shown.
+// requiring is a world in which no customize hook is declared: the hook says in each round what it
+// requires, from what it is shown.
 type requiring struct {
 	*world
 	require func(shown []string) []hook.RelatedRule
-	// fatal has the answers be fatal; rounds are the objects that were shown, one line for each question.
+	// fatal has the answers be fatal; rounds are the objects that were shown, one line for each
+	// question.
 	fatal  bool
 	rounds []string
 }
@@ -49,7 +51,8 @@ func (r *requiring) answer(_ context.Context, q *hook.Question) (*hook.Answer, e
 	return a, nil
 }
 
-// ask asks about a parent, with the hook's answers, and checks which objects were shown in which rounds.
+// ask asks about a parent, with the hook's answers, and checks which objects were shown in which
+// rounds.
 func (r *requiring) ask(q *hook.Question, rounds ...string) error {
 	r.t.Helper()
 	r.rounds = nil
@@ -81,8 +84,8 @@ func about(t *testing.T, name string) *hook.Question {
 	return &hook.Question{Op: hook.Sync, Parent: parent(t, name, "1")}
 }
 
-// TestRequirementsAreShown asks again until the hook has been shown what it requires, begins the next sync with that, and watches while it
-// is required.
+// TestRequirementsAreShown asks again until the hook has been shown what it requires, begins the
+// next sync with that, and watches while it is required.
 func TestRequirementsAreShown(t *testing.T) {
 	r := newRequiring(t, always())
 	q := about(t, "web")
@@ -112,7 +115,8 @@ func TestRequirementsAreShown(t *testing.T) {
 	})
 }
 
-// TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a name in one.
+// TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a
+// name in one.
 func TestGroupsComeBackByName(t *testing.T) {
 	r := newRequiring(t, always(rule("first", "a"), rule("second", "b"), rule("", "a"), rule("", "c"), rule("first", "c")))
 	for _, name := range []string{"a", "b", "c"} {
@@ -154,7 +158,12 @@ func TestGroupsComeBackByName(t *testing.T) {
 
 // TestRequirementsAreComparedByWhatTheySelect asks once, though order and spaces differ.
 func TestRequirementsAreComparedByWhatTheySelect(t *testing.T) {
-	first := hook.RelatedRule{Name: "first", APIVersion: "v1", Resource: "pages", LabelSelector: []byte(`{"matchLabels":{"a":"b","c":"d"}}`)}
+	first := hook.RelatedRule{
+		Name:          "first",
+		APIVersion:    "v1",
+		Resource:      "pages",
+		LabelSelector: []byte(`{"matchLabels":{"a":"b","c":"d"}}`),
+	}
 	same := first
 	same.LabelSelector = []byte(` {"matchLabels": {"c": "d", "a": "b"}} `)
 	r := newRequiring(t, always(first, rule("", "b", "a")))
@@ -180,22 +189,29 @@ func TestRequirementsThatDoNotRest(t *testing.T) {
 	r.asks(about(t, "web"), "a b", "b")
 }
 
-// TestRequirementsThatAreWrong are named by their place and their name, and hold up no later answer.
+// TestRequirementsThatAreWrong are named by their place and their name, and hold up no later
+// answer.
 func TestRequirementsThatAreWrong(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a"), rule("none", "")))
 	err := r.ask(about(t, "web"), "")
-	if want := `hook sync here: requirements[1] "none": names has an empty name`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `hook sync here: requirements[1] "none": names has an empty name`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	r.require = always(make([]hook.RelatedRule, 101)...)
-	if err, want := r.ask(about(t, "web"), ""), "requirements are 101, expected at most 100"; err == nil || !strings.Contains(err.Error(), want) {
+	if err, want := r.ask(
+		about(t, "web"),
+		"",
+	), "requirements are 101, expected at most 100"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	r.require = always(rule("", "a"))
 	r.asks(about(t, "web"), "", "a")
 }
 
-// TestRequirementsThatCannotBeShown are a fault of the sync, until the hook requires something else.
+// TestRequirementsThatCannotBeShown are a fault of the sync, until the hook requires something
+// else.
 func TestRequirementsThatCannotBeShown(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	r.server.Refuse(pages, 403)
@@ -210,7 +226,8 @@ func TestRequirementsThatCannotBeShown(t *testing.T) {
 	books := hook.RelatedRule{APIVersion: "v1", Resource: "books"}
 	r.require = always(books)
 	r.asks(about(t, "web"), "", "no books")
-	r.asks(about(t, "web"), "", "no books") // a webhook refuses to be asked about what is not served: it must get to say otherwise
+	// a webhook refuses to be asked about what is not served: it must get to say otherwise
+	r.asks(about(t, "web"), "", "no books")
 	r.require = always()
 	r.asks(about(t, "web"), "")
 }
@@ -225,8 +242,9 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 	r.asks(about(t, "web"), "a")
 }
 
-// TestRequirementsOfOlderRevisions are their own: a field of the parent may name what is required. A revision is first shown what it
-// required before or, when it is asked about for the first time, what the latest one requires. What is required of a revision goes with it.
+// TestRequirementsOfOlderRevisions are their own: a field of the parent may name what is required.
+// A revision is first shown what it required before or, when it is asked about for the first time,
+// what the latest one requires. What is required of a revision goes with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	ask := func(older bool, rules []hook.RelatedRule, rounds ...string) {
@@ -250,7 +268,8 @@ func TestRequirementsOfOlderRevisions(t *testing.T) {
 	})
 }
 
-// TestOlderRevisionWithoutItsObjects is no answer: if the objects that a revision requires cannot be read, the sync fails.
+// TestOlderRevisionWithoutItsObjects is no answer: if the objects that a revision requires cannot
+// be read, the sync fails.
 func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	r.asks(about(t, "web"), "", "a")
@@ -267,7 +286,9 @@ func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 func TestRequirementsOfAnotherParentOfTheName(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	r.asks(about(t, "web"), "", "a")
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"other","generation":1}}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"other","generation":1}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +302,8 @@ func TestRequirementsBesideACustomizeHook(t *testing.T) {
 		return &hook.Answer{Said: hook.Said{Requirements: []hook.RelatedRule{rule("", "a")}}}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
-	if hook.KindOf(err) != hook.Invalid || !strings.Contains(fmt.Sprint(err), "declares a customize hook, too; expected one of both") {
+	if hook.KindOf(err) != hook.Invalid ||
+		!strings.Contains(fmt.Sprint(err), "declares a customize hook, too; expected one of both") {
 		t.Errorf("error %v", err)
 	}
 }

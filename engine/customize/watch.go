@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// patience is how long a sync waits for the first list of a related resource. The watch goes on, and brings the parent back when it is
-// in.
+// patience is how long a sync waits for the first list of a related resource. The watch goes on,
+// and brings the parent back when it is in.
 const patience = 10 * time.Second
 
 // watch is one related resource that is watched while a parent needs it.
@@ -25,7 +25,8 @@ type watch struct {
 	ended bool
 	// late are the users that could not read: the first list was not in, or the view was stale.
 	late map[object.Key]bool
-	// done is closed when the objects are known, or err is set; handle is set then, and stop gives everything back.
+	// done is closed when the objects are known, or err is set; handle is set then, and stop gives
+	// everything back.
 	done   chan struct{}
 	err    error
 	handle *cache.Handle
@@ -40,8 +41,9 @@ func (w *watch) stop() {
 	}
 }
 
-// watch has a resource watched for a parent, and returns when its objects are known. If the API server is known not to list them for
-// now it fails at once, so that a resource in trouble does not keep workers. The watch is pinned, with an error, too.
+// watch has a resource watched for a parent, and returns when its objects are known. If the API
+// server is known not to list them for now it fails at once, so that a resource in trouble does not
+// keep workers. The watch is pinned, with an error, too.
 func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Key) (*watch, error) {
 	trouble := c.Cache.LastError(r)
 	w := c.use(r, key)
@@ -63,7 +65,8 @@ func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Ke
 	return w, &view.Error{Resource: r, State: view.Filling, Err: trouble}
 }
 
-// use enters a parent among those who need a watch, pins the watch, and begins one if there is none.
+// use enters a parent among those who need a watch, pins the watch, and begins one if there is
+// none.
 func (c *Customizer) use(r object.Resource, key object.Key) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +107,8 @@ func (c *Customizer) hasBegun(w *watch, key object.Key) bool {
 	return w.begun()
 }
 
-// recall brings the parents to the queue that were late, once their objects are known. After a failure they come back by themselves.
+// recall brings the parents to the queue that were late, once their objects are known. After a
+// failure they come back by themselves.
 func (c *Customizer) recall(w *watch) {
 	c.mu.Lock()
 	late := w.late
@@ -198,7 +202,8 @@ func labelsOf(o *object.Object) labels.Set {
 	return o.Labels()
 }
 
-// Follow has the rules looked at again when the API server begins or ceases to serve a resource that they name. It returns with ctx's error.
+// Follow has the rules looked at again when the API server begins or ceases to serve a resource
+// that they name. It returns with ctx's error.
 func (c *Customizer) Follow(ctx context.Context) error {
 	for {
 		changed := c.Discovery.Changed()

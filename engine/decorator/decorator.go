@@ -1,9 +1,9 @@
-// Package decorator is the shape of decorator controllers: they add labels, annotations, a status and attachments to objects that something
-// else owns.
+// Package decorator is the shape of decorator controllers: they add labels, annotations, a status
+// and attachments to objects that something else owns.
 //
-// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the cache and from the declared
-// DecoratorController. A Shape is immutable and safe for concurrent use. Its rules are tested purely here and against the real API
-// server (test/integration).
+// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the
+// cache and from the declared DecoratorController. A Shape is immutable and safe for concurrent
+// use. Its rules are tested purely here and against the real API server (test/integration).
 package decorator
 
 import (
@@ -26,7 +26,8 @@ import (
 const (
 	// FinalizerPrefix comes before the controller's name in the finalizer of its targets.
 	FinalizerPrefix = "metacontroller.io/decoratorcontroller-"
-	// Annotation names, on each attachment, the controller that it belongs to (compatibility: ownership).
+	// Annotation names, on each attachment, the controller that it belongs to (compatibility:
+	// ownership).
 	Annotation = claim.DecoratorAnnotation
 )
 
@@ -41,8 +42,8 @@ type Shape struct {
 
 var _ pipeline.Shape = (*Shape)(nil)
 
-// New makes the shape of a declared controller, whose resources and attachments the caller has resolved, in the order of the spec.
-// The error names a field of the spec.
+// New makes the shape of a declared controller, whose resources and attachments the caller has
+// resolved, in the order of the spec. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachments []object.Resource) (*Shape, error) {
 	s := &Shape{object: o}
 	for i, r := range resources {
@@ -79,8 +80,8 @@ func (s *Shape) Wire(c *controller.Controller) {
 	}
 }
 
-// Observe reads a target and its attachments. It returns nil for a target that is gone, or that leaves (is being deleted or no longer
-// selected) without our finalizer: its attachments stay.
+// Observe reads a target and its attachments. It returns nil for a target that is gone, or that
+// leaves (is being deleted or no longer selected) without our finalizer: its attachments stay.
 func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
 	i := slices.IndexFunc(s.targets, func(t *parent.Rules) bool { return t.Resource.GVK == key.Parent.GVK })
 	if i < 0 {
@@ -114,7 +115,8 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 	}, nil
 }
 
-// attachments are the objects that the target controls and that carry our name: other controllers may attach to it, too.
+// attachments are the objects that the target controls and that carry our name: other controllers
+// may attach to it, too.
 func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set, error) {
 	own := make([]view.List, len(s.declared))
 	for i, d := range s.declared {
@@ -122,13 +124,17 @@ func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set
 		if err != nil {
 			return view.Set{}, err
 		}
-		own[i] = v.OwnedBy(target.UID()).Where(func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() })
+		own[i] = v.OwnedBy(
+			target.UID(),
+		).Where(
+			func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() },
+		)
 	}
 	return view.SetOf(own...), nil
 }
 
-// Questions is one question: to the finalize hook while the target leaves, else to the sync hook. None where nothing is to be
-// reconciled.
+// Questions is one question: to the finalize hook while the target leaves, else to the sync hook.
+// None where nothing is to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	if o.Settled {
 		return nil
@@ -143,7 +149,8 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	return []*hook.Question{q}
 }
 
-// Desired validates the answer and stamps its attachments. What the answer leaves out of labels, annotations and status stays as it is.
+// Desired validates the answer and stamps its attachments. What the answer leaves out of labels,
+// annotations and status stays as it is.
 func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
 	children, err := said.Children(o.Scope, answer)
@@ -171,8 +178,8 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	return desired, nil
 }
 
-// status is the target's whole new status: the answer's or, where that has conditions alone, the present one, into which they are put; nil
-// leaves it as it is.
+// status is the target's whole new status: the answer's or, where that has conditions alone, the
+// present one, into which they are put; nil leaves it as it is.
 func status(target *object.Object, answer *hook.Answer) (map[string]any, error) {
 	raw := []byte(answer.Status)
 	if raw == nil && len(answer.Conditions) > 0 {

@@ -18,7 +18,11 @@ import (
 )
 
 var (
-	webs  = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
+	webs = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+		Plural:     "webs",
+		Namespaced: true,
+	}
 	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
 )
 
@@ -67,7 +71,9 @@ type resource = object.Resource
 func withFinalize(c *v1alpha1.DecoratorControllerSpec) { c.Hooks.Finalize = &v1alpha1.Hook{} }
 
 func selecting(c *v1alpha1.DecoratorControllerSpec) {
-	c.Resources[0].AnnotationSelector = &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"wanted": "yes, please"}}
+	c.Resources[0].AnnotationSelector = &v1alpha1.AnnotationSelector{
+		MatchAnnotations: map[string]string{"wanted": "yes, please"},
+	}
 }
 
 // observation is what a test looks at in an observation.
@@ -93,22 +99,47 @@ func TestObserve(t *testing.T) {
 		{"the target is gone", nil, nil, nil},
 		{"the target has no attachments", nil, []string{web("")}, &observation{Ask: hook.Sync}},
 		{
-			"own attachments, those of another decorator, and those of another target", nil,
-			[]string{web(""), page("a", "u", "deco"), page("b", "u", "other"), page("c", "v", "deco")}, &observation{Ask: hook.Sync, Children: []string{"a"}},
+			"own attachments, those of another decorator, and those of another target",
+			nil,
+			[]string{
+				web(""),
+				page("a", "u", "deco"),
+				page("b", "u", "other"),
+				page("c", "v", "deco"),
+			},
+			&observation{Ask: hook.Sync, Children: []string{"a"}},
 		},
 		{"the target is selected", selecting, []string{web(wanted)}, &observation{Ask: hook.Sync}},
 		{"the target is not selected: attachments stay", selecting, []string{web(""), page("a", "u", "deco")}, nil},
-		{"the target is not selected, and waits for us", both, []string{web(held), page("a", "u", "deco")}, &observation{Ask: hook.Finalize, Children: []string{"a"}}},
+		{
+			"the target is not selected, and waits for us",
+			both,
+			[]string{web(held), page("a", "u", "deco")},
+			&observation{Ask: hook.Finalize, Children: []string{"a"}},
+		},
 		{"the target goes", nil, []string{web(deleting)}, nil},
 		{"the target goes and waits for us", withFinalize, []string{web(deleting + held)}, &observation{Ask: hook.Finalize}},
-		{"the target goes and waits for a hook that is declared no more", nil, []string{web(deleting + held)}, &observation{Prepare: []string{"remove-finalizer web"}}},
-		{"a finalizer is to be added", withFinalize, []string{web("")}, &observation{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}}},
+		{
+			"the target goes and waits for a hook that is declared no more",
+			nil,
+			[]string{web(deleting + held)},
+			&observation{Prepare: []string{"remove-finalizer web"}},
+		},
+		{
+			"a finalizer is to be added",
+			withFinalize,
+			[]string{web("")},
+			&observation{Ask: hook.Sync, Prepare: []string{"add-finalizer web"}},
+		},
 		{"it is there", withFinalize, []string{web(held)}, &observation{Ask: hook.Sync}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := declare(t, test.declare)
-			o, err := s.Observe(of(t, test.world...), object.Key{Parent: object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}})
+			o, err := s.Observe(
+				of(t, test.world...),
+				object.Key{Parent: object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +163,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known: nothing is observed then.
+// TestWhatIsNotKnownIsAnError reads each resource in each state in which its objects are not known:
+// nothing is observed then.
 func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	for _, r := range []object.Resource{webs, pages} {
 		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
@@ -150,14 +182,21 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 func TestSelector(t *testing.T) {
 	long := strings.Repeat("no label has such a value! ", 5)
 	requirement := func(o metav1.LabelSelectorOperator, values ...string) *v1alpha1.AnnotationSelector {
-		return &v1alpha1.AnnotationSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: o, Values: values}}}
+		return &v1alpha1.AnnotationSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: o, Values: values}},
+		}
 	}
 	tests := []struct {
 		name          string
 		selector      *v1alpha1.AnnotationSelector
 		matches, does map[string]string
 	}{
-		{"matchAnnotations", &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"k": long}}, map[string]string{"k": long}, map[string]string{"k": "x"}},
+		{
+			"matchAnnotations",
+			&v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"k": long}},
+			map[string]string{"k": long},
+			map[string]string{"k": "x"},
+		},
 		{"In", requirement("In", "a", long), map[string]string{"k": long}, nil},
 		{"NotIn", requirement("NotIn", long), nil, map[string]string{"k": long}},
 		{"Exists", requirement("Exists"), map[string]string{"k": ""}, nil},
@@ -205,7 +244,12 @@ func TestDesired(t *testing.T) {
 			t.Errorf("%s: Desired = %v, want an error that says %s", name, err, test.want)
 		}
 	}
-	d, err := s.Desired(o, []*hook.Answer{{Finalized: true, Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`)}}})
+	d, err := s.Desired(
+		o,
+		[]*hook.Answer{
+			{Finalized: true, Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`)}},
+		},
+	)
 	if err != nil || len(d.Children) != 1 || d.Status != nil || d.RemoveFinalizer != "" {
 		t.Fatalf("Desired = %+v, %v, want one attachment, and neither status nor, from sync, finalized", d, err)
 	}
@@ -218,7 +262,11 @@ func TestDesired(t *testing.T) {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	o.Finalizing = true
-	if d, err = s.Desired(o, []*hook.Answer{{Finalized: true}}); err != nil || d.RemoveFinalizer != FinalizerPrefix+"deco" {
+	if d, err = s.Desired(
+		o,
+		[]*hook.Answer{{Finalized: true}},
+	); err != nil ||
+		d.RemoveFinalizer != FinalizerPrefix+"deco" {
 		t.Errorf("Desired = %+v, %v, want the finalizer removed", d, err)
 	}
 }

@@ -28,17 +28,24 @@ func selector(rule v1alpha1.DecoratedResourceRule) (func(*object.Object) bool, e
 	}, nil
 }
 
-// annotations is a selector by annotations. Its rules are those of label selectors, but its values are free text, which package labels
-// would refuse.
+// annotations is a selector by annotations. Its rules are those of label selectors, but its values
+// are free text, which package labels would refuse.
 func annotations(s *v1alpha1.AnnotationSelector) (func(map[string]string) bool, error) {
 	if s == nil {
 		return func(map[string]string) bool { return true }, nil
 	}
 	for i, r := range s.MatchExpressions {
 		switch r.Operator {
-		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		case metav1.LabelSelectorOpIn,
+			metav1.LabelSelectorOpNotIn,
+			metav1.LabelSelectorOpExists,
+			metav1.LabelSelectorOpDoesNotExist:
 		default:
-			return nil, fmt.Errorf("matchExpressions[%d].operator is %q; expected In, NotIn, Exists or DoesNotExist", i, r.Operator)
+			return nil, fmt.Errorf(
+				"matchExpressions[%d].operator is %q; expected In, NotIn, Exists or DoesNotExist",
+				i,
+				r.Operator,
+			)
 		}
 	}
 	return func(present map[string]string) bool {
@@ -47,7 +54,10 @@ func annotations(s *v1alpha1.AnnotationSelector) (func(map[string]string) bool, 
 				return false
 			}
 		}
-		return !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return !holds(r, present) })
+		return !slices.ContainsFunc(
+			s.MatchExpressions,
+			func(r metav1.LabelSelectorRequirement) bool { return !holds(r, present) },
+		)
 	}, nil
 }
 

@@ -9,9 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Custom reports whether a resource is a custom one, so that no controller of Kubernetes or of an aggregated API writes its
-// status. It is if there is a CustomResourceDefinition of its name. If these are not known, because they may not be watched, a
-// resource is taken for a custom one unless its group is one of Kubernetes' own.
+// Custom reports whether a resource is a custom one, so that no controller of Kubernetes or of an
+// aggregated API writes its status. It is if there is a CustomResourceDefinition of its name. If
+// these are not known, because they may not be watched, a resource is taken for a custom one unless
+// its group is one of Kubernetes' own.
 func (d *Discovery) Custom(r object.Resource) bool {
 	if !strings.Contains(r.GVK.Group, ".") { // a CustomResourceDefinition's group has a dot
 		return false

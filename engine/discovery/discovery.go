@@ -1,8 +1,9 @@
 // Package discovery knows which resources the API server serves, and says so when that changes.
 //
-// It does not poll for changes: it follows the events of CustomResourceDefinitions and APIServices, with a slow refresh behind for what has no
-// event. Its data comes from the API server's discovery documents. A Discovery is safe for concurrent use. It is tested against an HTTP server
-// with broken and changing documents, and through test/integration.
+// It does not poll for changes: it follows the events of CustomResourceDefinitions and APIServices,
+// with a slow refresh behind for what has no event. Its data comes from the API server's discovery
+// documents. A Discovery is safe for concurrent use. It is tested against an HTTP server with
+// broken and changing documents, and through test/integration.
 package discovery
 
 import (
@@ -40,7 +41,8 @@ type Discovery struct {
 
 	mu        sync.RWMutex // guards what follows
 	resources map[schema.GroupVersionResource]object.Resource
-	// read reports whether the documents were ever read; failed are those that could not be read the last time.
+	// read reports whether the documents were ever read; failed are those that could not be read
+	// the last time.
 	read    bool
 	failed  map[schema.GroupVersion]error
 	changed chan struct{} // closed and replaced at each change
@@ -48,7 +50,11 @@ type Discovery struct {
 
 // New makes an empty Discovery; Refresh or Run fills it.
 func New(s Settings) *Discovery {
-	return &Discovery{settings: s, resources: map[schema.GroupVersionResource]object.Resource{}, changed: make(chan struct{})}
+	return &Discovery{
+		settings:  s,
+		resources: map[schema.GroupVersionResource]object.Resource{},
+		changed:   make(chan struct{}),
+	}
 }
 
 // NotFoundError says that the API server does not serve a resource.
@@ -58,8 +64,9 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("the API server does not serve %s of %s", e.Name, e.APIVersion)
 }
 
-// Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API server does not serve it; any other error
-// says that the apiVersion is malformed, or that it is not known what is served.
+// Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API
+// server does not serve it; any other error says that the apiVersion is malformed, or that it is
+// not known what is served.
 func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -79,8 +86,8 @@ func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error)
 	return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
 }
 
-// Similar returns a served resource that was probably meant by a name that is none: one whose kind or plural it is but for case, in the same
-// version or else in another version of the group.
+// Similar returns a served resource that was probably meant by a name that is none: one whose kind
+// or plural it is but for case, in the same version or else in another version of the group.
 func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -103,15 +110,16 @@ func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
 	return best, best.Plural != ""
 }
 
-// Changed returns a channel that is closed at the next change of the map. Ask for it before looking something up.
+// Changed returns a channel that is closed at the next change of the map. Ask for it before looking
+// something up.
 func (d *Discovery) Changed() <-chan struct{} {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.changed
 }
 
-// Refresh reads the API server's documents. Where some groups cannot be read (a broken aggregated API), what was known of them stays and the
-// others are taken over; the error names them.
+// Refresh reads the API server's documents. Where some groups cannot be read (a broken aggregated
+// API), what was known of them stays and the others are taken over; the error names them.
 func (d *Discovery) Refresh(ctx context.Context) error {
 	_, lists, err := d.settings.Client.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -146,8 +154,8 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 	return err
 }
 
-// core is the group and version that every API server has. The client takes a 404 for an API server without it, which
-// a proxy in front of one may answer, too.
+// core is the group and version that every API server has. The client takes a 404 for an API server
+// without it, which a proxy in front of one may answer, too.
 var core = schema.GroupVersion{Version: "v1"}
 
 // serves reports whether there is a resource of a group and version.

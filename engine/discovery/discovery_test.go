@@ -53,9 +53,18 @@ var (
 	shop = &metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
 		{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}},
 	}}
-	pods  = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true, HasStatus: true}
+	pods = object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Plural:     "pods",
+		Namespaced: true,
+		HasStatus:  true,
+	}
 	nodes = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Plural: "nodes"}
-	shops = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, Plural: "shops", Namespaced: true}
+	shops = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"},
+		Plural:     "shops",
+		Namespaced: true,
+	}
 )
 
 func refresh(t *testing.T, d *discovery.Discovery) {
@@ -121,7 +130,9 @@ func TestBrokenGroup(t *testing.T) {
 	d := discovery.New(discovery.Settings{Client: s})
 	s.set(nil, shop)
 	refresh(t, d)
-	broken := &clientdiscovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{shops.GVK.GroupVersion(): errors.New("down")}}
+	broken := &clientdiscovery.ErrGroupDiscoveryFailed{
+		Groups: map[schema.GroupVersion]error{shops.GVK.GroupVersion(): errors.New("down")},
+	}
 	s.set(broken, core)
 	if err := d.Refresh(t.Context()); !errors.As(err, new(*clientdiscovery.ErrGroupDiscoveryFailed)) {
 		t.Errorf("Refresh = %v, want the broken group named", err)
@@ -143,7 +154,8 @@ func TestMalformedAPIVersion(t *testing.T) {
 	}
 }
 
-// TestCustom distinguishes custom resources from others, with and without knowing the CustomResourceDefinitions.
+// TestCustom distinguishes custom resources from others, with and without knowing the
+// CustomResourceDefinitions.
 func TestCustom(t *testing.T) {
 	api, s := cachetest.New(t), &served{}
 	c, err := cache.New(cache.Settings{Config: api.Config()})
@@ -163,13 +175,21 @@ func TestCustom(t *testing.T) {
 		return got
 	}
 	want := map[string]bool{
-		"": false, "apps": false, "networking.k8s.io": false, "example.com": true, "gateway.k8s.io": true, "aggregated.example.com": true,
+		"":                       false,
+		"apps":                   false,
+		"networking.k8s.io":      false,
+		"example.com":            true,
+		"gateway.k8s.io":         true,
+		"aggregated.example.com": true,
 	}
 	if diff := cmp.Diff(want, custom()); diff != "" {
 		t.Errorf("while the definitions are not known (-want +got):\n%s", diff)
 	}
 	for _, group := range []string{"example.com", "gateway.k8s.io"} {
-		api.Put(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.`+group+`","uid":"u"}}`)
+		api.Put(
+			definitions,
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.`+group+`","uid":"u"}}`,
+		)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -193,7 +213,8 @@ var definitions = object.Resource{
 	Plural: "customresourcedefinitions", HasStatus: true,
 }
 
-// TestFollow sees a new resource because a CustomResourceDefinition has changed, not because time has passed.
+// TestFollow sees a new resource because a CustomResourceDefinition has changed, not because time
+// has passed.
 func TestFollow(t *testing.T) {
 	api, s := cachetest.New(t), &served{}
 	s.set(nil, core)
@@ -213,7 +234,10 @@ func TestFollow(t *testing.T) {
 	}()
 	told := d.Changed()
 	s.set(nil, core, shop)
-	api.Put(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.example.com","uid":"u"}}`)
+	api.Put(
+		definitions,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.example.com","uid":"u"}}`,
+	)
 	select {
 	case <-told:
 	case <-ctx.Done():

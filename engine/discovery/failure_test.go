@@ -25,7 +25,8 @@ var documents = map[string]string{
 		{"name":"shops","kind":"Shop","namespaced":true,"verbs":["list","watch"]}]}`,
 }
 
-// TestFailedDocument fails each document in each way: the error is returned, and what was known stays known.
+// TestFailedDocument fails each document in each way: the error is returned, and what was known
+// stays known.
 func TestFailedDocument(t *testing.T) {
 	known := map[string]object.Resource{"nodes": nodes, "shops": shops}
 	for path := range documents {
@@ -62,7 +63,8 @@ func TestFailedDocument(t *testing.T) {
 	}
 }
 
-// keeps checks that what was known stays known. Whether anything else is served is known only if no document failed.
+// keeps checks that what was known stays known. Whether anything else is served is known only if no
+// document failed.
 func keeps(t *testing.T, d *discovery.Discovery, known map[string]object.Resource) {
 	t.Helper()
 	for _, want := range known {

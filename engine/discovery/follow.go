@@ -19,19 +19,39 @@ var crds = object.Resource{
 // sources are the resources whose events change what is served.
 var sources = []object.Resource{
 	crds,
-	{GVK: schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, Plural: "apiservices", HasStatus: true},
+	{
+		GVK:       schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		Plural:    "apiservices",
+		HasStatus: true,
+	},
 }
 
-// settle are the waits between the refreshes that follow an event: the API server serves a new resource a little after it has said so.
-var settle = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 5 * time.Second}
+// settle are the waits between the refreshes that follow an event: the API server serves a new
+// resource a little after it has said so.
+var settle = []time.Duration{
+	0,
+	50 * time.Millisecond,
+	200 * time.Millisecond,
+	500 * time.Millisecond,
+	2 * time.Second,
+	5 * time.Second,
+}
 
-// Run keeps the map fresh until ctx is done. A source that may not be watched is left to the interval.
+// Run keeps the map fresh until ctx is done. A source that may not be watched is left to the
+// interval.
 func (d *Discovery) Run(ctx context.Context) {
 	events := make(chan struct{}, 1)
 	for _, r := range sources {
 		h, err := d.settings.Cache.Acquire(ctx, r)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "changes of the API are seen late: discovery cannot follow them", "interval", d.settings.Interval)
+			klog.FromContext(
+				ctx,
+			).Error(
+				err,
+				"changes of the API are seen late: discovery cannot follow them",
+				"interval",
+				d.settings.Interval,
+			)
 			continue
 		}
 		defer h.Release()

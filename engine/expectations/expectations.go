@@ -1,9 +1,10 @@
-// Package expectations lets a reconciler read its own writes (KEP-5647): a Recorder takes the writes of one reconcile from its context, and
-// reports whether the views show them.
+// Package expectations lets a reconciler read its own writes (KEP-5647): a Recorder takes the
+// writes of one reconcile from its context, and reports whether the views show them.
 //
-// Package act records what it writes, whoever writes through it; package controller puts a Recorder into the context of each
-// reconcile, and runs a key only when the views show what its last reconcile has written. The package reads views and knows
-// neither. A Recorder is safe for concurrent use, because a reconcile writes in parallel.
+// Package act records what it writes, whoever writes through it; package controller puts a Recorder
+// into the context of each reconcile, and runs a key only when the views show what its last
+// reconcile has written. The package reads views and knows neither. A Recorder is safe for
+// concurrent use, because a reconcile writes in parallel.
 package expectations
 
 import (
@@ -26,7 +27,8 @@ type Recorder struct {
 // expectation is one write.
 type expectation struct {
 	resource object.Resource
-	// resourceVersion is the written one; empty after a delete, which is met when the object uid is gone or being deleted.
+	// resourceVersion is the written one; empty after a delete, which is met when the object uid is
+	// gone or being deleted.
 	resourceVersion string
 	ref             object.Ref
 	uid             types.UID
@@ -87,8 +89,8 @@ func (e expectation) met(reader view.Reader) bool {
 	return present == nil || present.UID() != e.uid || present.Deleting()
 }
 
-// isUnwatched reports whether nobody reads the resource, so that there is nothing to wait for. What is not known for another reason has not
-// been seen.
+// isUnwatched reports whether nobody reads the resource, so that there is nothing to wait for. What
+// is not known for another reason has not been seen.
 func isUnwatched(err error) bool {
 	var unknown *view.Error
 	return errors.As(err, &unknown) && unknown.State == view.Unwatched

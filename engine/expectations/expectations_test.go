@@ -10,12 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+var pages = object.Resource{
+	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Page"},
+	Plural:     "pages",
+	Namespaced: true,
+}
 
 func page(t *testing.T, uid string, version int, more string) *object.Object {
 	t.Helper()
 	o, err := object.Decode([]byte(fmt.Sprintf(
-		`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a","uid":%q,"resourceVersion":"%d"%s}}`, uid, version, more)))
+		`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"a","uid":%q,"resourceVersion":"%d"%s}}`,
+		uid,
+		version,
+		more,
+	)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Kind classifies what went wrong with a question. The pipeline's one error table turns it into backoff, Event and condition.
+// Kind classifies what went wrong with a question. The pipeline's one error table turns it into
+// backoff, Event and condition.
 type Kind string
 
 // The kinds. Their values serve as reasons of conditions.
@@ -21,7 +22,8 @@ const (
 	Invalid Kind = "InvalidHookAnswer"
 	// Throttled: the hook asks to come back later (429, RESOURCE_EXHAUSTED).
 	Throttled Kind = "HookThrottled"
-	// Rejected: the hook refuses this parent as it is (INVALID_ARGUMENT, FAILED_PRECONDITION); nothing is retried until a change.
+	// Rejected: the hook refuses this parent as it is (INVALID_ARGUMENT, FAILED_PRECONDITION);
+	// nothing is retried until a change.
 	Rejected Kind = "HookRejected"
 )
 
@@ -33,7 +35,8 @@ type Error struct {
 	Kind Kind
 	// Hook names the hook: its operation and address.
 	Hook string
-	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the condition's reason.
+	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the
+	// condition's reason.
 	Reason string
 	// RetryAfter is the hook's wish, above 0 only where it said one.
 	RetryAfter time.Duration

@@ -14,8 +14,8 @@ type holding struct {
 
 type holdingKey struct{}
 
-// Holding returns a context for one sync. Transports keep memory reserved for the answers that they give under it (Hold) until release is
-// called, when the sync has no use for the answers any more.
+// Holding returns a context for one sync. Transports keep memory reserved for the answers that they
+// give under it (Hold) until release is called, when the sync has no use for the answers any more.
 func Holding(ctx context.Context) (_ context.Context, release func()) {
 	h := &holding{}
 	return context.WithValue(ctx, holdingKey{}, h), h.release
@@ -42,7 +42,8 @@ func Holds(ctx context.Context) bool {
 	return len(h.releases) > 0
 }
 
-// Hold has release called when the sync that ctx belongs to ends; at once, where ctx belongs to none or it has ended.
+// Hold has release called when the sync that ctx belongs to ends; at once, where ctx belongs to
+// none or it has ended.
 func Hold(ctx context.Context, release func()) {
 	if h, ok := ctx.Value(holdingKey{}).(*holding); ok {
 		h.mu.Lock()

@@ -1,11 +1,13 @@
-// Package hook is the port between the engine and the user's code: one question, one answer, and the kinds of error that tell
-// "the hook said" from "the hook could not be reached".
+// Package hook is the port between the engine and the user's code: one question, one answer, and
+// the kinds of error that tell "the hook said" from "the hook could not be reached".
 //
-// It holds no transport: packages under transports implement Hook, the pipeline asks it, and decorators (package
-// transports/stack) add behaviour by wrapping it. Questions are built by the shapes from the cache; answers come from outside
-// and are not trusted: package plan validates them.
+// It holds no transport: packages under transports implement Hook, the pipeline asks it, and
+// decorators (package transports/stack) add behaviour by wrapping it. Questions are built by the
+// shapes from the cache; answers come from outside and are not trusted: package plan validates
+// them.
 //
-// A Hook is safe for concurrent use. Package transports/transporttest holds the suite that every transport passes.
+// A Hook is safe for concurrent use. Package transports/transporttest holds the suite that every
+// transport passes.
 package hook
 
 import (
@@ -29,7 +31,8 @@ const (
 	Customize Op = "customize"
 )
 
-// Contract is the family of controller that a hook serves; it decides the names of fields on the wire.
+// Contract is the family of controller that a hook serves; it decides the names of fields on the
+// wire.
 type Contract string
 
 // The contracts.
@@ -46,9 +49,11 @@ type Question struct {
 	Parent     *object.Object
 	// Children has one group for each declared kind, in the declared order, empty groups included.
 	Children []Group
-	// Related has one group for each kind that the customize answer names; empty without a customize hook.
+	// Related has one group for each kind that the customize answer names; empty without a
+	// customize hook.
 	Related []RelatedGroup
-	// Older says that Parent is as it was at an earlier revision: the answer is one of several of the same sync, and not about related objects.
+	// Older says that Parent is as it was at an earlier revision: the answer is one of several of
+	// the same sync, and not about related objects.
 	Older bool
 }
 
@@ -77,8 +82,9 @@ func (g Group) size() (bytes int64) {
 	return bytes
 }
 
-// RelatedGroup is the objects that the rules of one name select or, without a name, those about one resource. It may be unknown:
-// Err is why its objects could not be read, so that data which is missing never looks like data which is empty.
+// RelatedGroup is the objects that the rules of one name select or, without a name, those about one
+// resource. It may be unknown: Err is why its objects could not be read, so that data which is
+// missing never looks like data which is empty.
 type RelatedGroup struct {
 	Group
 	Name     string
@@ -90,7 +96,8 @@ type RelatedGroup struct {
 type Answer struct {
 	// Status is a JSON object, or nil where the hook gave none (or null).
 	Status json.RawMessage
-	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" where the hook said null.
+	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" where the
+	// hook said null.
 	Children []json.RawMessage
 	// Labels and Annotations are a decorator's patch for its target: a nil value deletes the key.
 	Labels, Annotations map[string]*string
@@ -98,10 +105,12 @@ type Answer struct {
 	Related []RelatedRule
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
-	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize only.
+	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize
+	// only.
 	Finalized bool
-	// By names who answered, where a hook is answered by different ones in turn: another build, or a session that intercepts. It is for
-	// comparing with the answer before; empty where there is only one.
+	// By names who answered, where a hook is answered by different ones in turn: another build, or
+	// a session that intercepts. It is for comparing with the answer before; empty where there is
+	// only one.
 	By string
 	// Intercept names who answered in place of the controller's hook; empty if that did.
 	Intercept string
@@ -116,11 +125,13 @@ type RelatedRule struct {
 	NamespaceSelector json.RawMessage `json:"namespaceSelector,omitempty"`
 	Namespace         string          `json:"namespace,omitempty"`
 	Names             []string        `json:"names,omitempty"`
-	// Name is what the hook calls the group of objects that the rule selects; JSON has it in requirements only.
+	// Name is what the hook calls the group of objects that the rule selects; JSON has it in
+	// requirements only.
 	Name string `json:"-"`
 }
 
-// Hook answers questions. Exactly one of the results is non-nil. The error is an *Error, or the context's error.
+// Hook answers questions. Exactly one of the results is non-nil. The error is an *Error, or the
+// context's error.
 type Hook interface {
 	Ask(ctx context.Context, q *Question) (*Answer, error)
 }
@@ -131,10 +142,11 @@ type Func func(ctx context.Context, q *Question) (*Answer, error)
 // Ask calls the function.
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
-// Settings say which hook to open. Field is the JSON of the transport's field in the controller's spec (spec.hooks.sync.webhook
-// for the transport "webhook").
+// Settings say which hook to open. Field is the JSON of the transport's field in the controller's
+// spec (spec.hooks.sync.webhook for the transport "webhook").
 type Settings struct {
-	// Controller is the declaring object's kind and name, as messages name it: CompositeController "web".
+	// Controller is the declaring object's kind and name, as messages name it: CompositeController
+	// "web".
 	ControllerKind, ControllerName string
 	ControllerUID                  types.UID
 	Op                             Op
@@ -165,14 +177,16 @@ type Trigger struct {
 	Reason string
 	// Background lets every other sync go first.
 	Background bool
-	// Renewed says that somebody else answers for these parents from now on: what was learnt from answers about them no longer counts.
+	// Renewed says that somebody else answers for these parents from now on: what was learnt from
+	// answers about them no longer counts.
 	Renewed bool
 }
 
 // ParentName names a parent; the namespace is empty for a cluster-scoped one.
 type ParentName struct{ Namespace, Name string }
 
-// TriggerFunc asks for syncs and returns how many parents it is about. Names of parents that do not exist are passed over.
+// TriggerFunc asks for syncs and returns how many parents it is about. Names of parents that do not
+// exist are passed over.
 type TriggerFunc func(Trigger) (parents int, err error)
 
 // Source is what a Lookup reads of a Secret or ConfigMap.
@@ -187,7 +201,8 @@ type Lookup func(ctx context.Context, kind, namespace, name string) (*Source, er
 // Opened is a hook with the resources that it holds.
 type Opened struct {
 	Hook
-	// Address names where the hook is, for messages, spans and metric labels. It carries no credentials.
+	// Address names where the hook is, for messages, spans and metric labels. It carries no
+	// credentials.
 	Address string
 	// Timeout is how long one question may take; 0 where the transport sets none.
 	Timeout time.Duration
@@ -197,8 +212,8 @@ type Opened struct {
 	Close func() error
 }
 
-// Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names the field; a hook that
-// cannot be reached is no error here but one of Ask.
+// Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names
+// the field; a hook that cannot be reached is no error here but one of Ask.
 type Opener func(Settings) (*Opened, error)
 
 // Openers maps a field of a hook's spec ("webhook", "grpc") to the transport that opens it.

@@ -2,7 +2,8 @@ package hook
 
 import "regexp"
 
-// Said is what an answer says beside the desired state. All of it is optional, and comes from outside: package said validates it.
+// Said is what an answer says beside the desired state. All of it is optional, and comes from
+// outside: package said validates it.
 type Said struct {
 	// Conditions go into the parent's status, each type once.
 	Conditions []Condition
@@ -33,8 +34,8 @@ type Event struct {
 // Severity says what a result means for the answer.
 type Severity string
 
-// The severities: for the log; for an Event as well; nothing of the answer is written. One that is not known counts as the worst, because a
-// hook meant something by it.
+// The severities: for the log; for an Event as well; nothing of the answer is written. One that is
+// not known counts as the worst, because a hook meant something by it.
 const (
 	Info    Severity = "Info"
 	Warning Severity = "Warning"
@@ -56,7 +57,8 @@ type Named struct {
 	Name       string `json:"name"`
 }
 
-// ChildState is about one child: the one at Index of Answer.Children or, where Index is negative, the one that is named.
+// ChildState is about one child: the one at Index of Answer.Children or, where Index is negative,
+// the one that is named.
 type ChildState struct {
 	Index int
 	Named
@@ -66,7 +68,8 @@ type ChildState struct {
 	DependsOn []Dependency
 }
 
-// Dependency is a child that another one waits for. Condition is the type of one that must be True; empty asks for existence.
+// Dependency is a child that another one waits for. Condition is the type of one that must be True;
+// empty asks for existence.
 type Dependency struct {
 	Named
 	Condition string `json:"condition"`

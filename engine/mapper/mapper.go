@@ -1,7 +1,9 @@
-// Package mapper maps an event of an object to the keys that it concerns: by owner, by identity, by the selectors of parents.
+// Package mapper maps an event of an object to the keys that it concerns: by owner, by identity, by
+// the selectors of parents.
 //
-// It reads nothing but the object's old and new state and its own index; no mapper scans all parents. Mappers are called by package
-// controller, in the order of events. They are safe for concurrent use. Table tests cover them, a property test the index of selectors.
+// It reads nothing but the object's old and new state and its own index; no mapper scans all
+// parents. Mappers are called by package controller, in the order of events. They are safe for
+// concurrent use. Table tests cover them, a property test the index of selectors.
 package mapper
 
 import (
@@ -28,8 +30,9 @@ func Owner(parent object.Resource) Func {
 	}
 }
 
-// owner is the key of the parent that an object's controller reference names, if it is of the parent's kind. The version of the reference
-// does not count: it is the one in which the reference was written.
+// owner is the key of the parent that an object's controller reference names, if it is of the
+// parent's kind. The version of the reference does not count: it is the one in which the reference
+// was written.
 func owner(parent object.Resource, o *object.Object) (object.Key, bool) {
 	if o == nil {
 		return object.Key{}, false

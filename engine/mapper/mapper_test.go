@@ -15,7 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var web = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
+var web = object.Resource{
+	GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+	Plural:     "webs",
+	Namespaced: true,
+}
 
 // pod is a Pod in namespace ns; owner is "kind.group/name", or empty.
 func pod(t *testing.T, owner string, set map[string]string) *object.Object {
@@ -97,7 +101,8 @@ func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
 	}
 }
 
-// TestTheIndexEqualsAScan compares Match with a scan over all selectors, for random selectors and labels.
+// TestTheIndexEqualsAScan compares Match with a scan over all selectors, for random selectors and
+// labels.
 func TestTheIndexEqualsAScan(t *testing.T) {
 	index, all := mapper.NewSelectors[object.Key](), map[object.Key]labels.Selector{}
 	for i := range 400 {
@@ -127,7 +132,10 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 func randomSelector(t *testing.T) labels.Selector {
 	t.Helper()
 	operators := []metav1.LabelSelectorOperator{
-		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+		metav1.LabelSelectorOpIn,
+		metav1.LabelSelectorOpNotIn,
+		metav1.LabelSelectorOpExists,
+		metav1.LabelSelectorOpDoesNotExist,
 	}
 	s := &metav1.LabelSelector{}
 	for range 1 + rand.N(2) {

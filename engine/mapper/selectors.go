@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selectors is an index of label selectors, each under a key: it answers "whose selector takes in an object with these labels?" by looking
-// the object's labels up, without a scan of all selectors. The key of a parent's own selector is the parent's.
+// Selectors is an index of label selectors, each under a key: it answers "whose selector takes in
+// an object with these labels?" by looking the object's labels up, without a scan of all selectors.
+// The key of a parent's own selector is the parent's.
 type Selectors[K comparable] struct {
 	mu sync.RWMutex // guards what follows
 	// entries are all selectors; each stands in its buckets.
@@ -24,7 +25,8 @@ type selecting struct {
 	buckets   []bucket
 }
 
-// bucket is one label that a selector asks for; the zero label holds the selectors that ask for none.
+// bucket is one label that a selector asks for; the zero label holds the selectors that ask for
+// none.
 type bucket struct{ namespace, label, value string }
 
 // NewSelectors makes an empty index.
@@ -32,7 +34,8 @@ func NewSelectors[K comparable]() *Selectors[K] {
 	return &Selectors[K]{entries: map[K]*selecting{}, buckets: map[bucket]map[K]*selecting{}}
 }
 
-// Set notes a selector, in place of an earlier one of the key. With an empty namespace it selects in all namespaces.
+// Set notes a selector, in place of an earlier one of the key. With an empty namespace it selects
+// in all namespaces.
 func (s *Selectors[K]) Set(key K, namespace string, selector labels.Selector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +102,9 @@ func (s *Selectors[K]) collect(keys []K, b bucket, set labels.Set) []K {
 	return keys
 }
 
-// bucketsOf files a selector under one label that it requires, once for each value that it allows. A parent stands in no two buckets that
-// one object can be in, because an object has one value for each label.
+// bucketsOf files a selector under one label that it requires, once for each value that it allows.
+// A parent stands in no two buckets that one object can be in, because an object has one value for
+// each label.
 func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -116,7 +120,8 @@ func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	return []bucket{{namespace: namespace}}
 }
 
-// Orphans maps objects without a controller to the parents that select them, now or before the event.
+// Orphans maps objects without a controller to the parents that select them, now or before the
+// event.
 func Orphans(index *Selectors[object.Key]) Func {
 	return func(old, current *object.Object) []object.Key {
 		var keys []object.Key

@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// Equal compares JSON values. An integer and a float of the same value are equal; integers beyond 2^53 are compared exactly.
+// Equal compares JSON values. An integer and a float of the same value are equal; integers beyond
+// 2^53 are compared exactly.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -50,8 +51,8 @@ const (
 	maxPaths = 4
 )
 
-// Diff names the first paths at which two objects differ: "metadata.labels.app, spec.replicas". It never shows values, because they
-// may be secret. It is empty for equal objects, and only for them.
+// Diff names the first paths at which two objects differ: "metadata.labels.app, spec.replicas". It
+// never shows values, because they may be secret. It is empty for equal objects, and only for them.
 func Diff(before, after map[string]any) string {
 	text, _ := DiffPaths(before, after)
 	return text
@@ -76,8 +77,9 @@ func DiffPaths(before, after map[string]any) (text string, paths []string) {
 	return text + more, paths
 }
 
-// Differences calls visit for each place at which two objects differ, in the order of the fields' names; an absent value is nil. Fields
-// of objects and items of equally long lists are compared one by one.
+// Differences calls visit for each place at which two objects differ, in the order of the fields'
+// names; an absent value is nil. Fields of objects and items of equally long lists are compared one
+// by one.
 func Differences(before, after map[string]any, visit func(path string, before, after any)) {
 	for _, name := range names(before, after) {
 		old, had := before[name]
@@ -122,7 +124,8 @@ func names(before, after map[string]any) []string {
 	return all
 }
 
-// step is a field's name as it stands in a path. One that would not show, or would break the line, is quoted.
+// step is a field's name as it stands in a path. One that would not show, or would break the line,
+// is quoted.
 func step(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)

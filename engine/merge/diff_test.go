@@ -64,7 +64,10 @@ func TestDiff(t *testing.T) {
 }
 
 func TestDiffShowsNoValues(t *testing.T) {
-	got := merge.Diff(decode(t, `{"data":{"password":"aHVudGVyMg=="}}`), decode(t, `{"data":{"password":"c2VjcmV0"},"stringData":{"token":"s3cr3t"}}`))
+	got := merge.Diff(
+		decode(t, `{"data":{"password":"aHVudGVyMg=="}}`),
+		decode(t, `{"data":{"password":"c2VjcmV0"},"stringData":{"token":"s3cr3t"}}`),
+	)
 	if want := "data.password, stringData"; got != want {
 		t.Errorf("Diff = %q, want %q", got, want)
 	}

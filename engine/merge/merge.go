@@ -1,9 +1,12 @@
-// Package merge is dynamic apply's three-way merge: observed, last applied and desired in, the object to write out. It also
-// compares JSON values and names the paths at which two of them differ.
+// Package merge is dynamic apply's three-way merge: observed, last applied and desired in, the
+// object to write out. It also compares JSON values and names the paths at which two of them
+// differ.
 //
-// It is pure and knows nothing of Kubernetes' schemas: lists merge by the keys that Metacontroller's users rely on (compatibility:
-// dynamic apply). Inputs are decoded JSON (map[string]any, []any, string, bool, int64, float64, nil) and are never changed; outputs share
-// no mutable part with them. Table tests, properties (apply twice = once) and a fuzz target cover it.
+// It is pure and knows nothing of Kubernetes' schemas: lists merge by the keys that
+// Metacontroller's users rely on (compatibility: dynamic apply). Inputs are decoded JSON
+// (map[string]any, []any, string, bool, int64, float64, nil) and are never changed; outputs share
+// no mutable part with them. Table tests, properties (apply twice = once) and a fuzz target cover
+// it.
 package merge
 
 import (
@@ -12,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MergeKeys are the keys by which items of a list are matched, in the order in which they are tried.
+// MergeKeys are the keys by which items of a list are matched, in the order in which they are
+// tried.
 var MergeKeys = []string{"containerPort", "port", "mountPath", "name", "uid", "ip", "path"}
 
 // system are the metadata fields that belong to the API server and are never changed by an apply.
@@ -21,21 +25,22 @@ var system = []string{
 	"deletionGracePeriodSeconds", "managedFields",
 }
 
-// Apply returns observed with desired laid over it: what desired names is set, what lastApplied names and desired does not is
-// removed, all else stays. System metadata and status stay as observed. A null in desired stands for an absent field, as the API
-// server drops nulls. lastApplied may be nil.
+// Apply returns observed with desired laid over it: what desired names is set, what lastApplied
+// names and desired does not is removed, all else stays. System metadata and status stay as
+// observed. A null in desired stands for an absent field, as the API server drops nulls.
+// lastApplied may be nil.
 func Apply(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := object(observed, lastApplied, desired)
 	restore(merged, observed)
 	return merged
 }
 
-// Overlay returns observed with desired laid over it, as Apply does for a part of an object: nothing is removed, and no field is
-// special.
+// Overlay returns observed with desired laid over it, as Apply does for a part of an object:
+// nothing is removed, and no field is special.
 func Overlay(observed, desired map[string]any) map[string]any { return object(observed, nil, desired) }
 
-// Strip removes from desired, in place, what an apply never changes: a hook that answers with objects as it saw them does not desire
-// their resourceVersion.
+// Strip removes from desired, in place, what an apply never changes: a hook that answers with
+// objects as it saw them does not desire their resourceVersion.
 func Strip(desired map[string]any) {
 	delete(desired, "status")
 	if metadata, ok := desired["metadata"].(map[string]any); ok {
@@ -112,7 +117,8 @@ func object(observed, lastApplied, desired map[string]any) map[string]any {
 	return merged
 }
 
-// list merges by key where every item of all three lists is an object with that key; else desired replaces observed.
+// list merges by key where every item of all three lists is an object with that key; else desired
+// replaces observed.
 func list(observed, lastApplied, desired []any) []any {
 	key := mergeKey(observed, lastApplied, desired)
 	if key == "" {
@@ -148,7 +154,8 @@ func replaced(observed, desired []any) []any {
 	return wanted.([]any)
 }
 
-// mergeKey is the first key by which the items of all lists can be told apart; empty where there is none.
+// mergeKey is the first key by which the items of all lists can be told apart; empty where there is
+// none.
 func mergeKey(lists ...[]any) string {
 	for _, key := range MergeKeys {
 		if keyed(key, lists) {
@@ -158,8 +165,9 @@ func mergeKey(lists ...[]any) string {
 	return ""
 }
 
-// keyed says whether every item of all lists has the key, with a value that no other item of its list has. Values that repeat name no
-// item: the ports 53/TCP and 53/UDP merge by their names, if at all.
+// keyed says whether every item of all lists has the key, with a value that no other item of its
+// list has. Values that repeat name no item: the ports 53/TCP and 53/UDP merge by their names, if
+// at all.
 func keyed(key string, lists [][]any) bool {
 	items := 0
 	for _, list := range lists {
@@ -173,7 +181,8 @@ func keyed(key string, lists [][]any) bool {
 	return items > 0 && !slices.ContainsFunc(lists, func(list []any) bool { return len(byKey(list, key)) < len(list) })
 }
 
-// identity is the value of an item's key, in the one form that equal values share; nil where the item has none that is a scalar.
+// identity is the value of an item's key, in the one form that equal values share; nil where the
+// item has none that is a scalar.
 func identity(item any, key string) any {
 	m, _ := item.(map[string]any)
 	switch v := m[key].(type) {

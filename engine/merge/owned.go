@@ -10,7 +10,8 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Owned is a set of fields that a field manager owns, as metadata.managedFields records it (KEP-555, server-side apply).
+// Owned is a set of fields that a field manager owns, as metadata.managedFields records it
+// (KEP-555, server-side apply).
 type Owned struct{ set *fieldpath.Set }
 
 // ParseOwned reads fieldsV1 of an entry of managedFields.
@@ -22,8 +23,8 @@ func ParseOwned(fieldsV1 []byte) (*Owned, error) {
 	return &Owned{set}, nil
 }
 
-// Dropped are the owned fields that desired does not name: what an apply of desired gives up. Status and what an apply never changes
-// (Strip) are left out.
+// Dropped are the owned fields that desired does not name: what an apply of desired gives up.
+// Status and what an apply never changes (Strip) are left out.
 func (o *Owned) Dropped(desired map[string]any) *Owned {
 	dropped := &fieldpath.Set{}
 	for path := range o.set.All() {
@@ -43,15 +44,16 @@ func (o *Owned) Less(other *Owned) *Owned { return &Owned{o.set.Difference(other
 // FieldsV1 is the set as managedFields records it.
 func (o *Owned) FieldsV1() ([]byte, error) { return o.set.ToJSON() }
 
-// Remove takes the set's fields out of m, in place. An item of a list goes with its key; an object that is owned stays while something is in
-// it that is not.
+// Remove takes the set's fields out of m, in place. An item of a list goes with its key; an object
+// that is owned stays while something is in it that is not.
 func (o *Owned) Remove(m map[string]any) {
 	for path := range o.set.Leaves().All() {
 		removeAt(m, path)
 	}
 }
 
-// unchanging says whether a path leads into status, or into metadata that belongs to the API server.
+// unchanging says whether a path leads into status, or into metadata that belongs to the API
+// server.
 func unchanging(path fieldpath.Path) bool {
 	switch {
 	case len(path) > 0 && isField(path[0], "status"):
@@ -103,15 +105,17 @@ func follow(v any, e fieldpath.PathElement) (any, bool) {
 func place(list []any, e fieldpath.PathElement) int {
 	for i, item := range list {
 		switch {
-		case e.Index != nil && *e.Index == i, e.Value != nil && smd.Equals(*e.Value, smd.NewValueInterface(item)), e.Key != nil && hasKey(item, *e.Key):
+		case e.Index != nil && *e.Index == i,
+			e.Value != nil && smd.Equals(*e.Value, smd.NewValueInterface(item)),
+			e.Key != nil && hasKey(item, *e.Key):
 			return i
 		}
 	}
 	return -1
 }
 
-// hasKey says whether an item has a key's values. A field that the item leaves out may be one that the server defaults (a port's protocol),
-// and counts as equal; one of them must be there.
+// hasKey says whether an item has a key's values. A field that the item leaves out may be one that
+// the server defaults (a port's protocol), and counts as equal; one of them must be there.
 func hasKey(item any, key smd.FieldList) bool {
 	m, ok := item.(map[string]any)
 	if !ok {
@@ -131,7 +135,8 @@ func hasKey(item any, key smd.FieldList) bool {
 	return found
 }
 
-// removeAt returns v without what a path leads to. The item of a list whose key is given up goes as a whole.
+// removeAt returns v without what a path leads to. The item of a list whose key is given up goes as
+// a whole.
 func removeAt(v any, path fieldpath.Path) any {
 	last := len(path) == 1
 	switch v := v.(type) {
@@ -168,8 +173,8 @@ func isKey(e fieldpath.PathElement, key smd.FieldList) bool {
 	return false
 }
 
-// Touches reports whether a field of the set is at a path, inside of it or around it. Body is the object, by which items of
-// lists are found; the path is as Differences writes it.
+// Touches reports whether a field of the set is at a path, inside of it or around it. Body is the
+// object, by which items of lists are found; the path is as Differences writes it.
 func (o *Owned) Touches(body map[string]any, path string) bool {
 	touches := false
 	for owned := range o.set.Leaves().All() { // without a break, which the library's sequence does not allow

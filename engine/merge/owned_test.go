@@ -11,24 +11,50 @@ import (
 
 const ports = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:name":{}}}}}`
 
-// TestDropped compares what is owned with what is desired; what an object loses by that is in the last column.
+// TestDropped compares what is owned with what is desired; what an object loses by that is in the
+// last column.
 func TestDropped(t *testing.T) {
 	tests := []struct{ name, owned, desired, dropped, before, after string }{
 		{"all is desired", `{"f:data":{"f:a":{}}}`, `{"data":{"a":"1"}}`, `{}`, `{"data":{"a":"1"}}`, `{"data":{"a":"1"}}`},
-		{"a field is not", `{"f:data":{"f:a":{},"f:b":{}}}`, `{"data":{"a":"1"}}`, `{"f:data":{"f:b":{}}}`, `{"data":{"a":"1","b":"2","c":"3"}}`, `{"data":{"a":"1","c":"3"}}`},
-		{"null is not desired", `{"f:data":{"f:a":{}}}`, `{"data":{"a":null}}`, `{"f:data":{"f:a":{}}}`, `{"data":{"a":"1"}}`, `{"data":{}}`},
 		{
-			"a whole object: what is in it of others stays", `{"f:data":{".":{},"f:a":{}}}`, `{}`, `{"f:data":{".":{},"f:a":{}}}`,
-			`{"data":{"a":"1","b":"2"}}`, `{"data":{"b":"2"}}`,
+			"a field is not",
+			`{"f:data":{"f:a":{},"f:b":{}}}`,
+			`{"data":{"a":"1"}}`,
+			`{"f:data":{"f:b":{}}}`,
+			`{"data":{"a":"1","b":"2","c":"3"}}`,
+			`{"data":{"a":"1","c":"3"}}`,
 		},
 		{
-			"an item by its key, of which the server has defaulted a part", ports, `{"spec":{"ports":[{"name":"web","containerPort":80}]}}`, `{}`,
-			`{"spec":{"ports":[]}}`, `{"spec":{"ports":[]}}`,
+			"null is not desired",
+			`{"f:data":{"f:a":{}}}`,
+			`{"data":{"a":null}}`,
+			`{"f:data":{"f:a":{}}}`,
+			`{"data":{"a":"1"}}`,
+			`{"data":{}}`,
 		},
 		{
-			"an item goes with its key", ports, `{"spec":{"ports":[{"containerPort":81}]}}`,
+			"a whole object: what is in it of others stays",
+			`{"f:data":{".":{},"f:a":{}}}`,
+			`{}`,
+			`{"f:data":{".":{},"f:a":{}}}`,
+			`{"data":{"a":"1","b":"2"}}`,
+			`{"data":{"b":"2"}}`,
+		},
+		{
+			"an item by its key, of which the server has defaulted a part",
+			ports,
+			`{"spec":{"ports":[{"name":"web","containerPort":80}]}}`,
+			`{}`,
+			`{"spec":{"ports":[]}}`,
+			`{"spec":{"ports":[]}}`,
+		},
+		{
+			"an item goes with its key",
+			ports,
+			`{"spec":{"ports":[{"containerPort":81}]}}`,
 			`{"f:spec":{"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:name":{}}}}}`,
-			`{"spec":{"ports":[{"containerPort":80,"protocol":"TCP","name":"web"},{"containerPort":90}]}}`, `{"spec":{"ports":[{"containerPort":90}]}}`,
+			`{"spec":{"ports":[{"containerPort":80,"protocol":"TCP","name":"web"},{"containerPort":90}]}}`,
+			`{"spec":{"ports":[{"containerPort":90}]}}`,
 		},
 		{
 			"a field of an item", ports, `{"spec":{"ports":[{"containerPort":80}]}}`,
@@ -36,11 +62,29 @@ func TestDropped(t *testing.T) {
 			`{"spec":{"ports":[{"containerPort":80,"name":"web"}]}}`, `{"spec":{"ports":[{"containerPort":80}]}}`,
 		},
 		{
-			"a member of a set", `{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"v:\"b\"":{}}}}`, `{"metadata":{"finalizers":["b"]}}`,
-			`{"f:metadata":{"f:finalizers":{"v:\"a\"":{}}}}`, `{"metadata":{"finalizers":["a","b","c"]}}`, `{"metadata":{"finalizers":["b","c"]}}`,
+			"a member of a set",
+			`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"v:\"b\"":{}}}}`,
+			`{"metadata":{"finalizers":["b"]}}`,
+			`{"f:metadata":{"f:finalizers":{"v:\"a\"":{}}}}`,
+			`{"metadata":{"finalizers":["a","b","c"]}}`,
+			`{"metadata":{"finalizers":["b","c"]}}`,
 		},
-		{"status and what the server sets", `{"f:status":{"f:a":{}},"f:metadata":{"f:uid":{}}}`, `{}`, `{}`, `{"status":{"a":1}}`, `{"status":{"a":1}}`},
-		{"the desired value is of another type", `{"f:data":{"f:a":{"f:b":{}}}}`, `{"data":{"a":"1"}}`, `{"f:data":{"f:a":{"f:b":{}}}}`, `{"data":{"a":"1"}}`, `{"data":{"a":"1"}}`},
+		{
+			"status and what the server sets",
+			`{"f:status":{"f:a":{}},"f:metadata":{"f:uid":{}}}`,
+			`{}`,
+			`{}`,
+			`{"status":{"a":1}}`,
+			`{"status":{"a":1}}`,
+		},
+		{
+			"the desired value is of another type",
+			`{"f:data":{"f:a":{"f:b":{}}}}`,
+			`{"data":{"a":"1"}}`,
+			`{"f:data":{"f:a":{"f:b":{}}}}`,
+			`{"data":{"a":"1"}}`,
+			`{"data":{"a":"1"}}`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,7 +112,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// FuzzOwned has any record and any object: nothing panics, and what is dropped of an object that is wanted as it is changes nothing in it.
+// FuzzOwned has any record and any object: nothing panics, and what is dropped of an object that is
+// wanted as it is changes nothing in it.
 func FuzzOwned(f *testing.F) {
 	f.Add(ports, `{"spec":{"ports":[{"containerPort":80,"name":"web"}]}}`)
 	f.Add(`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"i:1":{}}}}`, `{"metadata":{"finalizers":["b"]}}`)
@@ -100,7 +145,9 @@ func TestTouches(t *testing.T) {
 		"data": map[string]any{"a": "x", "b": "y"},
 		"spec": map[string]any{"list": []any{map[string]any{"name": "n", "image": "i"}}, "replicas": int64(1)},
 	}
-	owned, err := merge.ParseOwned([]byte(`{"f:data":{"f:a":{}},"f:spec":{"f:replicas":{},"f:list":{"k:{\"name\":\"n\"}":{".":{},"f:image":{}}}}}`))
+	owned, err := merge.ParseOwned(
+		[]byte(`{"f:data":{"f:a":{}},"f:spec":{"f:replicas":{},"f:list":{"k:{\"name\":\"n\"}":{".":{},"f:image":{}}}}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,15 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads one API object from JSON. It keeps no reference to data. The error says what is wrong with the JSON or which of
-// apiVersion and kind is missing; a missing name is no error here, because lists and bookmarks have none.
+// Decode reads one API object from JSON. It keeps no reference to data. The error says what is
+// wrong with the JSON or which of apiVersion and kind is missing; a missing name is no error here,
+// because lists and bookmarks have none.
 func Decode(data []byte) (*Object, error) {
 	return DecodeAs(schema.GroupVersionKind{}, data)
 }
 
-// DecodeAs is Decode for an item of a list, which may leave out the apiVersion and kind that the list says for all: gvk stands in.
+// DecodeAs is Decode for an item of a list, which may leave out the apiVersion and kind that the
+// list says for all: gvk stands in.
 func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	parts, err := split(data)
 	if err != nil {
@@ -57,7 +59,8 @@ func FromMap(m map[string]any) (*Object, error) {
 	return Decode(data)
 }
 
-// Map decodes the whole object into a fresh map that the caller owns. Integers are int64, as API machinery expects; 2^53+1 survives.
+// Map decodes the whole object into a fresh map that the caller owns. Integers are int64, as API
+// machinery expects; 2^53+1 survives.
 func (o *Object) Map() (map[string]any, error) { return DecodeMap(o.raw) }
 
 // DecodeMap decodes a JSON object; integers are int64.
@@ -72,8 +75,8 @@ func DecodeMap(data []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// Field finds one field by its path without decoding the rest. It returns the field's JSON, which the caller must not
-// change, and false where a step of the path is absent or no object.
+// Field finds one field by its path without decoding the rest. It returns the field's JSON, which
+// the caller must not change, and false where a step of the path is absent or no object.
 func (o *Object) Field(path ...string) ([]byte, bool) {
 	value := jsontext.Value(o.raw)
 	for _, name := range path {
@@ -98,7 +101,8 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 	return found, found != nil && (err == nil || errors.Is(err, errStop))
 }
 
-// forget drops from the decoded metadata what does not stay in the body. Of managedFields it keeps what was applied by server-side apply.
+// forget drops from the decoded metadata what does not stay in the body. Of managedFields it keeps
+// what was applied by server-side apply.
 func (o *Object) forget() {
 	for _, m := range o.meta.ManagedFields {
 		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil {

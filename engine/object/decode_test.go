@@ -12,11 +12,16 @@ import (
 func TestDecode(t *testing.T) {
 	tests := []struct{ name, in, raw, lastApplied string }{
 		{
-			"an object passes as it is, compacted", ` { "apiVersion" : "v1", "kind":"Page", "metadata":{"name":"a"}, "x": [ 1, 2 ] } `,
-			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"},"x":[1,2]}`, "",
+			"an object passes as it is, compacted",
+			` { "apiVersion" : "v1", "kind":"Page", "metadata":{"name":"a"}, "x": [ 1, 2 ] } `,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"},"x":[1,2]}`,
+			"",
 		},
 		{
-			"the order of fields stays", `{"z":1,"kind":"Page","a":2,"apiVersion":"v1"}`, `{"z":1,"kind":"Page","a":2,"apiVersion":"v1"}`, "",
+			"the order of fields stays",
+			`{"z":1,"kind":"Page","a":2,"apiVersion":"v1"}`,
+			`{"z":1,"kind":"Page","a":2,"apiVersion":"v1"}`,
+			"",
 		},
 		{
 			"large integers and long fractions stay",
@@ -34,12 +39,14 @@ func TestDecode(t *testing.T) {
 		{
 			"the last applied state is kept beside",
 			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation + `":"{\"a\":1}","b":"c"}}}`,
-			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"b":"c"}}}`, `{"a":1}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"b":"c"}}}`,
+			`{"a":1}`,
 		},
 		{
 			"and no empty annotations stay",
 			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation + `":"{}"},"name":"a"}}`,
-			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`, `{}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`,
+			`{}`,
 		},
 	}
 	for _, test := range tests {
@@ -59,14 +66,20 @@ func TestDecode(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	o := decode(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"api","uid":"u","resourceVersion":"7",
+	o := decode(
+		t,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"api","uid":"u","resourceVersion":"7",
 		"generation":3,"labels":{"a":"b"},"finalizers":["f"],"deletionTimestamp":"2026-01-01T00:00:00Z","Name":"not this",
-		"ownerReferences":[{"uid":"x"},{"uid":"y","controller":true,"kind":"Shop","name":"s","apiVersion":"v1"}]},"status":{"ready":{"n":1}}}`)
+		"ownerReferences":[{"uid":"x"},{"uid":"y","controller":true,"kind":"Shop","name":"s","apiVersion":"v1"}]},"status":{"ready":{"n":1}}}`,
+	)
 	if got, want := o.Ref().String(), `Deployment.apps/v1 "shop/api"`; got != want {
 		t.Errorf("Ref = %s, want %s", got, want)
 	}
 	if o.UID() != "u" || o.ResourceVersion() != "7" || o.Generation() != 3 || o.Labels()["a"] != "b" || !o.HasFinalizer("f") ||
-		o.HasFinalizer("g") || !o.Deleting() || o.ControllerRef().UID != "y" || len(o.OwnerReferences()) != 2 {
+		o.HasFinalizer("g") ||
+		!o.Deleting() ||
+		o.ControllerRef().UID != "y" ||
+		len(o.OwnerReferences()) != 2 {
 		t.Errorf("metadata is %+v", o.Meta())
 	}
 	if field, ok := o.Field("status", "ready", "n"); !ok || string(field) != "1" {
@@ -119,7 +132,15 @@ func TestDeeper(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	page := func(namespace, name, text string) *object.Object {
-		return decode(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q},"text":%q}`, namespace, name, text))
+		return decode(
+			t,
+			fmt.Sprintf(
+				`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q},"text":%q}`,
+				namespace,
+				name,
+				text,
+			),
+		)
 	}
 	b, a := page("shop", "b", ""), page("shop", "a", "old")
 	s := object.NewSet(b, a, decode(t, `{"apiVersion":"v1","kind":"Book","metadata":{"name":"c"}}`))
@@ -144,9 +165,14 @@ func decode(t testing.TB, text string) *object.Object {
 	return o
 }
 
-// FuzzDecode reads anything: it does not panic, and what it takes it takes again, with the same result.
+// FuzzDecode reads anything: it does not panic, and what it takes it takes again, with the same
+// result.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"managedFields":[],"annotations":{"` + object.LastAppliedAnnotation + `":"{}"}}}`))
+	f.Add(
+		[]byte(
+			`{"apiVersion":"v1","kind":"Page","metadata":{"managedFields":[],"annotations":{"` + object.LastAppliedAnnotation + `":"{}"}}}`,
+		),
+	)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Page","apiVersion":"v2","":"\ud800"}`))
 	f.Add([]byte(`{"kind":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -170,15 +196,22 @@ var deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name"
 	`"annotations":{"` + object.LastAppliedAnnotation + `":"{\"spec\":{\"replicas\":3}}","deployment.kubernetes.io/revision":"3"},` +
 	`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"s","uid":"u","controller":true,"blockOwnerDeletion":true}],` +
 	`"managedFields":[{"manager":"hookloop","operation":"Update","apiVersion":"apps/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
-	strings.Repeat(`"f:field":{"f:inner":{"k:{\"name\":\"server\"}":{".":{},"f:image":{},"f:name":{}}}},`, 20) + `"f:last":{}}}]},` +
+	strings.Repeat(
+		`"f:field":{"f:inner":{"k:{\"name\":\"server\"}":{".":{},"f:image":{},"f:name":{}}}},`,
+		20,
+	) + `"f:last":{}}}]},` +
 	`"spec":{"replicas":3,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[` +
 	`{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080,"protocol":"TCP"}],"env":[` +
-	strings.Repeat(`{"name":"VARIABLE","value":"some text of a usual length"},`, 10) + `{"name":"LAST","value":""}],` +
+	strings.Repeat(
+		`{"name":"VARIABLE","value":"some text of a usual length"},`,
+		10,
+	) + `{"name":"LAST","value":""}],` +
 	`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}},"terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}],` +
 	`"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"}}},"status":{"observedGeneration":3,"replicas":3,` +
 	`"readyReplicas":3,"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable"}]}}`
 
-// BenchmarkDecode takes one object of the watch in: raw as the engine does, and, beside it, into a map.
+// BenchmarkDecode takes one object of the watch in: raw as the engine does, and, beside it, into a
+// map.
 func BenchmarkDecode(b *testing.B) {
 	b.Run("raw", func(b *testing.B) {
 		b.SetBytes(int64(len(deployment)))

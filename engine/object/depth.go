@@ -1,7 +1,7 @@
 package object
 
-// Deeper says whether JSON is nested deeper than limit. It looks at brackets outside of strings only and never recurses, so that it is safe
-// on text from outside.
+// Deeper says whether JSON is nested deeper than limit. It looks at brackets outside of strings
+// only and never recurses, so that it is safe on text from outside.
 func Deeper(data []byte, limit int) bool {
 	depth, quoted, escaped := 0, false, false
 	for _, b := range data {

@@ -1,7 +1,8 @@
 package object
 
 const (
-	// valueBytes is about what one JSON value takes beside its text: a slot of a slice that grows, or of a map.
+	// valueBytes is about what one JSON value takes beside its text: a slot of a slice that grows,
+	// or of a map.
 	valueBytes = 64
 	// objectBytes is what a JSON object takes beyond that: a struct or a map.
 	objectBytes = 256
@@ -9,8 +10,9 @@ const (
 	copies = 2
 )
 
-// Memory returns about how many bytes JSON takes once it is decoded, without decoding it: empty items take a hundred times their text. It stops
-// counting beyond limit. Of text that is not JSON it returns some estimate, too.
+// Memory returns about how many bytes JSON takes once it is decoded, without decoding it: empty
+// items take a hundred times their text. It stops counting beyond limit. Of text that is not JSON
+// it returns some estimate, too.
 func Memory(data []byte, limit int64) int64 {
 	memory := copies * int64(len(data))
 	quoted, escaped := false, false

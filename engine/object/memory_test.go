@@ -24,7 +24,8 @@ func heap(build func() any) int64 {
 	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
-// TestJSONBombs compares estimates with what is allocated where JSON is built as the webhook's answers are, and as children are.
+// TestJSONBombs compares estimates with what is allocated where JSON is built as the webhook's
+// answers are, and as children are.
 func TestJSONBombs(t *testing.T) {
 	type condition struct{ Type, Status, Reason, Message string }
 	cases := map[string]struct {
@@ -71,7 +72,10 @@ func TestJSONBombs(t *testing.T) {
 }
 
 func TestJSONOfUsualObjectsIsLight(t *testing.T) {
-	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page-of-the-website","labels":{"app":"website"}},"data":{"text":"` + strings.Repeat("x", 300) + `"}}`
+	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page-of-the-website","labels":{"app":"website"}},"data":{"text":"` + strings.Repeat(
+		"x",
+		300,
+	) + `"}}`
 	data := []byte(`{"children":[` + strings.Repeat(object+",", 1000) + object + `]}`)
 	if estimate := Memory(data, noLimit); estimate > 6*int64(len(data)) {
 		t.Errorf("%d bytes weigh %d", len(data), estimate)

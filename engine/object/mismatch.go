@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// Mismatch is what is wrong with a value of another type than expected, in the words of JSON: "got a string, expected an object".
+// Mismatch is what is wrong with a value of another type than expected, in the words of JSON: "got
+// a string, expected an object".
 func Mismatch(wrong *json.UnmarshalTypeError) string {
 	kind, digits, _ := strings.Cut(wrong.Value, " ") // a number comes with its digits
 	want := jsonType(wrong.Type)
@@ -19,7 +20,8 @@ func Mismatch(wrong *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("got %s, expected %s", article(kind), want)
 }
 
-// Explain is an error of a JSON decoder without Go's types: "conditions.type: got a number, expected a string". Other errors stay as they are.
+// Explain is an error of a JSON decoder without Go's types: "conditions.type: got a number,
+// expected a string". Other errors stay as they are.
 func Explain(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -1,12 +1,13 @@
-// Package object holds a Kubernetes API object the way the engine carries it: raw first. The metadata is decoded once, on
-// entry; the body stays the JSON that the API server sent, so that an object which enters and leaves unchanged is never
-// decoded, and equality is a comparison of bytes.
+// Package object holds a Kubernetes API object the way the engine carries it: raw first. The
+// metadata is decoded once, on entry; the body stays the JSON that the API server sent, so that an
+// object which enters and leaves unchanged is never decoded, and equality is a comparison of bytes.
 //
-// It is not a typed API machinery: it knows no kinds and no schemas. Its data comes from the watch (package cache), from
-// answers of hooks, and from responses to writes (package act).
+// It is not a typed API machinery: it knows no kinds and no schemas. Its data comes from the watch
+// (package cache), from answers of hooks, and from responses to writes (package act).
 //
-// Every exported value is immutable after construction and safe for concurrent use. The tests beside the files and a fuzz
-// target cover the decoding; a benchmark prints bytes and allocations per object.
+// Every exported value is immutable after construction and safe for concurrent use. The tests
+// beside the files and a fuzz target cover the decoding; a benchmark prints bytes and allocations
+// per object.
 package object
 
 import (
@@ -17,13 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LastAppliedAnnotation is where dynamic apply keeps the desired state that it wrote last. The name is Metacontroller's, so
-// that a replaced installation goes on where it stood. Objects carry its value beside the body (LastApplied), not in it;
-// and so with what is kept of managedFields (Applied).
+// LastAppliedAnnotation is where dynamic apply keeps the desired state that it wrote last. The name
+// is Metacontroller's, so that a replaced installation goes on where it stood. Objects carry its
+// value beside the body (LastApplied), not in it; and so with what is kept of managedFields
+// (Applied).
 const LastAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 
-// Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and FromMap are the doors.
-// Invariant: raw is a compact JSON object without metadata.managedFields and without LastAppliedAnnotation.
+// Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and
+// FromMap are the doors. Invariant: raw is a compact JSON object without metadata.managedFields and
+// without LastAppliedAnnotation.
 type Object struct {
 	gvk         schema.GroupVersionKind
 	meta        metav1.ObjectMeta
@@ -65,7 +68,8 @@ func (o *Object) Generation() int64 { return o.meta.Generation }
 // Labels are metadata.labels. The caller must not change the map.
 func (o *Object) Labels() map[string]string { return o.meta.Labels }
 
-// Annotations are metadata.annotations without LastAppliedAnnotation. The caller must not change the map.
+// Annotations are metadata.annotations without LastAppliedAnnotation. The caller must not change
+// the map.
 func (o *Object) Annotations() map[string]string { return o.meta.Annotations }
 
 // OwnerReferences are metadata.ownerReferences. The caller must not change the slice.
@@ -90,11 +94,12 @@ func (o *Object) HasFinalizer(name string) bool {
 // Deleting says whether metadata.deletionTimestamp is set.
 func (o *Object) Deleting() bool { return o.meta.DeletionTimestamp != nil }
 
-// LastApplied is the value of LastAppliedAnnotation: JSON, or empty where the object does not carry it.
+// LastApplied is the value of LastAppliedAnnotation: JSON, or empty where the object does not carry
+// it.
 func (o *Object) LastApplied() string { return o.lastApplied }
 
-// Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of metadata.managedFields; nil where it has not.
-// The caller must not change them.
+// Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of
+// metadata.managedFields; nil where it has not. The caller must not change them.
 func (o *Object) Applied(manager string) []byte {
 	for _, a := range o.applied {
 		if a.manager == manager {
@@ -104,7 +109,8 @@ func (o *Object) Applied(manager string) []byte {
 	return nil
 }
 
-// Raw is the object as compact JSON, without managedFields and LastAppliedAnnotation. The caller must not change it.
+// Raw is the object as compact JSON, without managedFields and LastAppliedAnnotation. The caller
+// must not change it.
 func (o *Object) Raw() []byte { return o.raw }
 
 // Hash is a hash of Raw; equal bytes have equal hashes within one process.
@@ -113,7 +119,8 @@ func (o *Object) Hash() uint64 { return o.hash }
 // Size is the length of Raw in bytes.
 func (o *Object) Size() int { return len(o.raw) }
 
-// Held is the size in bytes of all that the object keeps of its JSON: Raw, LastApplied, and what Applied returns.
+// Held is the size in bytes of all that the object keeps of its JSON: Raw, LastApplied, and what
+// Applied returns.
 func (o *Object) Held() int {
 	n := len(o.raw) + len(o.lastApplied)
 	for _, a := range o.applied {
@@ -122,5 +129,6 @@ func (o *Object) Held() int {
 	return n
 }
 
-// Meta is the decoded metadata as API machinery's interface, for code that asks for it. The caller must not change it.
+// Meta is the decoded metadata as API machinery's interface, for code that asks for it. The caller
+// must not change it.
 func (o *Object) Meta() metav1.Object { return &o.meta }

@@ -24,8 +24,8 @@ func (r Ref) NamespacedName() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// KindString is Kind.version for the core group and Kind.group/version for all others: the key of a group of children in a
-// hook's JSON, and the way in which messages name a kind.
+// KindString is Kind.version for the core group and Kind.group/version for all others: the key of a
+// group of children in a hook's JSON, and the way in which messages name a kind.
 func KindString(gvk schema.GroupVersionKind) string {
 	return gvk.Kind + "." + gvk.GroupVersion().String()
 }
@@ -56,7 +56,8 @@ type Resource struct {
 	HasStatus bool
 }
 
-// GroupResource is the resource's plural name and group, without the version: deployments.apps. Metrics and spans are named so.
+// GroupResource is the resource's plural name and group, without the version: deployments.apps.
+// Metrics and spans are named so.
 func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
 
 // GVR is the resource's group, version and plural name.

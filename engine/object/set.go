@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Set is an immutable collection of objects, found by reference and listed by kind in the order of namespace and name. The
-// zero value is the empty set.
+// Set is an immutable collection of objects, found by reference and listed by kind in the order of
+// namespace and name. The zero value is the empty set.
 type Set struct {
 	kinds []ofKind
 	size  int
@@ -20,7 +20,8 @@ type ofKind struct {
 	objects []*Object
 }
 
-// NewSet collects objects. Of two with the same reference the later one stays. Objects that come in their order cost no sorting.
+// NewSet collects objects. Of two with the same reference the later one stays. Objects that come in
+// their order cost no sorting.
 func NewSet(objects ...*Object) Set {
 	var s Set
 	for start := 0; start < len(objects); {
@@ -38,7 +39,8 @@ func NewSet(objects ...*Object) Set {
 	return s
 }
 
-// Collect makes a set of lists, each of one kind and in the order of namespace and name, each name once. They are not copied.
+// Collect makes a set of lists, each of one kind and in the order of namespace and name, each name
+// once. They are not copied.
 func Collect(lists ...[]*Object) Set {
 	var s Set
 	for _, list := range lists {
@@ -50,7 +52,8 @@ func Collect(lists ...[]*Object) Set {
 	return s
 }
 
-// Fresh are the objects of a list that another has not. Both are in the order of namespace and name; objects are compared by identity.
+// Fresh are the objects of a list that another has not. Both are in the order of namespace and
+// name; objects are compared by identity.
 func Fresh(before, now []*Object) (fresh []*Object) {
 	for _, o := range now {
 		for len(before) > 0 && before[0] != o && compareNames(before[0], o) <= 0 {
@@ -126,7 +129,8 @@ func (s Set) Get(ref Ref) *Object {
 	return k.objects[at]
 }
 
-// Of lists the objects of one kind, ordered by namespace and name. The caller must not change the slice; it can append to it.
+// Of lists the objects of one kind, ordered by namespace and name. The caller must not change the
+// slice; it can append to it.
 func (s Set) Of(gvk schema.GroupVersionKind) []*Object {
 	if k := s.find(gvk); k != nil {
 		return slices.Clip(k.objects)
@@ -149,8 +153,9 @@ func (s Set) With(objects ...*Object) Set {
 	return NewSet(append(all, objects...)...)
 }
 
-// Compare tells of each object that is in one set and not in the other; an object that was replaced is told once. Objects are compared by
-// identity: it costs a comparison of pointers for each that is in both.
+// Compare tells of each object that is in one set and not in the other; an object that was replaced
+// is told once. Objects are compared by identity: it costs a comparison of pointers for each that
+// is in both.
 func Compare(before, now Set, differs func(Ref)) {
 	for _, k := range before.kinds {
 		compareObjects(k.objects, now.Of(k.gvk), differs)

@@ -8,8 +8,8 @@ import (
 	"github.com/hookloop/hookloop/engine/parent"
 )
 
-// TestIgnoreStatusWithoutGenerations has a resource that counts no generations, as ConfigMaps and Nodes: changes are found in the
-// objects themselves.
+// TestIgnoreStatusWithoutGenerations has a resource that counts no generations, as ConfigMaps and
+// Nodes: changes are found in the objects themselves.
 func TestIgnoreStatusWithoutGenerations(t *testing.T) {
 	const old = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"1"},"data":{"a":"1","b":[1]},"status":{"up":1}}`
 	for name, c := range map[string]struct {

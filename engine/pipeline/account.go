@@ -15,13 +15,14 @@ type Account interface {
 	Close()
 }
 
-// OpenAccount opens an account. shrink must drop what was used longest ago until at most limit bytes are held, as far as that can
-// be dropped, and call Set; it is called from any goroutine.
+// OpenAccount opens an account. shrink must drop what was used longest ago until at most limit
+// bytes are held, as far as that can be dropped, and call Set; it is called from any goroutine.
 type OpenAccount func(shrink func(limit int64)) Account
 
 // uses keeps account of what is remembered of parents, in the order in which they were last synced.
 type uses struct {
-	// recent has the keys, the last used first; entries are its elements by key. A key that is being synced is in neither.
+	// recent has the keys, the last used first; entries are its elements by key. A key that is
+	// being synced is in neither.
 	recent  list.List
 	entries map[object.Key]*list.Element
 	// bytes are the sum of all parents' bytes, those under way as they were before.
@@ -78,8 +79,8 @@ func (m *memory) release(key object.Key) {
 	m.account.Set(total)
 }
 
-// shrink forgets the last answers of the parents that were synced longest ago. What was found of their children is kept: without it
-// values that the server alters would be written once more.
+// shrink forgets the last answers of the parents that were synced longest ago. What was found of
+// their children is kept: without it values that the server alters would be written once more.
 func (m *memory) shrink(limit int64) {
 	m.mu.Lock()
 	for e := m.uses.recent.Back(); e != nil && m.uses.total > limit; e = e.Prev() {

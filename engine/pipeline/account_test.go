@@ -33,7 +33,10 @@ func learn(t *testing.T, m *memory, key object.Key, n int) {
 	scope := plan.Scope{Declared: []plan.Declared{{Resource: pages}}, ParentNamespace: "shop", Recall: &r.recall}
 	var items []json.RawMessage
 	for i := range n {
-		items = append(items, json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)))
+		items = append(
+			items,
+			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)),
+		)
 	}
 	children, err := plan.Children(scope, items)
 	if err != nil {
@@ -45,7 +48,8 @@ func learn(t *testing.T, m *memory, key object.Key, n int) {
 	m.release(key)
 }
 
-// TestMemoryIsAccountedFor has what is remembered grow with the answers, and go with its parents and its controller.
+// TestMemoryIsAccountedFor has what is remembered grow with the answers, and go with its parents
+// and its controller.
 func TestMemoryIsAccountedFor(t *testing.T) {
 	books := &ledger{}
 	m := newMemory(func(func(int64)) Account { return books })
@@ -67,7 +71,8 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestLastAnswersAreForgotten drops the answers of the parents that were synced longest ago, and of none that is being synced.
+// TestLastAnswersAreForgotten drops the answers of the parents that were synced longest ago, and of
+// none that is being synced.
 func TestLastAnswersAreForgotten(t *testing.T) {
 	books := &ledger{}
 	var shrink func(int64)
@@ -98,7 +103,8 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAccountsAgreeWithASum runs random uses; the account is the sum over all parents that are not under way.
+// TestAccountsAgreeWithASum runs random uses; the account is the sum over all parents that are not
+// under way.
 func TestAccountsAgreeWithASum(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	books := &ledger{}
@@ -121,7 +127,13 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 			sum += r.size()
 		}
 		if sum != books.bytes || m.uses.recent.Len() != len(m.parents) {
-			t.Fatalf("the account is %d bytes of %d parents, a sum is %d of %d", books.bytes, m.uses.recent.Len(), sum, len(m.parents))
+			t.Fatalf(
+				"the account is %d bytes of %d parents, a sum is %d of %d",
+				books.bytes,
+				m.uses.recent.Len(),
+				sum,
+				len(m.parents),
+			)
 		}
 	}
 }

@@ -208,8 +208,8 @@ func (r *run) movers() []object.Ref {
 	return refs
 }
 
-// identity is a hash of what a user may change of the parent: its specification, and those labels and
-// annotations that no hook has written.
+// identity is a hash of what a user may change of the parent: its specification, and those labels
+// and annotations that no hook has written.
 func (r *run) identity(parent *object.Object) uint64 {
 	state := map[string]any{
 		"labels":      plain(withoutKeys(parent.Labels(), r.remembered.decoratedKeys)),

@@ -30,16 +30,35 @@ func TestRewrites(t *testing.T) {
 		{"nothing", nil, nil},
 		{"creates alone", []plan.Action{{Verb: plan.Create, Ref: pages("a")}}, nil},
 		{"deletes alone", []plan.Action{{Verb: plan.Delete, Ref: pages("a")}}, nil},
-		{"others in their place", []plan.Action{{Verb: plan.Delete, Ref: pages("a")}, {Verb: plan.Delete, Ref: pages("b")}, {Verb: plan.Create, Ref: pages("c")}},
-			[]circuit.Field{{Ref: object.Ref{GVK: gvk("Page")}, Path: "metadata.name"}}},
-		{"another kind", []plan.Action{{Verb: plan.Delete, Ref: pages("a")}, {Verb: plan.Create, Ref: object.Ref{GVK: gvk("Film")}}}, nil},
+		{
+			"others in their place",
+			[]plan.Action{
+				{Verb: plan.Delete, Ref: pages("a")},
+				{Verb: plan.Delete, Ref: pages("b")},
+				{Verb: plan.Create, Ref: pages("c")},
+			},
+			[]circuit.Field{{Ref: object.Ref{GVK: gvk("Page")}, Path: "metadata.name"}},
+		},
+		{
+			"another kind",
+			[]plan.Action{{Verb: plan.Delete, Ref: pages("a")}, {Verb: plan.Create, Ref: object.Ref{GVK: gvk("Film")}}},
+			nil,
+		},
 		{"an update", []plan.Action{{Verb: plan.Update, Ref: pages("a"), Fields: []string{"a", "b"}}},
 			[]circuit.Field{{Ref: pages("a"), Path: "a"}, {Ref: pages("a"), Path: "b"}}},
-		{"a recreation", []plan.Action{{Verb: plan.Delete, Ref: pages("a"), Fields: []string{"a"}}}, []circuit.Field{{Ref: pages("a"), Path: "a"}}},
+		{
+			"a recreation",
+			[]plan.Action{{Verb: plan.Delete, Ref: pages("a"), Fields: []string{"a"}}},
+			[]circuit.Field{{Ref: pages("a"), Path: "a"}},
+		},
 		{"a record of a revision", []plan.Action{{Verb: plan.Update, Ref: pages("a")}}, nil},
 		{"a label", []plan.Action{{Verb: plan.Decorate, Ref: pages("a"), Labels: map[string]*string{"l": &value}}},
 			[]circuit.Field{{Ref: pages("a"), Path: "metadata.labels.l"}}},
-		{"the last write", []plan.Action{{Verb: plan.Decorate, Ref: pages("a"), Finalizer: "f", Labels: map[string]*string{"l": &value}}}, nil},
+		{
+			"the last write",
+			[]plan.Action{{Verb: plan.Decorate, Ref: pages("a"), Finalizer: "f", Labels: map[string]*string{"l": &value}}},
+			nil,
+		},
 		{"a finalizer that somebody takes away", []plan.Action{{Verb: plan.AddFinalizer, Ref: pages("a")}},
 			[]circuit.Field{{Ref: pages("a"), Path: "metadata.finalizers"}}},
 	}
@@ -65,14 +84,28 @@ func TestValues(t *testing.T) {
 		{"numbers", "Page", "spec.replicas", m("replicas", int64(1)), m("replicas", int64(2)), "observed 1, desired 2"},
 		{"text", "Page", "spec.color", m("color", "red"), m("color", "bl\tue"), `observed "red", desired "bl\tue"`},
 		{"a field inside", "Page", "spec", m("on", true), m("on", false), "observed true, desired false"},
-		{"an absent value", "Page", "spec.on", map[string]any{"spec": map[string]any{}}, m("on", false), "observed nothing, desired false"},
+		{
+			"an absent value",
+			"Page",
+			"spec.on",
+			map[string]any{"spec": map[string]any{}},
+			m("on", false),
+			"observed nothing, desired false",
+		},
 		{"a Secret", "Secret", "spec.replicas", m("replicas", int64(1)), m("replicas", int64(2)), ""},
 		{"a password", "Page", "spec.adminPassword", m("adminPassword", "a"), m("adminPassword", "b"), ""},
 		{"a number that may be a password", "Page", "spec.pin", m("pin", int64(1234)), m("pin", int64(5678)), ""},
 		{"a URL with a user", "Page", "spec.db", m("db", "a"), m("db", "postgres://u:p@db"), ""},
 		{"an assignment", "Page", "spec.options", m("options", "a"), m("options", "user=u pw=hunter2"), ""},
 		{"the beginning of a long text", "Page", "spec.text", m("text", "a"), m("text", strings.Repeat("x", maxValue+1)), ""},
-		{"lists", "Page", "spec.list", m("list", []any{}), m("list", []any{"x"}), "observed a list of 0, desired a list of 1"},
+		{
+			"lists",
+			"Page",
+			"spec.list",
+			m("list", []any{}),
+			m("list", []any{"x"}),
+			"observed a list of 0, desired a list of 1",
+		},
 		{"a field that does not differ", "Page", "spec.other", m("on", true), m("on", false), ""},
 	}
 	for _, test := range tests {
@@ -109,7 +142,8 @@ func TestFlappingParent(t *testing.T) {
 			p.Circuit = circuit.Settings{Limit: limit, Pause: time.Hour}
 			run := func() {
 				for range 3 * limit {
-					_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // what comes of it is what the test is about
+					// what comes of it is what the test is about
+					_, _ = p.Reconcile(t.Context(), event(queue.CauseObject))
 				}
 			}
 			run()
@@ -139,7 +173,8 @@ func TestFlappingParent(t *testing.T) {
 	}
 }
 
-// TestEchoBesideAnOpenCircuit: the event of the condition that reports an open circuit is no sync, and the circuit stays counted.
+// TestEchoBesideAnOpenCircuit: the event of the condition that reports an open circuit is no sync,
+// and the circuit stays counted.
 func TestEchoBesideAnOpenCircuit(t *testing.T) {
 	n := int64(0)
 	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {

@@ -32,7 +32,8 @@ type Settings struct {
 	Controller *object.Object
 	Parents    []object.Resource
 	Shape      Shape
-	// OwnsStatus says that the parents' status is this controller's: the hook's replaces it, and faults become a condition in it.
+	// OwnsStatus says that the parents' status is this controller's: the hook's replaces it, and
+	// faults become a condition in it.
 	OwnsStatus bool
 	// Apply says how children are written.
 	Apply plan.Apply
@@ -53,13 +54,15 @@ type Settings struct {
 	Circuit circuit.Settings
 	// Account keeps account of the memory that the pipeline uses for its parents; nil for no limit.
 	Account OpenAccount
-	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between clusters.
+	// ClusterUID is the UID of the namespace kube-system; it makes trace ids differ between
+	// clusters.
 	ClusterUID types.UID
 	// Sampled decides from a trace id whether a change is traced.
 	Sampled func(trace.TraceID) bool
 }
 
-// Reach learns which hooks are reached, and decides when parents are synced again whose hook is not (package reach).
+// Reach learns which hooks are reached, and decides when parents are synced again whose hook is not
+// (package reach).
 type Reach interface {
 	// Missed returns how long a parent need not be synced again; 0 leaves it to its own backoff.
 	Missed(parent object.Key, hook string) time.Duration
@@ -88,21 +91,25 @@ type Outcome struct {
 	Key object.Key
 	// UID is the parent's, as far as it is known.
 	UID types.UID
-	// Replaced is the UID of an earlier parent of the name, if this is the first sync of the one that was made in its place.
+	// Replaced is the UID of an earlier parent of the name, if this is the first sync of the one
+	// that was made in its place.
 	Replaced types.UID
-	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its condition.
+	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its
+	// condition.
 	Result string
-	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered when Err has no hook kind.
+	// Err is nil unless something went wrong; Asked says whether a hook was asked, and answered
+	// when Err has no hook kind.
 	Err   error
 	Asked bool
 	// StatusDropped says that the parent's resource has no status: what the hook answered is lost.
 	StatusDropped bool
-	// AnswersStatus says that the hook answered a status or conditions for a parent whose status is not the controller's own.
+	// AnswersStatus says that the hook answered a status or conditions for a parent whose status is
+	// not the controller's own.
 	AnswersStatus bool
 	Duration      time.Duration
 	Waited        time.Duration
-	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil in all others. OpenCircuits are the
-	// controller's parents whose circuit is open.
+	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil in all
+	// others. OpenCircuits are the controller's parents whose circuit is open.
 	Tripped      *circuit.Field
 	OpenCircuits int
 }
@@ -123,8 +130,9 @@ func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory
 // Close gives back the memory that the pipeline accounts for. No sync may be under way.
 func (p *Pipeline) Close() { p.memory.account.Close() }
 
-// Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The returned error asks for a
-// retry with backoff; faults that are on record and wait for a change return none.
+// Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The
+// returned error asks for a retry with backoff; faults that are on record and wait for a change
+// return none.
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
 	started := p.Clock.Now()
 	defer p.memory.release(item.Key)
@@ -140,10 +148,18 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 	run.end(verdict)
 	p.memory.count(run.remembered, run.remembered.breaker != nil && run.remembered.breaker.Open() && !run.tally.gone)
 	p.Recorder.Synced(p.Name, Outcome{
-		Key: item.Key, UID: run.remembered.uid, Replaced: run.replaced, Result: verdict.result, Err: err, Asked: run.asked, StatusDropped: run.tally.statusDropped,
+		Key:           item.Key,
+		UID:           run.remembered.uid,
+		Replaced:      run.replaced,
+		Result:        verdict.result,
+		Err:           err,
+		Asked:         run.asked,
+		StatusDropped: run.tally.statusDropped,
 		AnswersStatus: run.tally.answersStatus,
-		Duration:      p.Clock.Since(started), Waited: item.Waited,
-		Tripped: run.tally.tripped, OpenCircuits: int(p.memory.open.Load()),
+		Duration:      p.Clock.Since(started),
+		Waited:        item.Waited,
+		Tripped:       run.tally.tripped,
+		OpenCircuits:  int(p.memory.open.Load()),
 	})
 	return verdict.next, verdict.retry
 }
@@ -173,7 +189,8 @@ type run struct {
 	remembered *remembered
 	span       trace.Span
 	change     change.ID
-	// found is the parent as the cache has it when the sync begins; nil if it is gone, or if that is not known.
+	// found is the parent as the cache has it when the sync begins; nil if it is gone, or if that
+	// is not known.
 	found *object.Object
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
@@ -193,7 +210,8 @@ type run struct {
 // tally counts what a sync did, for its span and its result.
 type tally struct {
 	children, writes, unchanged, pending, held, waiting int
-	// rewrites are the fields that were to be rewritten; tripped is the one that opened the circuit.
+	// rewrites are the fields that were to be rewritten; tripped is the one that opened the
+	// circuit.
 	rewrites int
 	tripped  *circuit.Field
 	// spared are objects that a dry run has kept from being deleted.

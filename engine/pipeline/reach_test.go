@@ -39,11 +39,31 @@ func TestReach(t *testing.T) {
 		retry bool
 	}{
 		{name: "an answer", want: []string{"reached sync inproc:web"}},
-		{name: "no connection", err: fault(hook.Unreachable, "sync inproc:web", ""), want: []string{"missed sync inproc:web"}, waits: true},
-		{name: "too late", err: fault(hook.TimedOut, "sync inproc:web", ""), want: []string{"missed sync inproc:web"}, waits: true},
-		{name: "no connection to the customize hook", err: fault(hook.Unreachable, "customize inproc:c", ""), want: []string{"missed customize inproc:c"}, waits: true},
+		{
+			name:  "no connection",
+			err:   fault(hook.Unreachable, "sync inproc:web", ""),
+			want:  []string{"missed sync inproc:web"},
+			waits: true,
+		},
+		{
+			name:  "too late",
+			err:   fault(hook.TimedOut, "sync inproc:web", ""),
+			want:  []string{"missed sync inproc:web"},
+			waits: true,
+		},
+		{
+			name:  "no connection to the customize hook",
+			err:   fault(hook.Unreachable, "customize inproc:c", ""),
+			want:  []string{"missed customize inproc:c"},
+			waits: true,
+		},
 		{name: "no credentials", err: fault(hook.Unreachable, "sync inproc:web", "HookCredentials"), retry: true},
-		{name: "the hook failed", err: fault(hook.Failed, "sync inproc:web", ""), want: []string{"reached sync inproc:web"}, retry: true},
+		{
+			name:  "the hook failed",
+			err:   fault(hook.Failed, "sync inproc:web", ""),
+			want:  []string{"reached sync inproc:web"},
+			retry: true,
+		},
 		{name: "the process stops", err: context.Canceled, retry: true},
 	}
 	for _, test := range tests {

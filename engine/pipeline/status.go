@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// reportStatus writes the parent's status after a sync without a fault. Without an answered status it only takes back conditions
-// of the engine's own that no longer hold.
+// reportStatus writes the parent's status after a sync without a fault. Without an answered status
+// it only takes back conditions of the engine's own that no longer hold.
 func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
 	r.tally.answersStatus = !r.OwnsStatus && desired.Status != nil
 	if desired.Status == nil {
@@ -30,8 +30,9 @@ func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *
 	return r.writeStatus(ctx, parent, desired)
 }
 
-// reportBesides writes the hook's status although a child could not be written, with the fault's condition in it: the status may
-// explain to the user what is going on. All else that a report does waits for a sync without a fault.
+// reportBesides writes the hook's status although a child could not be written, with the fault's
+// condition in it: the status may explain to the user what is going on. All else that a report does
+// waits for a sync without a fault.
 func (r *run) reportBesides(ctx context.Context, observed *plan.Observed, desired *plan.Desired, fault error) error {
 	f := classify(fault)
 	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later || f.retry == pause {
@@ -53,8 +54,9 @@ func (r *run) noteFault(reason string, err error) {
 	r.remembered.said, r.remembered.saidOf = said(reason, err), report.Generation(r.resource, r.parent)
 }
 
-// writeStatus makes the desired status the parent's, unless that has been tried and nothing has changed since. The time in a
-// condition does not count: if the server keeps no conditions, each sync would have a new one.
+// writeStatus makes the desired status the parent's, unless that has been tried and nothing has
+// changed since. The time in a condition does not count: if the server keeps no conditions, each
+// sync would have a new one.
 func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
 	hash := statusHash(desired, report.Generation(r.resource, parent))
 	if r.remembered.statusTried(parent, hash) {
@@ -81,14 +83,21 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 	return nil
 }
 
-// replaceStatus writes a status. If the API server refuses it as invalid, it is written without the condition Synced and
-// notices: the schema of a parent need not allow for conditions that its hook does not know.
+// replaceStatus writes a status. If the API server refuses it as invalid, it is written without the
+// condition Synced and notices: the schema of a parent need not allow for conditions that its hook
+// does not know.
 func (r *run) replaceStatus(ctx context.Context, parent *object.Object, status map[string]any) (*object.Object, error) {
 	written, err := r.Status.Replace(ctx, r.resource, parent, status)
 	if !apierrors.IsInvalid(err) || !removeOptional(status) {
 		return written, err
 	}
-	klog.FromContext(ctx).Info("status is written without conditions with which the API server refuses it", "cause", err.Error())
+	klog.FromContext(
+		ctx,
+	).Info(
+		"status is written without conditions with which the API server refuses it",
+		"cause",
+		err.Error(),
+	)
 	if written, err = r.Status.Replace(ctx, r.resource, parent, status); err == nil {
 		r.refusesSynced.Store(r.resource, true)
 	}
@@ -107,8 +116,8 @@ func removeOptional(status map[string]any) bool {
 	return removed
 }
 
-// conditions puts the conditions of a sync into the status that is to be written, and removes those of the engine's own that do
-// not hold: hooks copy them from the parent that they are shown.
+// conditions puts the conditions of a sync into the status that is to be written, and removes those
+// of the engine's own that do not hold: hooks copy them from the parent that they are shown.
 func (r *run) conditions(parent *object.Object, desired *plan.Desired) error {
 	_, refused := r.refusesSynced.Load(r.resource)
 	for _, c := range desired.Conditions {
@@ -139,8 +148,9 @@ func (r *run) conditions(parent *object.Object, desired *plan.Desired) error {
 	return r.markSynced(parent, desired)
 }
 
-// markSynced puts the condition Synced=True into a status. A parent that has no such condition gets it together with another
-// change only: after a swap from Metacontroller, parents at rest are not written.
+// markSynced puts the condition Synced=True into a status. A parent that has no such condition gets
+// it together with another change only: after a swap from Metacontroller, parents at rest are not
+// written.
 func (r *run) markSynced(parent *object.Object, desired *plan.Desired) error {
 	if !report.HasAny(parent, []string{plan.Synced}) {
 		report.Remove(desired.Status, plan.Synced)
@@ -163,12 +173,15 @@ func (r *run) dropped(ctx context.Context, written *object.Object, status map[st
 	}
 	r.tally.statusDropped = true
 	r.Events.Warning(ctx, r.Controller, "SyncError", fmt.Sprintf(
-		"Sync error: parent resource %s does not have subresource 'Status' enabled, and no field status: what the hook answers is lost", r.resource))
+		"Sync error: parent resource %s does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
+		r.resource,
+	))
 }
 
-// say puts a fault on record where the user looks: an Event and a condition on the parent, and the log. The condition is written
-// when it is news; the Event is repeated with every try, and counted by the API server. The status of an object that is only
-// decorated belongs to somebody else, and gets no condition.
+// say puts a fault on record where the user looks: an Event and a condition on the parent, and the
+// log. The condition is written when it is news; the Event is repeated with every try, and counted
+// by the API server. The status of an object that is only decorated belongs to somebody else, and
+// gets no condition.
 func (r *run) say(ctx context.Context, f fault, err error) {
 	reason := f.reason
 	if !f.known {

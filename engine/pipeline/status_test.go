@@ -29,14 +29,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// world is an API server with one parent, the cache that shows it at once, and a shape whose hook answers what the test says.
+// world is an API server with one parent, the cache that shows it at once, and a shape whose hook
+// answers what the test says.
 type world struct {
 	t        *testing.T
 	resource object.Resource
 	parent   *object.Object
 	// desired answers a sync; its error is the sync's fault.
 	desired func(*object.Object) (*plan.Desired, error)
-	// prunes drops a field of each status that is written; refuses answers 422 to a status that contains the text.
+	// prunes drops a field of each status that is written; refuses answers 422 to a status that
+	// contains the text.
 	prunes, refuses string
 	// reverts has metadata stay as it is, whatever is written.
 	reverts bool
@@ -106,7 +108,8 @@ func (w *world) show(rw http.ResponseWriter) {
 	}
 }
 
-// store makes next the parent, with another resourceVersion if it differs, and another generation where a write makes one.
+// store makes next the parent, with another resourceVersion if it differs, and another generation
+// where a write makes one.
 func (w *world) store(next map[string]any, sameGeneration bool) {
 	changed, err := object.FromMap(next)
 	if err != nil {
@@ -137,10 +140,17 @@ func (w *world) canonical() string {
 	return string(o.Raw())
 }
 
-// owner makes a pipeline whose parents' status is the hook's; with status false they have no status subresource.
+// owner makes a pipeline whose parents' status is the hook's; with status false they have no status
+// subresource.
 func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desired, error)) (*world, *Pipeline) {
 	t.Helper()
-	w := &world{t: t, resource: web, parent: generation(t, "1"), desired: desired, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	w := &world{
+		t:        t,
+		resource: web,
+		parent:   generation(t, "1"),
+		desired:  desired,
+		clock:    clocktesting.NewFakeClock(time.Unix(0, 0)),
+	}
 	w.resource.HasStatus = status
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
@@ -222,8 +232,8 @@ var errBroken = errors.New("it is broken, says 127.0.0.1:41234 after 3s")
 
 func fails(*object.Object) (*plan.Desired, error) { return nil, errBroken }
 
-// TestSyncedComesWithOtherChanges has parents get the condition Synced=True with a status that is written anyway, and parents at
-// rest not be written for it.
+// TestSyncedComesWithOtherChanges has parents get the condition Synced=True with a status that is
+// written anyway, and parents at rest not be written for it.
 func TestSyncedComesWithOtherChanges(t *testing.T) {
 	w, p := owner(t, true, answers(`{}`))
 	w.sync(p, 2)
@@ -235,7 +245,8 @@ func TestSyncedComesWithOtherChanges(t *testing.T) {
 	w.expect("after a restart", nil, "Synced=True@1")
 }
 
-// TestSyncedFollowsFaults has the condition be False while there is a fault and True after it, each written once.
+// TestSyncedFollowsFaults has the condition be False while there is a fault and True after it, each
+// written once.
 func TestSyncedFollowsFaults(t *testing.T) {
 	w, p := owner(t, true, fails)
 	w.sync(p, 3)
@@ -245,12 +256,16 @@ func TestSyncedFollowsFaults(t *testing.T) {
 	w.expect("healed", []string{"status"}, "Synced=True@1")
 }
 
-// TestHooksCopyConditions has a hook answer the status that it was shown: the engine's own conditions are the engine's all the same.
+// TestHooksCopyConditions has a hook answer the status that it was shown: the engine's own
+// conditions are the engine's all the same.
 func TestHooksCopyConditions(t *testing.T) {
 	w, p := owner(t, true, fails)
 	w.sync(p, 1)
 	w.writes = nil
-	rolling := []plan.Condition{{Type: plan.Updated, Reason: "RolloutWaiting"}, {Type: plan.DependenciesMet, Reason: "Waiting"}}
+	rolling := []plan.Condition{
+		{Type: plan.Updated, Reason: "RolloutWaiting"},
+		{Type: plan.DependenciesMet, Reason: "Waiting"},
+	}
 	w.desired = func(o *object.Object) (*plan.Desired, error) {
 		raw, _ := o.Field("status")
 		d, err := answers(string(raw))(o)
@@ -266,7 +281,8 @@ func TestHooksCopyConditions(t *testing.T) {
 	w.expect("after a restart", nil, "Synced=True@1")
 }
 
-// TestFaultsWithoutSubresource has a parent whose generation each write of a status changes: a fault that repeats is written once.
+// TestFaultsWithoutSubresource has a parent whose generation each write of a status changes: a
+// fault that repeats is written once.
 func TestFaultsWithoutSubresource(t *testing.T) {
 	w, p := owner(t, false, fails)
 	w.sync(p, 5)
@@ -281,7 +297,8 @@ func TestFaultsWithoutSubresource(t *testing.T) {
 	w.expect("after a restart", nil, "Synced=True")
 }
 
-// TestSchemasWithoutConditions have the server drop or refuse the condition: the hook's status is written all the same, and once.
+// TestSchemasWithoutConditions have the server drop or refuse the condition: the hook's status is
+// written all the same, and once.
 func TestSchemasWithoutConditions(t *testing.T) {
 	t.Run("drops it", func(t *testing.T) {
 		w, p := owner(t, true, answers(`{"phase":"up"}`))
@@ -311,8 +328,8 @@ func TestSchemasWithoutConditions(t *testing.T) {
 	})
 }
 
-// TestStatusFollowsRevertedMetadata has the server keep the metadata that the hook wants changed: there is no event of that write
-// to write the status at.
+// TestStatusFollowsRevertedMetadata has the server keep the metadata that the hook wants changed:
+// there is no event of that write to write the status at.
 func TestStatusFollowsRevertedMetadata(t *testing.T) {
 	for name, c := range map[string]struct {
 		reverts bool
@@ -332,7 +349,11 @@ func TestStatusFollowsRevertedMetadata(t *testing.T) {
 
 // TestEmptyStatusIsWritten distinguishes an empty status from none.
 func TestEmptyStatusIsWritten(t *testing.T) {
-	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) { return &plan.Desired{Status: map[string]any{}}, nil })
+	w, p := owner(
+		t,
+		true,
+		func(*object.Object) (*plan.Desired, error) { return &plan.Desired{Status: map[string]any{}}, nil },
+	)
 	w.parent = generation(t, "0")
 	m, err := w.parent.Map()
 	if err != nil {

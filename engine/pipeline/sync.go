@@ -14,7 +14,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// sync is the pipeline's table of contents. What makes kinds of controller different is in the Shape.
+// sync is the pipeline's table of contents. What makes kinds of controller different is in the
+// Shape.
 func (r *run) sync(ctx context.Context) error {
 	ctx, release := hook.Holding(ctx)
 	defer release()
@@ -76,8 +77,8 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	return observed, nil
 }
 
-// prepare carries out what must hold before the hook is asked (claims, the finalizer) and returns the snapshot with the
-// server's answers in it.
+// prepare carries out what must hold before the hook is asked (claims, the finalizer) and returns
+// the snapshot with the server's answers in it.
 func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Observed, error) {
 	if len(observed.Prepare) == 0 {
 		return observed, nil
@@ -127,14 +128,19 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 	return answers, nil
 }
 
-// askOne puts one question. Where the hook takes long, another sync has this one's worker meanwhile.
+// askOne puts one question. Where the hook takes long, another sync has this one's worker
+// meanwhile.
 func askOne(ctx context.Context, h hook.Hook, q *hook.Question) (*hook.Answer, error) {
 	defer controller.Wait(ctx, q.Size)()
 	return h.Ask(ctx, q)
 }
 
 // plan validates and merges the answers, and decides what to write.
-func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook.Answer) (*plan.Desired, plan.Result, error) {
+func (r *run) plan(
+	ctx context.Context,
+	observed *plan.Observed,
+	answers []*hook.Answer,
+) (*plan.Desired, plan.Result, error) {
 	_, span := r.Tracer.Start(ctx, "plan")
 	defer span.End()
 	desired, err := r.Shape.Desired(observed, answers)
@@ -157,8 +163,8 @@ func (r *run) plan(ctx context.Context, observed *plan.Observed, answers []*hook
 	return desired, result, nil
 }
 
-// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or in an Event or the log if it has
-// no status of ours.
+// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or
+// in an Event or the log if it has no status of ours.
 func (r *run) amend(desired *plan.Desired, result plan.Result) {
 	desired.RemoveFinalizer = result.RemoveFinalizer
 	if r.OwnsStatus && desired.Status != nil {
@@ -230,9 +236,10 @@ func (r *run) wrote(o act.Outcome) {
 	}
 }
 
-// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync that changes metadata leaves
-// the status to the sync that this brings, so that a parent is written at most once in each; if the server reverts the metadata,
-// there is no such sync. One that removes the finalizer is the last.
+// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync
+// that changes metadata leaves the status to the sync that this brings, so that a parent is written
+// at most once in each; if the server reverts the metadata, there is no such sync. One that removes
+// the finalizer is the last.
 func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
@@ -260,13 +267,22 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	return err
 }
 
-// decorate patches the parent's labels and annotations and removes the finalizer, unless that has been tried and nothing has
-// changed since. It returns the server's answer, or nil if nothing was written.
+// decorate patches the parent's labels and annotations and removes the finalizer, unless that has
+// been tried and nothing has changed since. It returns the server's answer, or nil if nothing was
+// written.
 func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (*object.Object, error) {
 	a := plan.Action{
-		Verb: plan.Decorate, Resource: r.resource, Ref: parent.Ref(), UID: parent.UID(), ResourceVersion: parent.ResourceVersion(),
-		Labels: plan.Patch(parent.Labels(), desired.Labels), Annotations: plan.Patch(parent.Annotations(), desired.Annotations),
-		Why: "the hook wants other labels or annotations",
+		Verb:            plan.Decorate,
+		Resource:        r.resource,
+		Ref:             parent.Ref(),
+		UID:             parent.UID(),
+		ResourceVersion: parent.ResourceVersion(),
+		Labels: plan.Patch(
+			parent.Labels(),
+			desired.Labels,
+		),
+		Annotations: plan.Patch(parent.Annotations(), desired.Annotations),
+		Why:         "the hook wants other labels or annotations",
 	}
 	if desired.RemoveFinalizer != "" {
 		a.Finalizer, a.Why = desired.RemoveFinalizer, "the finalize hook has finished"

@@ -11,20 +11,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// refusal is the error of an answer that says itself that it is none; nil where it is one. Name is the hook's.
+// refusal is the error of an answer that says itself that it is none; nil where it is one. Name is
+// the hook's.
 func refusal(name string, answer *hook.Answer) error {
 	fatal := answer.Fatal()
 	if fatal == nil {
 		return nil
 	}
-	e := &hook.Error{Kind: hook.Failed, Hook: name, Err: errors.New(report.Shorten("says: "+fatal.Message, report.MaxMessage))}
+	e := &hook.Error{
+		Kind: hook.Failed,
+		Hook: name,
+		Err:  errors.New(report.Shorten("says: "+fatal.Message, report.MaxMessage)),
+	}
 	if hook.IsWord(fatal.Reason) {
 		e.Reason = fatal.Reason
 	}
 	return e
 }
 
-// tell records what a hook remarks, as far as it is news: an answer that says what the last one said records nothing.
+// tell records what a hook remarks, as far as it is news: an answer that says what the last one
+// said records nothing.
 func (r *run) tell(ctx context.Context, remarks []plan.Remark) {
 	var told map[uint64]bool
 	for _, remark := range remarks {
@@ -46,7 +52,15 @@ var remarksSeed = maphash.MakeSeed()
 func (r *run) record(ctx context.Context, remark plan.Remark) {
 	switch {
 	case !remark.Loud:
-		klog.FromContext(ctx).Info("the hook says", "reason", remark.Reason, "message", report.Shorten(remark.Message, report.MaxMessage))
+		klog.FromContext(
+			ctx,
+		).Info(
+			"the hook says",
+			"reason",
+			remark.Reason,
+			"message",
+			report.Shorten(remark.Message, report.MaxMessage),
+		)
 	case remark.Warning:
 		r.Events.Warning(ctx, r.parent, remark.Reason, remark.Message)
 	default:
@@ -54,7 +68,8 @@ func (r *run) record(ctx context.Context, remark plan.Remark) {
 	}
 }
 
-// noteIntercept records on the parent that somebody else begins to answer for it in place of the controller's hook, or no longer does.
+// noteIntercept records on the parent that somebody else begins to answer for it in place of the
+// controller's hook, or no longer does.
 func (r *run) noteIntercept(ctx context.Context, by string) {
 	before := r.remembered.intercept
 	r.remembered.intercept = by

@@ -56,11 +56,19 @@ func TestNewsAreTold(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	fatal := func(reason string) error {
-		return refusal("sync http://web", &hook.Answer{Said: hook.Said{Results: []hook.Result{{Severity: hook.Fatal, Reason: reason, Message: "the account is empty"}}}})
+		return refusal(
+			"sync http://web",
+			&hook.Answer{
+				Said: hook.Said{Results: []hook.Result{{Severity: hook.Fatal, Reason: reason, Message: "the account is empty"}}},
+			},
+		)
 	}
 	for reason, want := range map[string]string{"NoQuota": "NoQuota", "no quota!": "HookFailed", "": "HookFailed"} {
 		err := fatal(reason)
-		if got := classify(err); got != (fault{reason: want}) || !strings.HasSuffix(err.Error(), "says: the account is empty") {
+		if got := classify(
+			err,
+		); got != (fault{reason: want}) ||
+			!strings.HasSuffix(err.Error(), "says: the account is empty") {
 			t.Errorf("reason %q: %+v, %v", reason, got, err)
 		}
 	}

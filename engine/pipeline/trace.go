@@ -15,9 +15,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// begin starts the sync's span: under the change's trace while the parent's generation has not converged, else in a trace of
-// its own with a link to it, so that no trace grows for ever; that one is exported only if the sync writes something or fails. A
-// parent that counts no generations has no changes. Causes are links, because the queue merges many events into one sync. The logger in the returned context carries the trace id. The error is a *view.Error if the parents are not known.
+// begin starts the sync's span: under the change's trace while the parent's generation has not
+// converged, else in a trace of its own with a link to it, so that no trace grows for ever; that
+// one is exported only if the sync writes something or fails. A parent that counts no generations
+// has no changes. Causes are links, because the queue merges many events into one sync. The logger
+// in the returned context carries the trace id. The error is a *view.Error if the parents are not
+// known.
 func (r *run) begin(ctx context.Context) (context.Context, error) {
 	key := r.item.Key.Parent
 	parents, err := r.Reader.View(r.resource)
@@ -41,7 +44,12 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	if !within && r.item.Attempt == 0 {
 		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
 	}
-	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...), trace.WithAttributes(r.attributes(parent)...))
+	ctx, r.span = r.Tracer.Start(
+		ctx,
+		"sync "+r.Name,
+		trace.WithLinks(links...),
+		trace.WithAttributes(r.attributes(parent)...),
+	)
 	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
@@ -49,8 +57,9 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	return klog.NewContext(ctx, log), err
 }
 
-// open says whether the change to the parent's generation is still being worked on, and notes when it began.
-// After a restart nothing is remembered: a parent of the first list whose status names its generation counts as converged.
+// open says whether the change to the parent's generation is still being worked on, and notes when
+// it began. After a restart nothing is remembered: a parent of the first list whose status names
+// its generation counts as converged.
 func (r *run) open(parent *object.Object) bool {
 	m := r.remembered
 	if m.tracing == parent.Generation() && m.tracing != 0 {
@@ -109,20 +118,26 @@ func (r *run) end(v verdict) {
 	}
 }
 
-// closeChange emits the root span of the change's trace, once: its length is the change's real duration.
+// closeChange emits the root span of the change's trace, once: its length is the change's real
+// duration.
 func (r *run) closeChange() {
 	m := r.remembered
 	if m.tracing == 0 || m.traced == m.tracing {
 		return
 	}
 	m.traced = m.tracing
-	_, root := r.Tracer.Start(r.change.AsRoot(context.Background()), "change "+r.resource.GroupResource(), trace.WithTimestamp(m.since), trace.WithAttributes(
-		attribute.String("hookloop.controller", r.Name),
-		attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
-		attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),
-		attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
-		attribute.Int64("hookloop.parent.generation", m.tracing),
-	))
+	_, root := r.Tracer.Start(
+		r.change.AsRoot(context.Background()),
+		"change "+r.resource.GroupResource(),
+		trace.WithTimestamp(m.since),
+		trace.WithAttributes(
+			attribute.String("hookloop.controller", r.Name),
+			attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
+			attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),
+			attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
+			attribute.Int64("hookloop.parent.generation", m.tracing),
+		),
+	)
 	root.End(trace.WithTimestamp(r.Clock.Now()))
 }
 

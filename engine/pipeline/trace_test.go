@@ -21,7 +21,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a sync without writes asks.
+// still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a
+// sync without writes asks.
 type still struct {
 	parent *object.Object
 	err    error
@@ -65,16 +66,25 @@ func traced(s *still, ask hook.Func) (*Pipeline, *tracetest.InMemoryExporter, *o
 	spans, heard := tracetest.NewInMemoryExporter(), &outcomes{}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(change.IDGenerator{}))
 	return New(Settings{
-		Name: "composite/web", Parents: []object.Resource{web}, Shape: s, Reader: s, Recorder: heard, Tracer: provider.Tracer("test"), Clock: clock.RealClock{},
+		Name:       "composite/web",
+		Parents:    []object.Resource{web},
+		Shape:      s,
+		Reader:     s,
+		Recorder:   heard,
+		Tracer:     provider.Tracer("test"),
+		Clock:      clock.RealClock{},
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: ask, Address: "inproc:web"}},
-		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return true },
+		ClusterUID: "cluster",
+		Sampled:    func(trace.TraceID) bool { return true },
 	}), spans, heard
 }
 
 func generation(t *testing.T, n string) *object.Object {
 	t.Helper()
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","generation":` + n +
-		`},"status":{"observedGeneration":` + n + `}}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","generation":` + n +
+			`},"status":{"observedGeneration":` + n + `}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +125,11 @@ func told(spans tracetest.SpanStubs, changes map[string]change.ID) []string {
 }
 
 func TestSpans(t *testing.T) {
-	changes := map[string]change.ID{"0": change.Of("cluster", "u", 0), "1": change.Of("cluster", "u", 1), "2": change.Of("cluster", "u", 2)}
+	changes := map[string]change.ID{
+		"0": change.Of("cluster", "u", 0),
+		"1": change.Of("cluster", "u", 1),
+		"2": change.Of("cluster", "u", 2),
+	}
 	s := &still{parent: generation(t, "1")}
 	p, spans, _ := traced(s, nothing)
 	steps := []struct {
@@ -129,8 +143,16 @@ func TestSpans(t *testing.T) {
 			[]string{"observe", "plan", "report", "sync composite/web linked to change 1"},
 		},
 		{
-			"a new generation is a change", queue.CauseObject, func() { s.parent = generation(t, "2") },
-			[]string{"observe in change 2", "plan in change 2", "report in change 2", "sync composite/web below change 2", "change webs, root of change 2"},
+			"a new generation is a change",
+			queue.CauseObject,
+			func() { s.parent = generation(t, "2") },
+			[]string{
+				"observe in change 2",
+				"plan in change 2",
+				"report in change 2",
+				"sync composite/web below change 2",
+				"change webs, root of change 2",
+			},
 		},
 		{
 			"what comes after it is not", queue.CauseResync, func() {},
@@ -140,7 +162,12 @@ func TestSpans(t *testing.T) {
 			"a parent without generations has no changes", queue.CauseResync, func() { s.parent = generation(t, "0") },
 			[]string{"observe", "plan", "report", "sync composite/web"},
 		},
-		{"a parent that is gone has no change", queue.CauseObject, func() { s.parent = nil }, []string{"observe", "sync composite/web"}},
+		{
+			"a parent that is gone has no change",
+			queue.CauseObject,
+			func() { s.parent = nil },
+			[]string{"observe", "sync composite/web"},
+		},
 	}
 	for _, step := range steps {
 		spans.Reset()
@@ -158,7 +185,13 @@ func TestSpans(t *testing.T) {
 func TestCausesAreDescribed(t *testing.T) {
 	pod := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}
 	got := describeCauses([]queue.Cause{
-		{Kind: queue.CauseChild, Ref: pod, ResourceVersion: "7"}, {Kind: queue.CauseTrigger, Reason: "the bucket has changed"}, {Kind: queue.CauseResync},
+		{
+			Kind:            queue.CauseChild,
+			Ref:             pod,
+			ResourceVersion: "7",
+		},
+		{Kind: queue.CauseTrigger, Reason: "the bucket has changed"},
+		{Kind: queue.CauseResync},
 	})
 	want := []string{"child " + pod.String() + " @7", "trigger: the bucket has changed", "resync"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -166,7 +199,8 @@ func TestCausesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestReplacedParent has a parent deleted and made anew between two syncs: the outcome names the earlier one, once.
+// TestReplacedParent has a parent deleted and made anew between two syncs: the outcome names the
+// earlier one, once.
 func TestReplacedParent(t *testing.T) {
 	s := &still{parent: generation(t, "1")}
 	p, _, heard := traced(s, nothing)
@@ -206,7 +240,13 @@ func TestOutcomes(t *testing.T) {
 		{"gone", &still{}, nothing, "gone", false},
 		{"throttled", &still{parent: generation(t, "1")}, throttled, "HookThrottled", false},
 		{"shutting down", &still{parent: generation(t, "1")}, stopped, "ShuttingDown", true},
-		{"the parents are not known", &still{unknown: &view.Error{Resource: web, State: view.Stale}}, nothing, "StaleView", true},
+		{
+			"the parents are not known",
+			&still{unknown: &view.Error{Resource: web, State: view.Stale}},
+			nothing,
+			"StaleView",
+			true,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

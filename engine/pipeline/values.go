@@ -13,13 +13,39 @@ import (
 // maxValue bounds a value in a message, in bytes.
 const maxValue = 48
 
-// confidential are parts of paths whose text and numbers are not shown: they may be a secret, or hold one.
+// confidential are parts of paths whose text and numbers are not shown: they may be a secret, or
+// hold one.
 var confidential = []string{
-	"data", "env", "annotations", "args", "command", "url", "uri", "dsn", "connection", "config", "content", "script",
-	"secret", "pass", "pwd", "pin", "token", "key", "credential", "auth", "cert", "private", "seed", "salt", "cookie", "session",
+	"data",
+	"env",
+	"annotations",
+	"args",
+	"command",
+	"url",
+	"uri",
+	"dsn",
+	"connection",
+	"config",
+	"content",
+	"script",
+	"secret",
+	"pass",
+	"pwd",
+	"pin",
+	"token",
+	"key",
+	"credential",
+	"auth",
+	"cert",
+	"private",
+	"seed",
+	"salt",
+	"cookie",
+	"session",
 }
 
-// credentialMarks are in texts that may hold credentials under any path: URLs with a user, assignments, PEM.
+// credentialMarks are in texts that may hold credentials under any path: URLs with a user,
+// assignments, PEM.
 const credentialMarks = "@=\n"
 
 // find looks for the difference at the path, or for the first one inside of it.

@@ -23,7 +23,8 @@ import (
 // Synced is the condition on a parent that reports whether its last sync had a fault.
 const Synced = plan.Synced
 
-// reasonStaleView is the reason of a sync that cannot read a view because its watch has failed for too long.
+// reasonStaleView is the reason of a sync that cannot read a view because its watch has failed for
+// too long.
 const reasonStaleView = "StaleView"
 
 // ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
@@ -224,8 +225,8 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 	return verdict{result: f.reason, retry: err}
 }
 
-// reach reports whether the hook was reached. It returns how long the parent need not be synced again because probes are made, 0 if
-// it is left to its own backoff.
+// reach reports whether the hook was reached. It returns how long the parent need not be synced
+// again because probes are made, 0 if it is left to its own backoff.
 func (r *run) reach(err error) time.Duration {
 	if r.Reach == nil || !r.asked {
 		return 0
@@ -261,7 +262,12 @@ func (r *run) good() verdict {
 
 // synced is the condition that says a fault.
 func synced(reason string, err error) report.Condition {
-	return report.Condition{Type: Synced, Status: false, Reason: reason, Message: report.Shorten("Sync error: "+err.Error(), report.MaxMessage)}
+	return report.Condition{
+		Type:    Synced,
+		Status:  false,
+		Reason:  reason,
+		Message: report.Shorten("Sync error: "+err.Error(), report.MaxMessage),
+	}
 }
 
 // volatile are the ports and times in a message. They differ with every try, and are no news.
@@ -278,7 +284,8 @@ func loggable(err error) error {
 	return err
 }
 
-// said is what is remembered of a fault that was said. It is bounded, as are conditions: it is kept for each parent.
+// said is what is remembered of a fault that was said. It is bounded, as are conditions: it is kept
+// for each parent.
 func said(reason string, err error) string {
 	return reason + " " + volatile.ReplaceAllString(report.Shorten(err.Error(), report.MaxMessage), "")
 }

@@ -37,7 +37,11 @@ func TestClassify(t *testing.T) {
 		want fault
 	}{
 		{"the process stops", fmt.Errorf("get: %w", context.Canceled), fault{reason: "ShuttingDown", retry: quiet}},
-		{"a hook's call was cut off by the hook", &hook.Error{Kind: hook.Unreachable, Err: context.Canceled}, fault{reason: "HookUnreachable"}},
+		{
+			"a hook's call was cut off by the hook",
+			&hook.Error{Kind: hook.Unreachable, Err: context.Canceled},
+			fault{reason: "HookUnreachable"},
+		},
 		{"a panic", fmt.Errorf("sync: %w", &PanicError{Cause: "nil map"}), fault{reason: "InternalError"}},
 
 		{"a refused answer", answer, fault{reason: "InvalidHookAnswer"}},
@@ -55,8 +59,16 @@ func TestClassify(t *testing.T) {
 			fault{reason: "HookThrottled", retry: later, after: time.Minute},
 		},
 		{"a hook that names none", hookError(hook.Error{Kind: hook.Throttled}), fault{reason: "HookThrottled"}},
-		{"a time means nothing elsewhere", hookError(hook.Error{Kind: hook.Failed, RetryAfter: time.Minute}), fault{reason: "HookFailed"}},
-		{"a hook that refuses the parent", hookError(hook.Error{Kind: hook.Rejected}), fault{reason: "HookRejected", retry: onChange}},
+		{
+			"a time means nothing elsewhere",
+			hookError(hook.Error{Kind: hook.Failed, RetryAfter: time.Minute}),
+			fault{reason: "HookFailed"},
+		},
+		{
+			"a hook that refuses the parent",
+			hookError(hook.Error{Kind: hook.Rejected}),
+			fault{reason: "HookRejected", retry: onChange},
+		},
 		{
 			"a hook that refuses it for a reason", hookError(hook.Error{Kind: hook.Rejected, Reason: "TooLate"}),
 			fault{reason: "TooLate", retry: onChange},
@@ -67,7 +79,11 @@ func TestClassify(t *testing.T) {
 		{"stale views", errors.Join(stale, errors.Join(stale, stale)), fault{reason: "Stale", retry: quiet}},
 		{"a name that is taken beside a stale view", errors.Join(stale, taken), fault{reason: "ChildNameTaken"}},
 		{"a refusal beside a stale view", errors.Join(stale, forbidden), fault{reason: "WriteForbidden"}},
-		{"a refusal deep beside a stale view", errors.Join(stale, errors.Join(stale, forbidden)), fault{reason: "WriteForbidden"}},
+		{
+			"a refusal deep beside a stale view",
+			errors.Join(stale, errors.Join(stale, forbidden)),
+			fault{reason: "WriteForbidden"},
+		},
 		{"a namespace that ends", fmt.Errorf("create: %w", ending), fault{reason: "NamespaceTerminating"}},
 		{"a refusal", forbidden, fault{reason: "WriteForbidden"}},
 		{
@@ -86,7 +102,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestLongFaults keeps little of a fault's text for each parent, however much of it a hook has made.
+// TestLongFaults keeps little of a fault's text for each parent, however much of it a hook has
+// made.
 func TestLongFaults(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, err := range map[string]error{

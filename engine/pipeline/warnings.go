@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// maxWarned bounds the children of one parent whose warnings are remembered, maxNamed those that its condition names.
+	// maxWarned bounds the children of one parent whose warnings are remembered, maxNamed those
+	// that its condition names.
 	maxWarned = 32
 	maxNamed  = 3
 	// between separates children in the condition's message.
 	between = "; "
 )
 
-// warned remembers what the API server warned about when a child was written, until the child is written again. An
-// Event tells what is new: a field that stays unknown is reported once.
+// warned remembers what the API server warned about when a child was written, until the child is
+// written again. An Event tells what is new: a field that stays unknown is reported once.
 func (r *run) warned(ctx context.Context, o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete {
 		return
@@ -43,8 +44,8 @@ func (r *run) warned(ctx context.Context, o act.Outcome) {
 	r.Events.Warning(ctx, r.parent, "ChildWarning", child+": "+text)
 }
 
-// recallWarnings takes over, after a restart, what the parent's condition has of children that another process wrote:
-// a child that stays as it is brings no warning again.
+// recallWarnings takes over, after a restart, what the parent's condition has of children that
+// another process wrote: a child that stays as it is brings no warning again.
 func (r *run) recallWarnings(parent *object.Object) error {
 	m := r.remembered
 	if m.warnings != nil {
@@ -66,8 +67,8 @@ func (r *run) recallWarnings(parent *object.Object) error {
 	return nil
 }
 
-// reportWarnings puts the condition ChildWarnings into what is desired of the parent, and forgets the warnings of
-// children that are no longer desired.
+// reportWarnings puts the condition ChildWarnings into what is desired of the parent, and forgets
+// the warnings of children that are no longer desired.
 func (r *run) reportWarnings(desired *plan.Desired) {
 	m := r.remembered
 	if len(m.warnings) == 0 {

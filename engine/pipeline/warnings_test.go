@@ -41,12 +41,18 @@ type warning struct {
 
 func newWarning(t *testing.T, status string) *warning {
 	t.Helper()
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","uid":"u"},"status":` + status + `}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","uid":"u"},"status":` + status + `}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	events := new(recorded)
-	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events, OwnsStatus: true}}, remembered: &remembered{}, parent: o}
+	r := &run{
+		Pipeline:   &Pipeline{Settings: Settings{Events: events, OwnsStatus: true}},
+		remembered: &remembered{},
+		parent:     o,
+	}
 	if err := r.recallWarnings(o); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +61,9 @@ func newWarning(t *testing.T, status string) *warning {
 
 // wrote is a write of a child with what the server warned about.
 func (w *warning) writes(name string, warnings ...string) {
-	written, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"` + name + `","namespace":"shop"}}`))
+	written, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"` + name + `","namespace":"shop"}}`),
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -85,7 +93,8 @@ func (w *warning) expect(what string, desired []string, condition string, events
 	*w.events = nil
 }
 
-// TestWarningsAboutChildren: an Event when it is news, and a condition while the child stays as it was written.
+// TestWarningsAboutChildren: an Event when it is news, and a condition while the child stays as it
+// was written.
 func TestWarningsAboutChildren(t *testing.T) {
 	const field, a = `unknown field "spec.hrad"`, `Page.v1 "shop/a": unknown field "spec.hrad"`
 	w := newWarning(t, `{}`)
@@ -107,11 +116,15 @@ func TestWarningsAboutChildren(t *testing.T) {
 	w.expect("the child is mended", all, "", "ChildWarning: "+a)
 }
 
-// TestWarningsOutliveARestart: what the condition has of children that stay as they are is kept, without an Event.
+// TestWarningsOutliveARestart: what the condition has of children that stay as they are is kept,
+// without an Event.
 func TestWarningsOutliveARestart(t *testing.T) {
 	const a, b = `Page.v1 \"shop/a\": unknown field \"x\", unknown field \"y\"`, `Page.v1 \"shop/b\": unknown field \"z\"`
 	plainA, plainB := strings.ReplaceAll(a, `\`, ""), strings.ReplaceAll(b, `\`, "")
-	w := newWarning(t, `{"conditions":[{"type":"ChildWarnings","status":"True","message":"`+a+"; "+b+`; and 2 more objects"}]}`)
+	w := newWarning(
+		t,
+		`{"conditions":[{"type":"ChildWarnings","status":"True","message":"`+a+"; "+b+`; and 2 more objects"}]}`,
+	)
 	w.expect("nothing is written", []string{"a", "b"}, "ChildWarnings UnknownField: "+plainA+"; "+plainB)
 	w.writes("b")
 	w.expect("one is mended", []string{"a", "b"}, "ChildWarnings UnknownField: "+plainA)
@@ -135,7 +148,8 @@ func TestWarningsAreBounded(t *testing.T) {
 		d.Children = append(d.Children, plan.Child{Ref: child(name)})
 	}
 	w.reportWarnings(d)
-	if got := d.Conditions[0].Message; strings.Count(got, "Page.v1") != maxNamed || !strings.HasSuffix(got, "; and 29 more objects") {
+	if got := d.Conditions[0].Message; strings.Count(got, "Page.v1") != maxNamed ||
+		!strings.HasSuffix(got, "; and 29 more objects") {
 		t.Errorf("message %q", got)
 	}
 }

@@ -18,7 +18,8 @@ import (
 
 // AnswerError says what is wrong with one item of a hook's answer. The whole answer is refused.
 type AnswerError struct {
-	// Field is the answer's list; empty stands for children. Index is the item's place in it; -1 where Item names a field of the answer.
+	// Field is the answer's list; empty stands for children. Index is the item's place in it; -1
+	// where Item names a field of the answer.
 	Field string
 	Index int
 	// Item names the object, as far as it can be told: Deployment.apps/v1 "shop/api".
@@ -53,14 +54,17 @@ const (
 	maxFaults = 3
 	// maxDepth is how deep the JSON of an item may be nested.
 	maxDepth = 100
-	// MaxItemBytes is how large one desired child may be: what the API server accepts in one request.
+	// MaxItemBytes is how large one desired child may be: what the API server accepts in one
+	// request.
 	MaxItemBytes = 3 << 20
-	// maxItemMemory is how much one desired child may take once it is decoded: several times what one of that size usually does.
+	// maxItemMemory is how much one desired child may take once it is decoded: several times what
+	// one of that size usually does.
 	maxItemMemory = 16 << 20
 )
 
-// Children validates the desired children of an answer. The error joins the first faults, each an *AnswerError; nothing of such
-// an answer may be applied. The list is not to be changed: where the answer is the last one again, it is the last one's.
+// Children validates the desired children of an answer. The error joins the first faults, each an
+// *AnswerError; nothing of such an answer may be applied. The list is not to be changed: where the
+// answer is the last one again, it is the last one's.
 func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	before := reader{before: scope.Recall.known(&scope)}
 	same := before.run(items)
@@ -95,7 +99,8 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	return children, nil
 }
 
-// twice finds children that are desired twice. Items that are all of the last answer are all different.
+// twice finds children that are desired twice. Items that are all of the last answer are all
+// different.
 func twice(scope *Scope, children []Child) (faults []error) {
 	seen := make(map[object.Ref]int, len(children))
 	for i, c := range children {
@@ -122,7 +127,8 @@ func name(ref object.Ref) string {
 	return ref.String()
 }
 
-// validate reads one item as far as its identity needs. With an error it returns the reference as far as it is known.
+// validate reads one item as far as its identity needs. With an error it returns the reference as
+// far as it is known.
 func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if len(raw) > MaxItemBytes {
 		return Child{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
@@ -163,10 +169,14 @@ func (s *Scope) declared(gvk schema.GroupVersionKind) (Declared, error) {
 		}
 		kinds = append(kinds, object.KindString(d.Resource.GVK))
 	}
-	return Declared{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]", strings.Join(kinds, ", "))
+	return Declared{}, fmt.Errorf(
+		"kind is not declared by the controller; expected one of [%s]",
+		strings.Join(kinds, ", "),
+	)
 }
 
-// place checks name and namespace, and puts in the parent's namespace where the hook left it out. Both become parts of a URL's path.
+// place checks name and namespace, and puts in the parent's namespace where the hook left it out.
+// Both become parts of a URL's path.
 func (s *Scope) place(ref *object.Ref, r object.Resource) error {
 	if ref.Name == "" {
 		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
@@ -200,7 +210,11 @@ func (s *Scope) marked(o *object.Object) error {
 		value, there := o.Annotations()[key]
 		switch {
 		case there && want == "":
-			return fmt.Errorf("metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to", key, value)
+			return fmt.Errorf(
+				"metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
+				key,
+				value,
+			)
 		case there && value != want:
 			return fmt.Errorf("metadata.annotations[%q] is %q; expected %q, or none", key, value, want)
 		}
@@ -222,7 +236,8 @@ func stamped(own, stamps map[string]string) labels.Set {
 	return all
 }
 
-// plain describes a value of the wrong type, and what was expected, in JSON's words instead of Go's.
+// plain describes a value of the wrong type, and what was expected, in JSON's words instead of
+// Go's.
 func plain(err error, raw []byte) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -235,7 +250,8 @@ func plain(err error, raw []byte) error {
 	return fmt.Errorf("%s: %s", at, object.Mismatch(wrong))
 }
 
-// key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It is empty for other fields.
+// key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It
+// is empty for other fields.
 func key(raw []byte, wrong *json.UnmarshalTypeError) string {
 	if wrong.Field != "labels" && wrong.Field != "annotations" || wrong.Type.Kind() != reflect.String {
 		return ""

@@ -12,13 +12,17 @@ const deployments = `children: [{apiVersion: apps/v1, kind: Deployment, resource
 
 // deployment is a desired child of ordinary size.
 func deployment(name string, replicas int) string {
-	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":"web"}},"spec":{"replicas":%d,`+
-		`"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[`+
-		`{"name":"server","image":"registry.example.com/server:1.4.2","args":["--listen=:8080","--verbose"],"ports":[{"containerPort":8080}],`+
-		`"env":[{"name":"MODE","value":"production"},{"name":"REGION","value":"eu"}],"volumeMounts":[{"name":"config","mountPath":"/etc/server"}],`+
-		`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}}},`+
-		`{"name":"proxy","image":"registry.example.com/proxy:2.0.0","ports":[{"containerPort":15001}]}],`+
-		`"volumes":[{"name":"config","configMap":{"name":"web"}}]}}}}`, name, replicas)
+	return fmt.Sprintf(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":"web"}},"spec":{"replicas":%d,`+
+			`"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[`+
+			`{"name":"server","image":"registry.example.com/server:1.4.2","args":["--listen=:8080","--verbose"],"ports":[{"containerPort":8080}],`+
+			`"env":[{"name":"MODE","value":"production"},{"name":"REGION","value":"eu"}],"volumeMounts":[{"name":"config","mountPath":"/etc/server"}],`+
+			`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}}},`+
+			`{"name":"proxy","image":"registry.example.com/proxy:2.0.0","ports":[{"containerPort":15001}]}],`+
+			`"volumes":[{"name":"config","configMap":{"name":"web"}}]}}}}`,
+		name,
+		replicas,
+	)
 }
 
 // fleet is a converged world of n Deployments, and the answers that desire it and that change it.
@@ -50,7 +54,8 @@ func run(b *testing.B, observed *plan.Observed, items []json.RawMessage, actions
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/child")
 }
 
-// BenchmarkPlanNoop is the steady state: an answer that is checked and desires what is remembered as settled.
+// BenchmarkPlanNoop is the steady state: an answer that is checked and desires what is remembered
+// as settled.
 func BenchmarkPlanNoop(b *testing.B) {
 	for _, n := range []int{3, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -60,7 +65,8 @@ func BenchmarkPlanNoop(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanForgotten is the first sync after a start: nothing has changed, and nothing is remembered.
+// BenchmarkPlanForgotten is the first sync after a start: nothing has changed, and nothing is
+// remembered.
 func BenchmarkPlanForgotten(b *testing.B) {
 	observed, same, _ := fleet(b, 3)
 	observed.Memory = nil

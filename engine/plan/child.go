@@ -8,7 +8,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Child is one desired child: validated, its identity known, its body not decoded before somebody needs it.
+// Child is one desired child: validated, its identity known, its body not decoded before somebody
+// needs it.
 type Child struct {
 	Ref object.Ref
 	// Hash stands for the desired state in Memory.
@@ -21,12 +22,14 @@ type Child struct {
 	raw   []byte
 	scope *Scope
 	item  json.RawMessage // what it was read from
-	// depends is DependsOnAnnotation, empty for none; nil in an answer without dependencies, which leaves the annotation alone.
+	// depends is DependsOnAnnotation, empty for none; nil in an answer without dependencies, which
+	// leaves the annotation alone.
 	depends *string
 }
 
-// newChild keeps bytes only: those of the item where the object has the same, so that they are held once. The scope's stamps are the same
-// for all children of a parent, so that the hash needs no more.
+// newChild keeps bytes only: those of the item where the object has the same, so that they are held
+// once. The scope's stamps are the same for all children of a parent, so that the hash needs no
+// more.
 func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared Declared, scope *Scope) Child {
 	raw := o.Raw()
 	if bytes.Equal(raw, item) {
@@ -35,8 +38,9 @@ func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared D
 	return Child{Ref: ref, Hash: o.Hash(), Declared: declared, raw: raw, scope: scope, item: item}
 }
 
-// Map is the desired state as it is written to the last-applied annotation: namespace and stamps put in, no owner reference, nothing
-// that an apply never changes (merge.Strip). The caller owns the map.
+// Map is the desired state as it is written to the last-applied annotation: namespace and stamps
+// put in, no owner reference, nothing that an apply never changes (merge.Strip). The caller owns
+// the map.
 func (c Child) Map() (map[string]any, error) {
 	m, err := c.whole()
 	if err != nil {
@@ -46,8 +50,8 @@ func (c Child) Map() (map[string]any, error) {
 	return m, nil
 }
 
-// whole is the child as the hook gave it, namespace and stamps put in. The name is the one that was validated, whatever else in the
-// JSON may look like a name.
+// whole is the child as the hook gave it, namespace and stamps put in. The name is the one that was
+// validated, whatever else in the JSON may look like a name.
 func (c Child) whole() (map[string]any, error) {
 	m, err := object.DecodeMap(c.raw)
 	if err != nil {
@@ -77,7 +81,8 @@ func stamp(metadata map[string]any, field string, values map[string]string) {
 	}
 }
 
-// child returns a field that is an object; an absent, null or other one is replaced by an empty object.
+// child returns a field that is an object; an absent, null or other one is replaced by an empty
+// object.
 func child(m map[string]any, field string) map[string]any {
 	present, ok := m[field].(map[string]any)
 	if !ok {

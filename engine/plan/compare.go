@@ -5,23 +5,29 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Apply says how children are written (compatibility: the flags apply-strategy and apply-strategy-ssa-field-manager).
+// Apply says how children are written (compatibility: the flags apply-strategy and
+// apply-strategy-ssa-field-manager).
 type Apply struct {
-	// ServerSide is server-side apply; otherwise dynamic apply, which keeps what it applied in an annotation.
+	// ServerSide is server-side apply; otherwise dynamic apply, which keeps what it applied in an
+	// annotation.
 	ServerSide bool
-	// Manager is the field manager of server-side apply. Dynamic apply looks at what it has applied where the annotation is missing.
+	// Manager is the field manager of server-side apply. Dynamic apply looks at what it has applied
+	// where the annotation is missing.
 	Manager string
 }
 
 // comparison is a child beside what is desired of it.
 type comparison struct {
-	// desired is as the hook wants it, applied with the owner reference put in; merged is what an apply makes of before.
+	// desired is as the hook wants it, applied with the owner reference put in; merged is what an
+	// apply makes of before.
 	desired, applied, before, merged map[string]any
-	// why is the first difference between before and merged, fields the paths in it; empty if there is none.
+	// why is the first difference between before and merged, fields the paths in it; empty if there
+	// is none.
 	why    string
 	fields []string
-	// recorded reports whether the object carries the strategy's own record of this apply, and same whether the apply that
-	// is on record wanted what is desired now. unknown reports that there is no record of any apply.
+	// recorded reports whether the object carries the strategy's own record of this apply, and same
+	// whether the apply that is on record wanted what is desired now. unknown reports that there is
+	// no record of any apply.
 	recorded, same, unknown bool
 }
 
@@ -52,8 +58,9 @@ func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
 	return v, nil
 }
 
-// dropped are the fields that a manager applied by server-side apply and are no longer desired; nil where nothing was applied so. A record that
-// cannot be read counts as none: the next apply replaces it.
+// dropped are the fields that a manager applied by server-side apply and are no longer desired; nil
+// where nothing was applied so. A record that cannot be read counts as none: the next apply
+// replaces it.
 func dropped(o *object.Object, manager string, applied map[string]any) *merge.Owned {
 	record := o.Applied(manager)
 	if record == nil {
@@ -66,9 +73,10 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 	return owned.Dropped(applied)
 }
 
-// compare looks for a difference and, if there is one, updates or recreates the child by its method. A missing or
-// different record of the apply is written, so that later removals work, but nothing is recreated for it: a child
-// that is recreated gets its annotation when it is created, and is applied in place to record it in managedFields.
+// compare looks for a difference and, if there is one, updates or recreates the child by its
+// method. A missing or different record of the apply is written, so that later removals work, but
+// nothing is recreated for it: a child that is recreated gets its annotation when it is created,
+// and is applied in place to record it in managedFields.
 func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 	v, err := p.look(c, o)
 	if err != nil {
@@ -96,9 +104,10 @@ func (p *planner) compare(c Child, o *object.Object, known Settled) error {
 	return p.update(c, o, v)
 }
 
-// doubt has the last delete asked about first. The hook wants what it wanted before, or nothing is known of that, and
-// nothing is remembered of what the server made of it, as after a restart: the difference may be the server's own
-// notation of a value (1000m is 1), for which nothing must be recreated.
+// doubt has the last delete asked about first. The hook wants what it wanted before, or nothing is
+// known of that, and nothing is remembered of what the server made of it, as after a restart: the
+// difference may be the server's own notation of a value (1000m is 1), for which nothing must be
+// recreated.
 func (p *planner) doubt(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
 	a.Owner = p.observed.Scope.Owner

@@ -199,8 +199,8 @@ children:
 labels: {controller-uid: shop-uid}
 `
 
-// TestTwoRoutesOneResult goes to a random state by way of others and at once: the same world comes out, and a plan of it is empty, with
-// what the engine remembers and without.
+// TestTwoRoutesOneResult goes to a random state by way of others and at once: the same world comes
+// out, and a plan of it is empty, with what the engine remembers and without.
 func TestTwoRoutesOneResult(t *testing.T) {
 	for seed := range uint64(100) {
 		m := rand.New(rand.NewPCG(seed, 2))
@@ -221,8 +221,8 @@ func TestTwoRoutesOneResult(t *testing.T) {
 	}
 }
 
-// specs is the world without identities. Under Recreate the last applied state may be older than the desired one, as long as nothing
-// else differs.
+// specs is the world without identities. Under Recreate the last applied state may be older than
+// the desired one, as long as nothing else differs.
 func (w *world) specs() map[string]any {
 	out := map[string]any{}
 	for ref, body := range w.objects {

@@ -62,14 +62,23 @@ func TestGuard(t *testing.T) {
 			if errors.As(err, &held) != test.held {
 				t.Fatalf("Guard = %v", err)
 			}
-			if want := fmt.Sprintf("%s=3/%d", plan.AllowDeletionsAnnotation, test.undesired); err != nil && !strings.Contains(err.Error(), want) {
+			if want := fmt.Sprintf(
+				"%s=3/%d",
+				plan.AllowDeletionsAnnotation,
+				test.undesired,
+			); err != nil &&
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("the error %q does not name %s", err, want)
 			}
 		})
 	}
 }
 
-var guarded = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+var guarded = object.Resource{
+	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Page"},
+	Plural:     "pages",
+	Namespaced: true,
+}
 
 func page(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"p%d"}}`, i)
@@ -91,8 +100,11 @@ func newGuarded(t *testing.T, n int, allow string) *plan.Observed {
 	}
 	scope := plan.Scope{Declared: []plan.Declared{{Resource: guarded, Method: plan.InPlace}}, ParentNamespace: "shop"}
 	return &plan.Observed{
-		Parent: decode(fmt.Sprintf(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","generation":3,
-			"annotations":{%q:%q}}}`, plan.AllowDeletionsAnnotation, allow)),
-		Children: complete(scope, children...), Scope: scope,
+		Parent: decode(
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","generation":3,
+			"annotations":{%q:%q}}}`, plan.AllowDeletionsAnnotation, allow),
+		),
+		Children: complete(scope, children...),
+		Scope:    scope,
 	}
 }

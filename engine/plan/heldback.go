@@ -17,10 +17,16 @@ const (
 	maxHeldPath = 60
 )
 
-// hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants changed. If the child is
-// as the hook wanted it when it was made, there are none: drift is not held back, nobody asks for it.
+// hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants
+// changed. If the child is as the hook wanted it when it was made, there are none: drift is not
+// held back, nobody asks for it.
 func (p *planner) hold(c Child, o *object.Object, known Settled) error {
-	settled := Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: known.Residue, Unrecorded: known.Unrecorded}
+	settled := Settled{
+		Desired:         c.Hash,
+		ResourceVersion: o.ResourceVersion(),
+		Residue:         known.Residue,
+		Unrecorded:      known.Unrecorded,
+	}
 	switch {
 	case known.Desired == c.Hash && (!known.Superseded || known.ResourceVersion == o.ResourceVersion()):
 		settled.Held, settled.Superseded = known.Held, known.Superseded
@@ -44,9 +50,9 @@ func (p *planner) hold(c Child, o *object.Object, known Settled) error {
 	return nil
 }
 
-// heldBack names the fields that an update would change because the hook wants them changed; empty if there are none.
-// If it is on record what was applied last, a field counts only if the hook wants something else now: another
-// difference is the server's notation, or drift.
+// heldBack names the fields that an update would change because the hook wants them changed; empty
+// if there are none. If it is on record what was applied last, a field counts only if the hook
+// wants something else now: another difference is the server's notation, or drift.
 func (v comparison) heldBack(last map[string]any, c Child) string {
 	asked := func(string) bool { return true }
 	if last != nil {
@@ -90,8 +96,8 @@ func within(path, other string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// sameNotation reports whether two values are the same to most servers: quantities of one amount, or an empty value
-// and none.
+// sameNotation reports whether two values are the same to most servers: quantities of one amount,
+// or an empty value and none.
 func sameNotation(present, wanted any) bool {
 	if present == nil {
 		switch w := wanted.(type) {
@@ -112,7 +118,8 @@ func sameNotation(present, wanted any) bool {
 	return err == nil && bad == nil && x.Cmp(y) == 0
 }
 
-// heldConditions report on the parent which changes of its children OnDelete holds back; none if there are none.
+// heldConditions report on the parent which changes of its children OnDelete holds back; none if
+// there are none.
 func (p *planner) heldConditions() []Condition {
 	if len(p.held) == 0 {
 		return nil

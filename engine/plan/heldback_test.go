@@ -20,7 +20,8 @@ func heldBack(r plan.Result) string {
 	return ""
 }
 
-// TestOnDeleteReportsWhatItHoldsBack: only what the hook wants changed counts, before and after a restart.
+// TestOnDeleteReportsWhatItHoldsBack: only what the hook wants changed counts, before and after a
+// restart.
 func TestOnDeleteReportsWhatItHoldsBack(t *testing.T) {
 	const cpu = `Pod.v1 "shop/a": spec.cpu; expected another updateStrategy, or the objects to be deleted`
 	w := newWorld(t, onDelete)
@@ -59,7 +60,12 @@ func TestOnDeleteUnderServerSideApply(t *testing.T) {
 	if got := heldBack(s.plan(desiredPod, child)); got != "" {
 		t.Errorf("the server's notation is held back: %q", got)
 	}
-	if got := heldBack(s.plan(strings.Replace(desiredPod, "1000m", "2000m", 1), child)); !strings.HasPrefix(got, `Pod.v1 "shop/a": spec.cpu;`) {
+	if got := heldBack(
+		s.plan(strings.Replace(desiredPod, "1000m", "2000m", 1), child),
+	); !strings.HasPrefix(
+		got,
+		`Pod.v1 "shop/a": spec.cpu;`,
+	) {
 		t.Errorf("held back is %q, want spec.cpu", got)
 	}
 }
@@ -73,13 +79,18 @@ func TestHeldBackIsBounded(t *testing.T) {
 			for f := range 9 {
 				fields = append(fields, fmt.Sprintf(`"%s%d":%d`, strings.Repeat("f", 300), f, value))
 			}
-			all = append(all, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"},"spec":{%s}}`, i, strings.Join(fields, ",")))
+			all = append(
+				all,
+				fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"},"spec":{%s}}`, i, strings.Join(fields, ",")),
+			)
 		}
 		return all
 	}
 	w.wantWrites("new children", 9, items(1)...)
 	got := heldBack(w.sync(items(2)...))
-	if strings.Count(got, `Pod.v1`) != 3 || strings.Count(got, "and 5 more") != 3 || !strings.Contains(got, "; and 6 more objects;") || len(got) > 1600 {
+	if strings.Count(got, `Pod.v1`) != 3 || strings.Count(got, "and 5 more") != 3 ||
+		!strings.Contains(got, "; and 6 more objects;") ||
+		len(got) > 1600 {
 		t.Errorf("held back is %d bytes: %s", len(got), got)
 	}
 }

@@ -14,9 +14,10 @@ import (
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.
 const maxAnnotations = 256 << 10
 
-// Make decides what to write: deletes first, then creates and updates in the hook's order. Children that are being deleted are left
-// alone, and so are, for now, those whose dependencies are not met. The error is an *AnswerError about a desired child that cannot be
-// written, or an *UnknownError if the observed children may lack objects.
+// Make decides what to write: deletes first, then creates and updates in the hook's order. Children
+// that are being deleted are left alone, and so are, for now, those whose dependencies are not met.
+// The error is an *AnswerError about a desired child that cannot be written, or an *UnknownError if
+// the observed children may lack objects.
 func Make(observed *Observed, desired *Desired) (Result, error) {
 	p := planner{observed: observed}
 	err := observed.Check()
@@ -37,7 +38,8 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 	return p.result, nil
 }
 
-// children decides about all children, or, where it can go on from the last plan, about those about which something changed.
+// children decides about all children, or, where it can go on from the last plan, about those about
+// which something changed.
 func (p *planner) children(desired []Child) error {
 	recall := p.observed.Scope.Recall
 	places, ok := recall.changes(p.observed, desired)
@@ -79,7 +81,8 @@ type planner struct {
 	held []string
 }
 
-// undesired removes observed children that are not desired, each after those that depend on it. It says whether there are any.
+// undesired removes observed children that are not desired, each after those that depend on it. It
+// says whether there are any.
 func (p *planner) undesired(desired []Child) bool {
 	wanted := make(map[object.Ref]bool, len(desired))
 	for _, c := range desired {
@@ -143,8 +146,9 @@ func (p *planner) settle(c Child, s Settled) {
 	p.result.Settled[c.Ref] = s
 }
 
-// create posts the desired state without the fields that only the server sets. A status is passed on: it reaches objects whose kind
-// has no status subresource, and is ignored by the server for all others.
+// create posts the desired state without the fields that only the server sets. A status is passed
+// on: it reaches objects whose kind has no status subresource, and is ignored by the server for all
+// others.
 func (p *planner) create(c Child) error {
 	desired, err := c.whole()
 	if err != nil {
@@ -171,8 +175,8 @@ func (p *planner) create(c Child) error {
 	return nil
 }
 
-// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was not written by us and counts as
-// none: the next write replaces it.
+// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was
+// not written by us and counts as none: the next write replaces it.
 func lastApplied(o *object.Object) map[string]any {
 	if o.LastApplied() == "" {
 		return nil
@@ -204,7 +208,8 @@ func annotate(body, desired map[string]any) error {
 	return nil
 }
 
-// own makes owner the controller of a body that is to be created, in place of a reference to it that the hook copied.
+// own makes owner the controller of a body that is to be created, in place of a reference to it
+// that the hook copied.
 func own(body map[string]any, owner Owner) {
 	metadata := child(body, "metadata")
 	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
@@ -214,8 +219,8 @@ func own(body map[string]any, owner Owner) {
 	})
 }
 
-// keepOwner leaves the reference to the owner as observed: a child is not given away because a hook copied its references once, or
-// copies them wrongly.
+// keepOwner leaves the reference to the owner as observed: a child is not given away because a hook
+// copied its references once, or copies them wrongly.
 func keepOwner(merged, before map[string]any, owner types.UID) {
 	ours := func(r any) bool { return refersTo(r, owner) }
 	observed := references(before)

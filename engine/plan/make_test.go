@@ -94,7 +94,8 @@ func TestChildMapIsTheCallersOwn(t *testing.T) {
 	}
 }
 
-// TestNothingIsPlannedFromWhatIsNotKnown refuses observed children that may lack objects, whatever they are.
+// TestNothingIsPlannedFromWhatIsNotKnown refuses observed children that may lack objects, whatever
+// they are.
 func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
@@ -115,7 +116,11 @@ func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
 			}
 		}
 	}
-	if result, err := plan.Make(known, &plan.Desired{}); err != nil || len(result.Actions) != 1 || result.Actions[0].Verb != plan.Delete {
+	if result, err := plan.Make(
+		known,
+		&plan.Desired{},
+	); err != nil || len(result.Actions) != 1 ||
+		result.Actions[0].Verb != plan.Delete {
 		t.Errorf("a child of a complete view is not deleted: %+v, %v", result, err)
 	}
 }
@@ -129,7 +134,8 @@ func TestAnnotationThatIsTooLarge(t *testing.T) {
 	for _, observed := range []*plan.Observed{w.observed(), {Scope: w.scope, Children: complete(w.scope)}} {
 		_, err := plan.Make(observed, desire(t, w.scope, large(256<<10)))
 		var fault *plan.AnswerError
-		if !errors.As(err, &fault) || fault.Index != 0 || !strings.Contains(err.Error(), `children[0] Pod.v1 "shop/a": its annotations would be`) {
+		if !errors.As(err, &fault) || fault.Index != 0 ||
+			!strings.Contains(err.Error(), `children[0] Pod.v1 "shop/a": its annotations would be`) {
 			t.Errorf("with %d children: %v", observed.Children.Len(), err)
 		}
 	}
@@ -152,8 +158,16 @@ func TestLimitsOfAnItem(t *testing.T) {
 			"a hundred thousand empty objects", item("[" + strings.Repeat("{},", 1e5) + "{}]"),
 			"children[0]: has too many values: it would take more than 16777216 bytes of memory",
 		},
-		{"a million open brackets", json.RawMessage(strings.Repeat("[", 1e6)), "children[0]: is nested deeper than 100 levels"},
-		{"too large", item(`"` + strings.Repeat("x", plan.MaxItemBytes) + `"`), "children[0]: is 3145794 bytes, expected at most 3145728"},
+		{
+			"a million open brackets",
+			json.RawMessage(strings.Repeat("[", 1e6)),
+			"children[0]: is nested deeper than 100 levels",
+		},
+		{
+			"too large",
+			item(`"` + strings.Repeat("x", plan.MaxItemBytes) + `"`),
+			"children[0]: is 3145794 bytes, expected at most 3145728",
+		},
 		{"brackets in a text", item(`"` + deep(200) + `\"["`), ""},
 		{"nothing", nil, "children[0]: EOF"},
 	}
@@ -193,7 +207,11 @@ func TestStableHash(t *testing.T) {
 		same       bool
 	}{
 		{"other order", `{"status":{},"metadata":{"name":"a"},"a":{"y":[1,"2"],"x":1}}`, true},
-		{"other version and status", `{"a":{"x":1,"y":[1,"2"]},"metadata":{"name":"a","resourceVersion":"2","generation":5}}`, true},
+		{
+			"other version and status",
+			`{"a":{"x":1,"y":[1,"2"]},"metadata":{"name":"a","resourceVersion":"2","generation":5}}`,
+			true,
+		},
 		{"other value", `{"a":{"x":2,"y":[1,"2"]},"metadata":{"name":"a"}}`, false},
 		{"other type", `{"a":{"x":1,"y":["1","2"]},"metadata":{"name":"a"}}`, false},
 		{"other grouping", `{"a":{"x":1,"y":[[1],"2"]},"metadata":{"name":"a"}}`, false},
@@ -219,13 +237,23 @@ func mapOf(t testing.TB, text string) map[string]any {
 	return m
 }
 
-// FuzzAnswer lets a hook answer with anything, in a world where its objects may be there already. Whatever passes validation can be
-// planned, carried out, and is settled then.
+// FuzzAnswer lets a hook answer with anything, in a world where its objects may be there already.
+// Whatever passes validation can be planned, carried out, and is settled then.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(pod), []byte(changed), true)
 	f.Add([]byte("null"), []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","Name":"b"}}`), false)
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":null},"ownerReferences":[{"uid":"shop-uid"}]}}`), []byte(pod), true)
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"},"metadata":null}`), []byte(`[]`), false)
+	f.Add(
+		[]byte(
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":null},"ownerReferences":[{"uid":"shop-uid"}]}}`,
+		),
+		[]byte(pod),
+		true,
+	)
+	f.Add(
+		[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"},"metadata":null}`),
+		[]byte(`[]`),
+		false,
+	)
 	f.Fuzz(func(t *testing.T, first, second []byte, update bool) {
 		scope := recreate
 		if update {

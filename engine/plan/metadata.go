@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// CheckMetadata says what is wrong with the labels and annotations that a hook wants on a target; a nil value deletes the key. The error is
-// an *AnswerError that names the key.
+// CheckMetadata says what is wrong with the labels and annotations that a hook wants on a target; a
+// nil value deletes the key. The error is an *AnswerError that names the key.
 func CheckMetadata(labels, annotations map[string]*string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		faults := validation.IsQualifiedName(key)
@@ -27,14 +27,18 @@ func CheckMetadata(labels, annotations map[string]*string) error {
 			return &AnswerError{Index: -1, Item: fmt.Sprintf("annotations[%q]", key), Problem: faults[0]}
 		}
 		if key == object.LastAppliedAnnotation {
-			return &AnswerError{Index: -1, Item: fmt.Sprintf("annotations[%q]", key), Problem: "belongs to the engine; expected another key"}
+			return &AnswerError{
+				Index:   -1,
+				Item:    fmt.Sprintf("annotations[%q]", key),
+				Problem: "belongs to the engine; expected another key",
+			}
 		}
 	}
 	return nil
 }
 
-// Patch is what has to be done to present so that desired holds: the keys whose values differ, nil for those that are to go. It is nil where
-// nothing has.
+// Patch is what has to be done to present so that desired holds: the keys whose values differ, nil
+// for those that are to go. It is nil where nothing has.
 func Patch(present map[string]string, desired map[string]*string) map[string]*string {
 	var patch map[string]*string
 	for key, want := range desired {

@@ -10,9 +10,10 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// Recall is what is kept of a parent's last answer and of the plan that was made of it, so that the next ones cost what changed: items of an
-// answer that are the same are not read again, and children about which nothing changed are not looked at again. It is a hint, as Memory is:
-// without it plans are the same. The zero value remembers nothing. It belongs to one sync at a time.
+// Recall is what is kept of a parent's last answer and of the plan that was made of it, so that the
+// next ones cost what changed: items of an answer that are the same are not read again, and
+// children about which nothing changed are not looked at again. It is a hint, as Memory is: without
+// it plans are the same. The zero value remembers nothing. It belongs to one sync at a time.
 type Recall struct {
 	scope    Scope
 	children []Child // of the last answer, each with the item that it was read from
@@ -21,11 +22,13 @@ type Recall struct {
 }
 
 const (
-	// childBytes is about what a Child takes beside its JSON, placeBytes an entry of recalledPlan.at, and settledBytes one of Memory.
+	// childBytes is about what a Child takes beside its JSON, placeBytes an entry of
+	// recalledPlan.at, and settledBytes one of Memory.
 	childBytes, placeBytes, settledBytes = 300, 150, 200
 )
 
-// Bytes is about how much memory the Recall takes. JSON that a stream's session holds, too, is counted once more.
+// Bytes is about how much memory the Recall takes. JSON that a stream's session holds, too, is
+// counted once more.
 func (r *Recall) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
 
 // Bytes is about how much memory the Memory takes.
@@ -47,7 +50,8 @@ func (r *Recall) known(scope *Scope) []Child {
 	}
 	same := r.scope.ParentNamespace == scope.ParentNamespace && r.scope.Owner.UID == scope.Owner.UID && r.scope.Field == scope.Field &&
 		maps.Equal(r.scope.Labels, scope.Labels) && maps.Equal(r.scope.Annotations, scope.Annotations) &&
-		slices.Equal(r.scope.Declared, scope.Declared) && sameSelector(&r.scope, scope)
+		slices.Equal(r.scope.Declared, scope.Declared) &&
+		sameSelector(&r.scope, scope)
 	if !same {
 		return nil
 	}
@@ -61,7 +65,8 @@ func sameSelector(a, b *Scope) bool {
 	return a.Selector.String() == b.Selector.String()
 }
 
-// reader finds the items of an answer in the one before it. Items keep their order from one answer to the next, as a rule.
+// reader finds the items of an answer in the one before it. Items keep their order from one answer
+// to the next, as a rule.
 type reader struct {
 	before []Child
 	at     int
@@ -86,7 +91,8 @@ func (r *reader) find(item json.RawMessage) (Child, bool) {
 	return Child{}, false
 }
 
-// sameItem compares two items: by where they are, which is enough over a stream, then by what they are.
+// sameItem compares two items: by where they are, which is enough over a stream, then by what they
+// are.
 func sameItem(a, b json.RawMessage) bool {
 	return len(a) == len(b) && len(a) > 0 && (&a[0] == &b[0] || bytes.Equal(a, b))
 }
@@ -105,13 +111,15 @@ func (r *Recall) keep(scope *Scope, children []Child) {
 	}
 }
 
-// changes are the places of the children that a plan must look at: those that were open, and those whose object is another one now. It
-// returns false where all must be looked at: it is another answer, or there is an object that it does not desire.
+// changes are the places of the children that a plan must look at: those that were open, and those
+// whose object is another one now. It returns false where all must be looked at: it is another
+// answer, or there is an object that it does not desire.
 func (r *Recall) changes(observed *Observed, desired []Child) ([]int, bool) {
 	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {
 		return nil, false
 	}
-	if observed.Memory == nil || len(observed.Memory) < len(desired)-len(r.plan.open) { // the memory that the plan left has been lost
+	// the memory that the plan left has been lost
+	if observed.Memory == nil || len(observed.Memory) < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
 	places, known := slices.Clone(r.plan.open), true

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestOneCopyOfAnItem keeps the bytes of an answer once, where the object that is read from them has the same; where it has not, its own.
+// TestOneCopyOfAnItem keeps the bytes of an answer once, where the object that is read from them
+// has the same; where it has not, its own.
 func TestOneCopyOfAnItem(t *testing.T) {
 	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
 	scope := Scope{ParentNamespace: "shop", Declared: []Declared{{Resource: pods}}, Recall: &Recall{}}

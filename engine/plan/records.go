@@ -14,13 +14,13 @@ type Records struct {
 	Namespace string
 	Labels    map[string]string
 	History   rollout.History
-	// Parents are the parent as it was at each revision, in the history's order; nil for a revision without children, which nobody needs to
-	// ask about.
+	// Parents are the parent as it was at each revision, in the history's order; nil for a revision
+	// without children, which nobody needs to ask about.
 	Parents []*object.Object
 }
 
-// Writes puts a step on record. First comes what must be there before a child is touched, last the removal of revisions without children;
-// the latest revision stays on record whatever it has.
+// Writes puts a step on record. First comes what must be there before a child is touched, last the
+// removal of revisions without children; the latest revision stays on record whatever it has.
 func (r *Records) Writes(owner Owner, step rollout.Step) (first, last []Action, err error) {
 	for i, revision := range r.History {
 		members := step.Members[i]

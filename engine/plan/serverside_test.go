@@ -50,7 +50,10 @@ func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result
 		s.t.Fatal(err)
 	}
 	result, err := plan.Make(&plan.Observed{
-		Scope: s.scope, Children: complete(s.scope, present...), Memory: s.memory, Apply: plan.Apply{ServerSide: true, Manager: "tester"},
+		Scope:    s.scope,
+		Children: complete(s.scope, present...),
+		Memory:   s.memory,
+		Apply:    plan.Apply{ServerSide: true, Manager: "tester"},
 	}, &plan.Desired{Children: children})
 	if err != nil {
 		s.t.Fatal(err)
@@ -103,8 +106,9 @@ func (s *serverSide) changed(o *object.Object, without ...string) *object.Object
 	return out
 }
 
-// TestSparedChildOfAnOlderParentVersion: a child that a dry run has spared is left alone when its status changes,
-// although its owner reference names the version of the parent that the controller declared when it was made.
+// TestSparedChildOfAnOlderParentVersion: a child that a dry run has spared is left alone when its
+// status changes, although its owner reference names the version of the parent that the controller
+// declared when it was made.
 func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	s := newServerSide(t, recreate)
 	s.scope.Owner.GVK = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Shop"}
@@ -120,8 +124,9 @@ func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	}
 }
 
-// TestLostClaimIsFinished: a child was created, and the request that records it as applied was lost. The next plan
-// applies it in place, whatever its method, and nothing is deleted for the server's notation of a value.
+// TestLostClaimIsFinished: a child was created, and the request that records it as applied was
+// lost. The next plan applies it in place, whatever its method, and nothing is deleted for the
+// server's notation of a value.
 func TestLostClaimIsFinished(t *testing.T) {
 	for _, scope := range []string{inPlace, recreate} {
 		s := newServerSide(t, scope)

@@ -13,8 +13,8 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Settle is what to remember after the server has answered an action that brings about a desired state. Dynamic apply finds in the answer's
-// annotation what that state was.
+// Settle is what to remember after the server has answered an action that brings about a desired
+// state. Dynamic apply finds in the answer's annotation what that state was.
 func Settle(a Action, answer *object.Object) (Settled, error) {
 	body, err := answer.Map()
 	if err != nil {
@@ -40,8 +40,8 @@ func Settle(a Action, answer *object.Object) (Settled, error) {
 	return s, nil
 }
 
-// residue is a hash of the differences between an object and what an apply makes of it; 0 if there is none. It does not
-// depend on the rest of the object, which others may change at any time.
+// residue is a hash of the differences between an object and what an apply makes of it; 0 if there
+// is none. It does not depend on the rest of the object, which others may change at any time.
 func residue(before, merged map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -61,7 +61,8 @@ func residue(before, merged map[string]any) uint64 {
 // volatile are the metadata fields that change without anybody changing the object's meaning.
 var volatile = map[string]bool{"resourceVersion": true, "generation": true, "managedFields": true}
 
-// StableHash is a hash of an object without its status and without volatile metadata. The order of fields does not matter. It is never 0.
+// StableHash is a hash of an object without its status and without volatile metadata. The order of
+// fields does not matter. It is never 0.
 func StableHash(m map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -85,7 +86,8 @@ func lasting(metadata map[string]any) map[string]any {
 	return kept
 }
 
-// writeValue writes a value in a form that no other value has: a tag, then a length or the value itself.
+// writeValue writes a value in a form that no other value has: a tag, then a length or the value
+// itself.
 func writeValue(h *maphash.Hash, v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -27,7 +27,8 @@ func storing(body map[string]any) {
 	delete(body, "stringData")
 }
 
-// TestDriftOfStringDataIsRepaired: what a hook answers as stringData is compared with the data that the server keeps.
+// TestDriftOfStringDataIsRepaired: what a hook answers as stringData is compared with the data that
+// the server keeps.
 func TestDriftOfStringDataIsRepaired(t *testing.T) {
 	const (
 		both = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me","word":"x"},"data":{"raw":"cmF3"}}`

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the plans in testdata; understand what changed before you commit")
 
-// TestStories plans what the files in testdata tell. Each opens with a sentence about the situation; its sections are
+// TestStories plans what the files in testdata tell. Each opens with a sentence about the
+// situation; its sections are
 //
 //	scope.yaml     the declared kinds with their methods, and what children are stamped with and selected by
 //	parent.yaml    the parent, where it is not the usual one (Shop "shop/web")
@@ -120,7 +121,10 @@ func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string
 	for _, s := range file.States {
 		state := plan.State{Child: s.Child, Ready: s.Ready}
 		for _, d := range s.DependsOn {
-			state.DependsOn = append(state.DependsOn, plan.Dependency{Ref: scope.Ref(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
+			state.DependsOn = append(
+				state.DependsOn,
+				plan.Dependency{Ref: scope.Ref(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition},
+			)
 		}
 		states = append(states, state)
 	}

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// teardown is the order in which observed children go that are not desired: each after those that depend on it.
+// teardown is the order in which observed children go that are not desired: each after those that
+// depend on it.
 type teardown struct {
 	// dependents are, for each object, the ones that go with it and depend on it.
 	dependents map[object.Ref][]object.Ref
@@ -46,7 +47,8 @@ func refsOf(objects []*object.Object) map[object.Ref]bool {
 	return refs
 }
 
-// dependencies are what an observed child's annotation names. One that cannot be read was not written by us, and counts as none.
+// dependencies are what an observed child's annotation names. One that cannot be read was not
+// written by us, and counts as none.
 func dependencies(o *object.Object) []object.Ref {
 	text, ok := o.Annotations()[DependsOnAnnotation]
 	if !ok {
@@ -63,7 +65,8 @@ func dependencies(o *object.Object) []object.Ref {
 	return refs
 }
 
-// before is an object that has to go before another may, and whether there is one. In a circle, which no answer has made, none waits.
+// before is an object that has to go before another may, and whether there is one. In a circle,
+// which no answer has made, none waits.
 func (t teardown) before(ref object.Ref) (object.Ref, bool) {
 	for _, dependent := range t.dependents[ref] {
 		if t.circles[dependent] != t.circles[ref] {
@@ -73,8 +76,8 @@ func (t teardown) before(ref object.Ref) (object.Ref, bool) {
 	return object.Ref{}, false
 }
 
-// circlesOf numbers objects by the circles in which they are, each object and each edge looked at once (Tarjan's strongly connected
-// components).
+// circlesOf numbers objects by the circles in which they are, each object and each edge looked at
+// once (Tarjan's strongly connected components).
 func circlesOf(edges map[object.Ref][]object.Ref) map[object.Ref]int {
 	c := components{edges: edges, place: make(map[object.Ref]int, len(edges)), of: make(map[object.Ref]int, len(edges))}
 	for ref := range edges {

@@ -15,7 +15,8 @@ func numbered(i int) object.Ref {
 	return object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Name: fmt.Sprint("p", i)}
 }
 
-// TestTeardownOfAnyGraph compares which objects wait, and for what, with what a search from each says, in random graphs with circles.
+// TestTeardownOfAnyGraph compares which objects wait, and for what, with what a search from each
+// says, in random graphs with circles.
 func TestTeardownOfAnyGraph(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -30,7 +31,10 @@ func TestTeardownOfAnyGraph(t *testing.T) {
 		for i := range n {
 			ref := numbered(i)
 			var want object.Ref
-			at := slices.IndexFunc(order.dependents[ref], func(d object.Ref) bool { return !reaches(edges, ref, d, map[object.Ref]bool{}) })
+			at := slices.IndexFunc(
+				order.dependents[ref],
+				func(d object.Ref) bool { return !reaches(edges, ref, d, map[object.Ref]bool{}) },
+			)
 			if at >= 0 {
 				want = order.dependents[ref][at]
 			}
@@ -77,8 +81,8 @@ func TestCirclesAreNamed(t *testing.T) {
 	}
 }
 
-// BenchmarkChain walks and tears down a chain of objects, each of which depends on the one before. The time per object must not grow with
-// the chain.
+// BenchmarkChain walks and tears down a chain of objects, each of which depends on the one before.
+// The time per object must not grow with the chain.
 func BenchmarkChain(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// DependsOnAnnotation keeps on a child what it depends on, so that it goes before they do even where nobody says so any more.
+// DependsOnAnnotation keeps on a child what it depends on, so that it goes before they do even
+// where nobody says so any more.
 const DependsOnAnnotation = "hookloop.dev/depends-on"
 
 // State says more about one desired child.
@@ -25,7 +26,8 @@ type State struct {
 	DependsOn []Dependency
 }
 
-// Dependency is a desired child that another one waits for, and the condition that must be True in its status; empty asks for existence.
+// Dependency is a desired child that another one waits for, and the condition that must be True in
+// its status; empty asks for existence.
 type Dependency struct {
 	Ref       object.Ref
 	Condition string
@@ -40,7 +42,8 @@ func (s *Scope) Ref(apiVersion, kind, namespace, name string) object.Ref {
 	return ref
 }
 
-// Order puts states into the desired children of an answer. The error is an *AnswerError that names a child and what it depends on.
+// Order puts states into the desired children of an answer. The error is an *AnswerError that names
+// a child and what it depends on.
 func Order(scope *Scope, children []Child, states []State) ([]Child, error) {
 	desired := make(map[object.Ref]bool, len(children))
 	for _, c := range children {
@@ -117,12 +120,14 @@ type waves struct {
 	used bool
 	// ready are the desired children, and what the hook says of their readiness.
 	ready map[object.Ref]*bool
-	// waits say, one for each child that is put off, what it waits for, in the order of the plan; held says that some are deletes.
+	// waits say, one for each child that is put off, what it waits for, in the order of the plan;
+	// held says that some are deletes.
 	waits []string
 	held  bool
 }
 
-// newWaves looks at the dependencies of an answer. The error is an *AnswerError that names a circle.
+// newWaves looks at the dependencies of an answer. The error is an *AnswerError that names a
+// circle.
 func newWaves(field string, desired []Child) (waves, error) {
 	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn) > 0 })
 	if !used {
@@ -139,7 +144,12 @@ func newWaves(field string, desired []Child) (waves, error) {
 	walk := walk{edges: edges, stage: map[object.Ref]stage{}}
 	for i, c := range desired {
 		if circle := walk.circle(c.Ref); circle != nil {
-			return waves{}, &AnswerError{Field: field, Index: i, Item: c.Ref.String(), Problem: "the dependencies go in a circle: " + arrows(circle)}
+			return waves{}, &AnswerError{
+				Field:   field,
+				Index:   i,
+				Item:    c.Ref.String(),
+				Problem: "the dependencies go in a circle: " + arrows(circle),
+			}
 		}
 	}
 	return w, nil
@@ -152,7 +162,8 @@ type walk struct {
 	path  []object.Ref
 }
 
-// stage is how far a walk is with an object: not there yet, on its way through what it depends on, or done with it.
+// stage is how far a walk is with an object: not there yet, on its way through what it depends on,
+// or done with it.
 type stage int
 
 const (
@@ -161,7 +172,8 @@ const (
 	done
 )
 
-// circle is a circle that can be reached from an object, its first object at its end again; nil where there is none.
+// circle is a circle that can be reached from an object, its first object at its end again; nil
+// where there is none.
 func (w *walk) circle(at object.Ref) []object.Ref {
 	switch w.stage[at] {
 	case done:
@@ -189,8 +201,9 @@ func arrows(refs []object.Ref) string {
 	return strings.Join(names, " → ")
 }
 
-// wait says whether a child that is not there is put off, and notes what it waits for: the first of its dependencies that is not met. One
-// that is no longer desired, as during a rolling update, is not waited for.
+// wait says whether a child that is not there is put off, and notes what it waits for: the first of
+// its dependencies that is not met. One that is no longer desired, as during a rolling update, is
+// not waited for.
 func (w *waves) wait(o *Observed, c Child) bool {
 	for _, d := range c.DependsOn {
 		ready, desired := w.ready[d.Ref]
@@ -205,7 +218,8 @@ func (w *waves) wait(o *Observed, c Child) bool {
 	return false
 }
 
-// lacks says why a dependency is not met; empty where it is. What the hook says of readiness counts before the condition.
+// lacks says why a dependency is not met; empty where it is. What the hook says of readiness counts
+// before the condition.
 func (d Dependency) lacks(present *object.Object, ready *bool) string {
 	switch {
 	case present == nil:
@@ -218,7 +232,12 @@ func (d Dependency) lacks(present *object.Object, ready *bool) string {
 		return ""
 	}
 	holds := "True"
-	return rollout.Checks{Observed: true, Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}}}.Lacks(present)
+	return rollout.Checks{
+		Observed:   true,
+		Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}},
+	}.Lacks(
+		present,
+	)
 }
 
 // conditions say on the parent what waits for what: nothing where no dependency is about.

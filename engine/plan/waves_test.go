@@ -11,8 +11,9 @@ import (
 	"github.com/hookloop/hookloop/engine/plan"
 )
 
-// TestWavesHoldTheirOrder builds random sets of pods that depend on each other, without circles, and removes them: each pod is made after
-// those that it depends on, and goes before they do. Every plan but the last has something to do, so that nothing waits for ever.
+// TestWavesHoldTheirOrder builds random sets of pods that depend on each other, without circles,
+// and removes them: each pod is made after those that it depends on, and goes before they do. Every
+// plan but the last has something to do, so that nothing waits for ever.
 func TestWavesHoldTheirOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -45,7 +46,8 @@ func TestWavesHoldTheirOrder(t *testing.T) {
 	}
 }
 
-// inWaves plans and acts until nothing is to be done, and lists the pods in the order of the writes, which are all of one verb.
+// inWaves plans and acts until nothing is to be done, and lists the pods in the order of the
+// writes, which are all of one verb.
 func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb plan.Verb) []int {
 	t.Helper()
 	var written []int
@@ -94,7 +96,8 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 	}
 }
 
-// TestAnswersWithoutDependenciesAreAsEver plans the same, hash and all, whether or not an answer has states without dependencies.
+// TestAnswersWithoutDependenciesAreAsEver plans the same, hash and all, whether or not an answer
+// has states without dependencies.
 func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
 	w := newWorld(t, inPlace)
 	plain, err := plan.Children(w.scope, []json.RawMessage{[]byte(pod)})

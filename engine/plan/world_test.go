@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is an API server in a few lines: it stores objects, checks preconditions, sets system metadata, and alters what it is given.
+// world is an API server in a few lines: it stores objects, checks preconditions, sets system
+// metadata, and alters what it is given.
 type world struct {
 	t       testing.TB
 	scope   plan.Scope
@@ -28,14 +29,19 @@ type world struct {
 	recall  plan.Recall
 	writes  int
 	version int
-	// alter is what the server makes of an object that is written: defaults, dropped and normalised values.
+	// alter is what the server makes of an object that is written: defaults, dropped and normalised
+	// values.
 	alter func(body map[string]any)
 }
 
 func newWorld(t testing.TB, scope string) *world {
 	return &world{
-		t: t, scope: scopeOf(t, parentOf(t, ""), scope), objects: map[object.Ref]map[string]any{}, shown: map[object.Ref]*object.Object{},
-		memory: plan.Memory{}, alter: func(map[string]any) {},
+		t:       t,
+		scope:   scopeOf(t, parentOf(t, ""), scope),
+		objects: map[object.Ref]map[string]any{},
+		shown:   map[object.Ref]*object.Object{},
+		memory:  plan.Memory{},
+		alter:   func(map[string]any) {},
 	}
 }
 
@@ -122,8 +128,8 @@ func (w *world) sync(items ...string) plan.Result {
 	return result
 }
 
-// converge syncs until there is nothing to write, and says how many writes that took. Nothing needs more than three syncs: delete,
-// create, and a look that finds all well.
+// converge syncs until there is nothing to write, and says how many writes that took. Nothing needs
+// more than three syncs: delete, create, and a look that finds all well.
 func (w *world) converge(items ...string) int {
 	w.t.Helper()
 	before := w.writes

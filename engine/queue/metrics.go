@@ -6,7 +6,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// metrics are the queue's own, under the names that every Kubernetes controller has. Nil metrics count nothing.
+// metrics are the queue's own, under the names that every Kubernetes controller has. Nil metrics
+// count nothing.
 type metrics struct {
 	depth          workqueue.GaugeMetric
 	adds           workqueue.CounterMetric
@@ -21,14 +22,20 @@ func newMetrics(provider MetricsProvider, name string) *metrics {
 		return nil
 	}
 	return &metrics{
-		depth: provider.NewDepthMetric(name), adds: provider.NewAddsMetric(name), latency: provider.NewLatencyMetric(name),
-		works: provider.NewWorkDurationMetric(name), retries: provider.NewRetriesMetric(name),
-		unfinished: provider.NewUnfinishedWorkSecondsMetric(name), longest: provider.NewLongestRunningProcessorSecondsMetric(name),
+		depth:   provider.NewDepthMetric(name),
+		adds:    provider.NewAddsMetric(name),
+		latency: provider.NewLatencyMetric(name),
+		works:   provider.NewWorkDurationMetric(name),
+		retries: provider.NewRetriesMetric(name),
+		unfinished: provider.NewUnfinishedWorkSecondsMetric(
+			name,
+		),
+		longest: provider.NewLongestRunningProcessorSecondsMetric(name),
 	}
 }
 
-// Measure brings the metrics of keys in work up to date: the sum of their times, and the longest. A worker that hangs is seen in them. It is
-// for the caller to repeat.
+// Measure brings the metrics of keys in work up to date: the sum of their times, and the longest. A
+// worker that hangs is seen in them. It is for the caller to repeat.
 func (q *Queue) Measure() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

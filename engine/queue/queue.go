@@ -1,9 +1,10 @@
-// Package queue holds the keys that are to be reconciled: each at most once, with a priority, the causes that brought it, and a backoff
-// after failures.
+// Package queue holds the keys that are to be reconciled: each at most once, with a priority, the
+// causes that brought it, and a backoff after failures.
 //
-// It knows nothing of what a key stands for. Keys come from mappers, timers and sources; workers take them out. A key is never handed to two
-// workers at once, and one that is added while it is in work is handed out again afterwards. A Queue is safe for concurrent use. Its tests
-// run on a fake clock; a property test adds and takes at random and counts.
+// It knows nothing of what a key stands for. Keys come from mappers, timers and sources; workers
+// take them out. A key is never handed to two workers at once, and one that is added while it is in
+// work is handed out again afterwards. A Queue is safe for concurrent use. Its tests run on a fake
+// clock; a property test adds and takes at random and counts.
 package queue
 
 import (
@@ -126,13 +127,17 @@ type delay struct {
 // New makes a Queue.
 func New(s Settings) *Queue {
 	return &Queue{
-		clock: s.Clock, maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff), metrics: newMetrics(s.Metrics, s.Name), entries: map[object.Key]*entry{},
-		working: map[*entry]struct{}{}, changed: make(chan struct{}),
+		clock:      s.Clock,
+		maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff),
+		metrics:    newMetrics(s.Metrics, s.Name),
+		entries:    map[object.Key]*entry{},
+		working:    map[*entry]struct{}{},
+		changed:    make(chan struct{}),
 	}
 }
 
-// Add makes a key ready now. Where it is ready already, the causes are merged and the higher priority counts; where it is in work, it
-// comes again afterwards. A wait for later is not touched.
+// Add makes a key ready now. Where it is ready already, the causes are merged and the higher
+// priority counts; where it is in work, it comes again afterwards. A wait for later is not touched.
 func (q *Queue) Add(key object.Key, p Priority, c Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +181,8 @@ func (q *Queue) push(e *entry) {
 	q.signal()
 }
 
-// AddAfter makes a key ready after d. Of several waits for one key the earliest stays. It never delays what Add brings.
+// AddAfter makes a key ready after d. Of several waits for one key the earliest stays. It never
+// delays what Add brings.
 func (q *Queue) AddAfter(key object.Key, d time.Duration, p Priority, c Cause) {
 	if d <= 0 {
 		q.Add(key, p, c)
@@ -205,8 +211,9 @@ func (q *Queue) addAfter(e *entry, d time.Duration, p Priority, c Cause) {
 	q.signal()
 }
 
-// Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every failure in a row up to MaxBackoff, less
-// up to a half at random, so that parents that failed together do not come back together.
+// Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every
+// failure in a row up to MaxBackoff, less up to a half at random, so that parents that failed
+// together do not come back together.
 func (q *Queue) Retry(key object.Key, c Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,7 +240,8 @@ func (q *Queue) Forget(key object.Key) {
 	}
 }
 
-// Get takes the next key, waiting until there is one. It returns false when ctx is done or the queue is shut down.
+// Get takes the next key, waiting until there is one. It returns false when ctx is done or the
+// queue is shut down.
 func (q *Queue) Get(ctx context.Context) (Item, bool) {
 	for ctx.Err() == nil {
 		item, wait, changed, ok := q.take()
@@ -247,7 +255,8 @@ func (q *Queue) Get(ctx context.Context) (Item, bool) {
 	return Item{}, false
 }
 
-// take returns the next key, or how long to wait for one (0: until something changes). A nil channel says that the queue is shut down.
+// take returns the next key, or how long to wait for one (0: until something changes). A nil
+// channel says that the queue is shut down.
 func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,7 +277,12 @@ func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
 	e.work, e.started = true, now
 	q.working[e] = struct{}{}
 	item := Item{
-		Key: e.key, Priority: e.priority, Causes: e.causes.list(), Count: e.causes.count, Waited: now.Sub(e.since), Attempt: e.failures,
+		Key:      e.key,
+		Priority: e.priority,
+		Causes:   e.causes.list(),
+		Count:    e.causes.count,
+		Waited:   now.Sub(e.since),
+		Attempt:  e.failures,
 	}
 	e.causes = causes{}
 	q.metrics.taken(item.Waited)
@@ -284,8 +298,8 @@ func (q *Queue) ripen(now time.Time) {
 	}
 }
 
-// next is the priority whose oldest key is to be taken, or -1 where none is ready. A key that has waited counts as one priority higher
-// for each age; of equals the one that came first is taken.
+// next is the priority whose oldest key is to be taken, or -1 where none is ready. A key that has
+// waited counts as one priority higher for each age; of equals the one that came first is taken.
 func (q *Queue) next(now time.Time) Priority {
 	class, rank, serial := Priority(-1), Priority(0), uint64(0)
 	for p := range q.ready {

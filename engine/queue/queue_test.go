@@ -189,7 +189,8 @@ func TestGetEnds(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost adds at random while workers take, fail and add again: every key is taken after its last Add, and never by two workers.
+// TestNothingIsLost adds at random while workers take, fail and add again: every key is taken after
+// its last Add, and never by two workers.
 func TestNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

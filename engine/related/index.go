@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Index holds the rules of all parents of a controller. What an event costs depends on how many rules it meets, not on how many there are.
+// Index holds the rules of all parents of a controller. What an event costs depends on how many
+// rules it meets, not on how many there are.
 type Index struct {
 	mu sync.RWMutex // guards what follows
 	// rules are those of each parent.
@@ -27,8 +28,8 @@ type place struct {
 	rule int
 }
 
-// kind are the rules about one kind of object, each filed once: by name; else by labels; or by the namespace's labels where it asks for no
-// label of the object.
+// kind are the rules about one kind of object, each filed once: by name; else by labels; or by the
+// namespace's labels where it asks for no label of the object.
 type kind struct {
 	names  map[named]map[place]struct{}
 	labels *mapper.Selectors[place]
@@ -66,7 +67,11 @@ func (x *Index) Set(key object.Key, rules []Rule) {
 func (x *Index) add(at place, r *Rule) {
 	k, ok := x.kinds[r.Resource.GVK]
 	if !ok {
-		k = &kind{names: map[named]map[place]struct{}{}, labels: mapper.NewSelectors[place](), spaces: mapper.NewSelectors[place]()}
+		k = &kind{
+			names:  map[named]map[place]struct{}{},
+			labels: mapper.NewSelectors[place](),
+			spaces: mapper.NewSelectors[place](),
+		}
 		x.kinds[r.Resource.GVK] = k
 	}
 	k.count++
@@ -130,8 +135,8 @@ func (x *Index) Match(o *object.Object, spaces Spaces) []object.Key {
 	return slices.Collect(maps.Keys(found))
 }
 
-// Moved lists the parents for which a namespace begins or ceases to be selected when its labels change, each once, in no order. Nil stands
-// for the labels of a namespace that is not there.
+// Moved lists the parents for which a namespace begins or ceases to be selected when its labels
+// change, each once, in no order. Nil stands for the labels of a namespace that is not there.
 func (x *Index) Moved(old, current map[string]string) []object.Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

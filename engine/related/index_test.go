@@ -36,7 +36,9 @@ func rule(t testing.TB, d Declared) Rule {
 func configMap(t testing.TB, namespace, name string, labels map[string]string) *object.Object {
 	t.Helper()
 	o, err := object.FromMap(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name, "labels": labels},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"namespace": namespace, "name": name, "labels": labels},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +54,19 @@ func selects(label, value string) json.RawMessage {
 func TestMoved(t *testing.T) {
 	x := NewIndex()
 	x.Set(key("prod"), []Rule{rule(t, Declared{NamespaceSelector: selects("env", "prod")})})
-	x.Set(key("test"), []Rule{rule(t, Declared{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})})
-	x.Set(key("else"), []Rule{rule(t, Declared{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)})})
+	x.Set(
+		key("test"),
+		[]Rule{rule(t, Declared{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})},
+	)
+	x.Set(
+		key("else"),
+		[]Rule{
+			rule(
+				t,
+				Declared{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)},
+			),
+		},
+	)
 	x.Set(key("none"), []Rule{rule(t, Declared{})})
 	tests := []struct {
 		name         string
@@ -74,7 +87,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestTheIndexEqualsAScan sets and forgets random rules, and compares the index with a scan over all of them.
+// TestTheIndexEqualsAScan sets and forgets random rules, and compares the index with a scan over
+// all of them.
 func TestTheIndexEqualsAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -88,7 +102,12 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 			}
 			x.Set(k, rules)
 			all[k] = rules
-			o := configMap(t, pick(r, "a", "b", "c"), pick(r, "a", "b", "c"), map[string]string{"x": pick(r, "a", "b", "c"), "y": pick(r, "a", "b")})
+			o := configMap(
+				t,
+				pick(r, "a", "b", "c"),
+				pick(r, "a", "b", "c"),
+				map[string]string{"x": pick(r, "a", "b", "c"), "y": pick(r, "a", "b")},
+			)
 			var want []object.Key
 			for k, rules := range all {
 				if slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Matches(o, spaces) }) {
@@ -128,7 +147,8 @@ func randomRule(t *testing.T, r *rand.Rand) Rule {
 	return rule(t, d)
 }
 
-// BenchmarkMatch is one event with rules of 100 and of 10,000 parents, two of which it meets: the cost must be the same.
+// BenchmarkMatch is one event with rules of 100 and of 10,000 parents, two of which it meets: the
+// cost must be the same.
 func BenchmarkMatch(b *testing.B) {
 	for _, parents := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(parents), func(b *testing.B) {
@@ -136,7 +156,11 @@ func BenchmarkMatch(b *testing.B) {
 			for i := range parents {
 				name := fmt.Sprint(i)
 				x.Set(key(name), []Rule{
-					rule(b, Declared{Namespace: "shop", Names: []string{name}}), rule(b, Declared{Namespace: "shop", LabelSelector: selects("of", name)}),
+					rule(
+						b,
+						Declared{Namespace: "shop", Names: []string{name}},
+					),
+					rule(b, Declared{Namespace: "shop", LabelSelector: selects("of", name)}),
 					rule(b, Declared{NamespaceSelector: selects("of", name)}),
 				})
 			}

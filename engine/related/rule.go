@@ -1,8 +1,10 @@
-// Package related decides which objects are related to a parent: the rules of a customize hook's answer, and the index by which an object's
-// event finds the parents whose rules it meets (compatibility: customize).
+// Package related decides which objects are related to a parent: the rules of a customize hook's
+// answer, and the index by which an object's event finds the parents whose rules it meets
+// (compatibility: customize).
 //
-// It reads nothing: package customize asks the hook, reads the cache and watches. A Rule is immutable; an Index is safe for concurrent use.
-// Table tests cover the rules, a property test has the index agree with a scan over all rules.
+// It reads nothing: package customize asks the hook, reads the cache and watches. A Rule is
+// immutable; an Index is safe for concurrent use. Table tests cover the rules, a property test has
+// the index agree with a scan over all rules.
 package related
 
 import (
@@ -39,14 +41,16 @@ type Rule struct {
 	Labels, Spaces labels.Selector
 }
 
-// Scope is what a rule is checked against: the version of the customize hook, and the parent's namespace (empty for a cluster-scoped one).
+// Scope is what a rule is checked against: the version of the customize hook, and the parent's
+// namespace (empty for a cluster-scoped one).
 type Scope struct {
 	// OwnNamespace has a namespaced parent see its own namespace only (hook version v1).
 	OwnNamespace bool
 	Namespace    string
 }
 
-// Check makes a Rule of what a hook has declared about a resource. The error names the field and what was expected.
+// Check makes a Rule of what a hook has declared about a resource. The error names the field and
+// what was expected.
 func (d *Declared) Check(r object.Resource, s Scope) (Rule, error) {
 	rule := Rule{Resource: r, Namespace: d.Namespace, Names: d.Names, Labels: labels.Everything()}
 	confined := s.OwnNamespace && s.Namespace != ""
@@ -65,7 +69,11 @@ func (d *Declared) Check(r object.Resource, s Scope) (Rule, error) {
 	case d.Namespace != "" && !r.Namespaced:
 		return rule, fmt.Errorf("namespace is %q; expected none, because %s is cluster-scoped", d.Namespace, r)
 	case confined && d.Namespace != "" && d.Namespace != s.Namespace:
-		return rule, fmt.Errorf("namespace is %q; expected %q, the parent's, or version v2 of the hook", d.Namespace, s.Namespace)
+		return rule, fmt.Errorf(
+			"namespace is %q; expected %q, the parent's, or version v2 of the hook",
+			d.Namespace,
+			s.Namespace,
+		)
 	case slices.Contains(d.Names, ""):
 		return rule, errors.New("names has an empty name; expected names of objects")
 	}

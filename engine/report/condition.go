@@ -17,10 +17,16 @@ const timeFormat = "2006-01-02T15:04:05Z"
 // Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
 type Condition = plan.Condition
 
-// SetCondition puts a condition into an object's status and keeps all else. It writes nothing if type, status, reason, message
-// and generation are there already; lastTransitionTime changes with the status only. It returns the server's answer, or nil if
-// nothing was written.
-func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) (*object.Object, error) {
+// SetCondition puts a condition into an object's status and keeps all else. It writes nothing if
+// type, status, reason, message and generation are there already; lastTransitionTime changes with
+// the status only. It returns the server's answer, or nil if nothing was written.
+func (s *Status) SetCondition(
+	ctx context.Context,
+	now clock.PassiveClock,
+	r object.Resource,
+	o *object.Object,
+	c Condition,
+) (*object.Object, error) {
 	status, err := StatusOf(o)
 	if err != nil {
 		return nil, err
@@ -35,9 +41,15 @@ func (s *Status) SetCondition(ctx context.Context, now clock.PassiveClock, r obj
 	return s.Replace(ctx, r, o, status)
 }
 
-// SetConditions puts fields and conditions into an object's status as SetCondition does with one condition, in one write.
+// SetConditions puts fields and conditions into an object's status as SetCondition does with one
+// condition, in one write.
 func (s *Status) SetConditions(
-	ctx context.Context, now clock.PassiveClock, r object.Resource, o *object.Object, fields map[string]any, conditions ...Condition,
+	ctx context.Context,
+	now clock.PassiveClock,
+	r object.Resource,
+	o *object.Object,
+	fields map[string]any,
+	conditions ...Condition,
 ) (*object.Object, error) {
 	status, err := StatusOf(o)
 	if err != nil {
@@ -61,7 +73,8 @@ func (s *Status) SetConditions(
 	return s.Replace(ctx, r, o, status)
 }
 
-// Has returns the status ("True", "False", "Unknown") and the reason of an object's condition; both are empty if it has none of that type.
+// Has returns the status ("True", "False", "Unknown") and the reason of an object's condition; both
+// are empty if it has none of that type.
 func Has(o *object.Object, conditionType string) (status, reason string) {
 	present, err := StatusOf(o)
 	if err != nil {
@@ -78,8 +91,9 @@ func Has(o *object.Object, conditionType string) (status, reason string) {
 	return status, reason
 }
 
-// Generation returns the generation that a condition in an object's status is about. It is 0, and the condition has none, if
-// the resource counts no generations, or has no status subresource: there a status is itself part of what makes a new generation.
+// Generation returns the generation that a condition in an object's status is about. It is 0, and
+// the condition has none, if the resource counts no generations, or has no status subresource:
+// there a status is itself part of what makes a new generation.
 func Generation(r object.Resource, o *object.Object) int64 {
 	if !r.HasStatus {
 		return 0
@@ -87,8 +101,8 @@ func Generation(r object.Resource, o *object.Object) int64 {
 	return o.Generation()
 }
 
-// Include puts a condition into a status that is to replace o's, in the place of one of its type. If o has the condition with the
-// same status, its lastTransitionTime stays.
+// Include puts a condition into a status that is to replace o's, in the place of one of its type.
+// If o has the condition with the same status, its lastTransitionTime stays.
 func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) error {
 	present, err := StatusOf(o)
 	if err != nil {
@@ -135,8 +149,8 @@ func CanHold(status map[string]any) bool {
 	return list || status["conditions"] == nil
 }
 
-// Remove takes the conditions of a type out of a status, in place, and reports whether there were any. If reasons are given, it
-// takes only those with one of them.
+// Remove takes the conditions of a type out of a status, in place, and reports whether there were
+// any. If reasons are given, it takes only those with one of them.
 func Remove(status map[string]any, name string, reasons ...string) bool {
 	list, _ := status["conditions"].([]any)
 	kept := slices.DeleteFunc(slices.Clone(list), func(item any) bool {
@@ -177,7 +191,8 @@ func isCondition(item any, name string) bool {
 	return ok && m["type"] == name
 }
 
-// upsert changes status in place and reports whether it did. Without a generation (0) the condition has none.
+// upsert changes status in place and reports whether it did. Without a generation (0) the condition
+// has none.
 func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
 	moved := c.Observed && generation != 0 && status["observedGeneration"] != generation
 	if moved {
@@ -188,7 +203,11 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
 	}
 	next := map[string]any{
-		"type": c.Type, "status": value(c), "reason": c.Reason, "message": Shorten(c.Message, MaxMessage), "lastTransitionTime": now,
+		"type":               c.Type,
+		"status":             value(c),
+		"reason":             c.Reason,
+		"message":            Shorten(c.Message, MaxMessage),
+		"lastTransitionTime": now,
 	}
 	if generation != 0 {
 		next["observedGeneration"] = generation
@@ -222,7 +241,8 @@ func value(c Condition) string {
 	return "False"
 }
 
-// sameCondition compares two conditions. A present one without observedGeneration is of a resource that keeps none.
+// sameCondition compares two conditions. A present one without observedGeneration is of a resource
+// that keeps none.
 func sameCondition(present, next map[string]any) bool {
 	for _, field := range []string{"status", "reason", "message", "observedGeneration"} {
 		_, kept := present[field]

@@ -30,7 +30,9 @@ func TestUpsert(t *testing.T) {
 		want         string // empty where nothing changes
 	}{
 		{
-			"an empty status gets its first condition", `{}`, Condition{Type: "Ready", Status: true, Reason: "Running", Message: "it runs"},
+			"an empty status gets its first condition",
+			`{}`,
+			Condition{Type: "Ready", Status: true, Reason: "Running", Message: "it runs"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"Running","message":"it runs","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
@@ -38,7 +40,8 @@ func TestUpsert(t *testing.T) {
 			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
 		},
 		{
-			"another message keeps the time of the transition", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			"another message keeps the time of the transition",
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 			Condition{Type: "Ready", Status: true, Reason: "R", Message: "n"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"n",` + then + `}]}`,
 		},
@@ -54,12 +57,15 @@ func TestUpsert(t *testing.T) {
 			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
 		},
 		{
-			"another status is a transition", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			"another status is a transition",
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 			Condition{Type: "Ready", Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
-			"a status that is not known", `{}`, Condition{Type: "Ready", Unknown: true, Reason: "R", Message: "m"},
+			"a status that is not known",
+			`{}`,
+			Condition{Type: "Ready", Unknown: true, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"Unknown","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
@@ -69,7 +75,8 @@ func TestUpsert(t *testing.T) {
 				`{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
-			"the status's own observedGeneration", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
+			"the status's own observedGeneration",
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m", Observed: true},
 			`{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 		},
@@ -104,7 +111,8 @@ func TestUpsertIntoWhatIsNoList(t *testing.T) {
 	}
 }
 
-// TestInclude puts a condition into a new status: where the status has one of its type, in that one's place, with the time of the present one.
+// TestInclude puts a condition into a new status: where the status has one of its type, in that
+// one's place, with the time of the present one.
 func TestInclude(t *testing.T) {
 	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"then"}`
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
@@ -118,7 +126,13 @@ func TestInclude(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := decode(t, c.status)
-			if err := Include(status, now, resource, withStatus(t, c.present), Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}); err != nil {
+			if err := Include(
+				status,
+				now,
+				resource,
+				withStatus(t, c.present),
+				Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"},
+			); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(decode(t, c.want), status); diff != "" {
@@ -128,7 +142,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestConditionsWithoutGeneration has a parent without a status subresource, whose generation each write of a status changes.
+// TestConditionsWithoutGeneration has a parent without a status subresource, whose generation each
+// write of a status changes.
 func TestConditionsWithoutGeneration(t *testing.T) {
 	without := resource
 	without.HasStatus = false

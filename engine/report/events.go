@@ -1,9 +1,10 @@
-// Package report writes what a sync has to say about itself: the parent's status, conditions and Events. Nothing is written
-// where nothing changed.
+// Package report writes what a sync has to say about itself: the parent's status, conditions and
+// Events. Nothing is written where nothing changed.
 //
-// It holds no rules about when something is worth saying; the pipeline's error table and the supervisor decide. All writes go
-// through package act's Writer, Events through client-go's recorder, which merges and rate-limits them. Its values are safe for
-// concurrent use. It is tested against the real API server (test/integration); the pure parts have table tests.
+// It holds no rules about when something is worth saying; the pipeline's error table and the
+// supervisor decide. All writes go through package act's Writer, Events through client-go's
+// recorder, which merges and rate-limits them. Its values are safe for concurrent use. It is tested
+// against the real API server (test/integration); the pure parts have table tests.
 package report
 
 import (
@@ -22,7 +23,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MaxMessage bounds the text of Events and conditions, in bytes; the API server's own limit for Events is 1024.
+// MaxMessage bounds the text of Events and conditions, in bytes; the API server's own limit for
+// Events is 1024.
 const MaxMessage = 1000
 
 // EventSettings configure Events.
@@ -76,10 +78,12 @@ func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, mes
 	e.recorder.AnnotatedEventf(reference(o), traceOf(ctx), kind, reason, "%s", message)
 }
 
-// TraceAnnotation is the annotation of an Event that names the trace in which it was recorded first.
+// TraceAnnotation is the annotation of an Event that names the trace in which it was recorded
+// first.
 const TraceAnnotation = "hookloop.dev/trace-id"
 
-// traceOf returns the annotation for an Event that is recorded under ctx; nil if its trace is not exported.
+// traceOf returns the annotation for an Event that is recorded under ctx; nil if its trace is not
+// exported.
 func traceOf(ctx context.Context) map[string]string {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsSampled() {
@@ -95,11 +99,13 @@ func reference(o *object.Object) runtime.Object {
 	}
 }
 
-// unprintable reports whether a rune would not be seen as it is: controls, and those that change the direction of text.
+// unprintable reports whether a rune would not be seen as it is: controls, and those that change
+// the direction of text.
 func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
-// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable text. Lines, such as those
-// of joined errors, are separated by semicolons if they do not end with a mark of their own.
+// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable
+// text. Lines, such as those of joined errors, are separated by semicolons if they do not end with
+// a mark of their own.
 func Shorten(text string, limit int) string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {

@@ -26,9 +26,15 @@ func NewStatus(writer *act.Writer, tracer trace.Tracer, meter act.Meter) *Status
 	return &Status{writer: writer, tracer: tracer, meter: meter}
 }
 
-// Replace makes status (a JSON object) the whole status of o, unless it is already. It returns the server's answer, or nil where nothing
-// was written. act.ErrStale is returned where o has changed since it was observed.
-func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Object, status map[string]any) (*object.Object, error) {
+// Replace makes status (a JSON object) the whole status of o, unless it is already. It returns the
+// server's answer, or nil where nothing was written. act.ErrStale is returned where o has changed
+// since it was observed.
+func (s *Status) Replace(
+	ctx context.Context,
+	r object.Resource,
+	o *object.Object,
+	status map[string]any,
+) (*object.Object, error) {
 	same, err := Same(o, status)
 	if err != nil || same {
 		return nil, err
@@ -37,12 +43,17 @@ func (s *Status) Replace(ctx context.Context, r object.Resource, o *object.Objec
 	if r.HasStatus {
 		subresource = "status"
 	}
-	ctx, span := s.tracer.Start(ctx, act.SpanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("hookloop.write.verb", "status"),
-		attribute.String("hookloop.write.resource", r.String()),
-		attribute.String("k8s.namespace.name", o.Namespace()),
-		attribute.String("hookloop.write.name", o.Name()),
-	))
+	ctx, span := s.tracer.Start(
+		ctx,
+		act.SpanName("patch", r, subresource),
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(
+			attribute.String("hookloop.write.verb", "status"),
+			attribute.String("hookloop.write.resource", r.String()),
+			attribute.String("k8s.namespace.name", o.Namespace()),
+			attribute.String("hookloop.write.name", o.Name()),
+		),
+	)
 	defer span.End()
 	written, err := s.writer.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)
 	err = statusError(o, err)
@@ -65,8 +76,8 @@ func statusError(o *object.Object, err error) error {
 	return fmt.Errorf("status of %s: %w", o.Ref(), err)
 }
 
-// replacement is the JSON patch (RFC 6902) that sets the whole status. Replacing resourceVersion by the observed one makes it a
-// precondition: the API server answers 409 where it differs.
+// replacement is the JSON patch (RFC 6902) that sets the whole status. Replacing resourceVersion by
+// the observed one makes it a precondition: the API server answers 409 where it differs.
 func replacement(o *object.Object, status map[string]any) []map[string]any {
 	return []map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion()},
@@ -74,7 +85,8 @@ func replacement(o *object.Object, status map[string]any) []map[string]any {
 	}
 }
 
-// Same reports whether o's status equals status. An absent status equals nothing: an empty one is written.
+// Same reports whether o's status equals status. An absent status equals nothing: an empty one is
+// written.
 func Same(o *object.Object, status map[string]any) (bool, error) {
 	if raw, there := o.Field("status"); !there || string(raw) == "null" {
 		return false, nil

@@ -14,7 +14,9 @@ func withStatus(t *testing.T, status string) *object.Object {
 	if status != "" {
 		status = `,"status":` + status
 	}
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"p","resourceVersion":"7","generation":3}` + status + `}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"p","resourceVersion":"7","generation":3}` + status + `}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ type counts []string
 
 func (c *counts) Wrote(_, result string) { *c = append(*c, result) }
 
-// TestFailedStatus: a conflict, and the object's absence, mean a stale view; every other failure is an error by its own name.
+// TestFailedStatus: a conflict, and the object's absence, mean a stale view; every other failure is
+// an error by its own name.
 func TestFailedStatus(t *testing.T) {
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "P"}, Plural: "pages", HasStatus: true}
 	status := func(code, reason string) string {
@@ -60,7 +61,16 @@ func TestFailedStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := NewStatus(writer, tracer, heard).Replace(t.Context(), pages, withStatus(t, ""), map[string]any{"a": "b"})
+			written, err := NewStatus(
+				writer,
+				tracer,
+				heard,
+			).Replace(
+				t.Context(),
+				pages,
+				withStatus(t, ""),
+				map[string]any{"a": "b"},
+			)
 			if err == nil || written != nil || errors.Is(err, act.ErrStale) != test.stale {
 				t.Errorf("Replace = %v, %v", written, err)
 			}

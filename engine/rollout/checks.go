@@ -7,10 +7,12 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Checks are what a child at the latest revision must pass before the next one moves (updateStrategy.statusChecks).
+// Checks are what a child at the latest revision must pass before the next one moves
+// (updateStrategy.statusChecks).
 type Checks struct {
 	Conditions []Condition
-	// Observed has a child that counts observed generations catch up with its own first. It is for children that are updated in place.
+	// Observed has a child that counts observed generations catch up with its own first. It is for
+	// children that are updated in place.
 	Observed bool
 }
 
@@ -30,7 +32,8 @@ type reported struct {
 	} `json:"conditions"`
 }
 
-// Lacks says in a few words which check a child fails; empty where it passes all. A status that cannot be read fails.
+// Lacks says in a few words which check a child fails; empty where it passes all. A status that
+// cannot be read fails.
 func (c Checks) Lacks(child *object.Object) string {
 	var status reported
 	if raw, ok := child.Field("status"); ok {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fields are dotted paths into a parent (revisionHistory.fieldPaths); a change of what they lead to is a new revision. Other changes of
-// the parent reach all children at once.
+// Fields are dotted paths into a parent (revisionHistory.fieldPaths); a change of what they lead to
+// is a new revision. Other changes of the parent reach all children at once.
 type Fields []string
 
 // latest is the revision that the parent is at.
@@ -30,7 +30,8 @@ func (f Fields) latest(parent *object.Object) (*Revision, error) {
 	return r, err
 }
 
-// Parent is the parent as it was at a revision: the fields that make revisions are the revision's, all others are the parent's own.
+// Parent is the parent as it was at a revision: the fields that make revisions are the revision's,
+// all others are the parent's own.
 func (f Fields) Parent(parent *object.Object, r *Revision) (*object.Object, error) {
 	whole, err := parent.Map()
 	if err != nil {
@@ -47,8 +48,8 @@ func (f Fields) Parent(parent *object.Object, r *Revision) (*object.Object, erro
 	return object.FromMap(whole)
 }
 
-// Name is the name of a revision's ControllerRevision: <plural>.<group or core>-<hash>. The hash depends on the parent's UID and the
-// revision alone, so that creating it twice is found out.
+// Name is the name of a revision's ControllerRevision: <plural>.<group or core>-<hash>. The hash
+// depends on the parent's UID and the revision alone, so that creating it twice is found out.
 func (r *Revision) Name(resource object.Resource, parent types.UID) string {
 	group := resource.GVK.Group
 	if group == "" {

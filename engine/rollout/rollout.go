@@ -1,9 +1,12 @@
-// Package rollout decides a rolling update: which revision of a parent each child belongs to, and which one child moves to the latest
-// revision next (compatibility: rolling update; the Metacontroller book, Revision History and ControllerRevision).
+// Package rollout decides a rolling update: which revision of a parent each child belongs to, and
+// which one child moves to the latest revision next (compatibility: rolling update; the
+// Metacontroller book, Revision History and ControllerRevision).
 //
-// It is pure and writes nothing: package plan turns a Step into writes of ControllerRevisions, and the composite shape asks the hook once
-// for each live revision. What it knows comes from the ControllerRevisions alone, so that a restart goes on where it was. Its values are
-// not shared. Table tests cover the rules; a property test has random rollouts come to rest, one child at a time.
+// It is pure and writes nothing: package plan turns a Step into writes of ControllerRevisions, and
+// the composite shape asks the hook once for each live revision. What it knows comes from the
+// ControllerRevisions alone, so that a restart goes on where it was. Its values are not shared.
+// Table tests cover the rules; a property test has random rollouts come to rest, one child at a
+// time.
 package rollout
 
 import (
@@ -18,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Member names a child in a revision's list of children. Children of one parent have one namespace, except under a cluster-scoped parent:
-// there Name is namespace/name.
+// Member names a child in a revision's list of children. Children of one parent have one namespace,
+// except under a cluster-scoped parent: there Name is namespace/name.
 type Member struct{ Group, Kind, Name string }
 
 // MemberOf names a child of a parent in parentNamespace.
@@ -47,9 +50,10 @@ type Revision struct {
 // History are the revisions of a parent, the latest one first.
 type History []*Revision
 
-// Read sorts a parent's ControllerRevisions: the one that stands for the parent as it is comes first (a new one where there is none), the
-// others after it, the youngest first. The error names the ControllerRevision that cannot be read. It is an error, too, if the list is
-// unknown: without a parent's revisions, all of its children would move at once.
+// Read sorts a parent's ControllerRevisions: the one that stands for the parent as it is comes
+// first (a new one where there is none), the others after it, the youngest first. The error names
+// the ControllerRevision that cannot be read. It is an error, too, if the list is unknown: without
+// a parent's revisions, all of its children would move at once.
 func Read(parent *object.Object, fields Fields, records view.List) (History, error) {
 	if !records.Known() {
 		return nil, errors.New("internal error: the parent's revisions are not known; expected a list from a view")
@@ -121,7 +125,8 @@ func canonical(v any) (string, error) {
 	return string(data), err
 }
 
-// Children is a list of members as a ControllerRevision keeps it: grouped by kind, in alphabetical order.
+// Children is a list of members as a ControllerRevision keeps it: grouped by kind, in alphabetical
+// order.
 func Children(members map[Member]bool) []any {
 	names := map[schema.GroupKind][]string{}
 	for m := range members {

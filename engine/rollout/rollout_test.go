@@ -12,7 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var sets = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Set"}, Plural: "sets", Namespaced: true}
+var sets = object.Resource{
+	GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Set"},
+	Plural:     "sets",
+	Namespaced: true,
+}
 
 func parse(t *testing.T, text string) *object.Object {
 	t.Helper()
@@ -34,17 +38,24 @@ func recorded(name, made, patch, children string) string {
 
 // revisions is the resource of the records.
 var revisions = object.Resource{
-	GVK: schema.GroupVersionKind{Group: "metacontroller.k8s.io", Version: "v1alpha1", Kind: "ControllerRevision"}, Plural: "controllerrevisions",
+	GVK: schema.GroupVersionKind{
+		Group:   "metacontroller.k8s.io",
+		Version: "v1alpha1",
+		Kind:    "ControllerRevision",
+	},
+	Plural: "controllerrevisions",
 }
 
-// TestReadNeedsAKnownList has no history of revisions that may lack some: all children would move at once.
+// TestReadNeedsAKnownList has no history of revisions that may lack some: all children would move
+// at once.
 func TestReadNeedsAKnownList(t *testing.T) {
 	if history, err := Read(parse(t, setOf(`{"a":1}`)), Fields{"spec"}, view.List{}); err == nil {
 		t.Errorf("Read = %+v, want an error", history)
 	}
 }
 
-// TestRead finds the parent's revision among the records, whatever they are called and however their JSON is written.
+// TestRead finds the parent's revision among the records, whatever they are called and however
+// their JSON is written.
 func TestRead(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -54,18 +65,46 @@ func TestRead(t *testing.T) {
 		want    string // "latest | older …", a record by its name, a new one as new
 	}{
 		{"no record", Fields{"spec"}, `{"a":1}`, nil, "new"},
-		{"another one", Fields{"spec"}, `{"a":1}`, []string{recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"a":2}}`, `[]`)}, "new | x"},
-		{"the same one", Fields{"spec"}, `{"a":1,"b":2}`, []string{recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"b":2, "a":1}}`, `[]`)}, "x"},
 		{
-			"the youngest of the others first", Fields{"spec"}, `{"a":1}`, []string{
-				recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"a":2}}`, `[]`), recorded("y", "2026-01-02T00:00:00Z", `{"spec":{"a":3}}`, `[]`),
-			}, "new | y x",
+			"another one",
+			Fields{"spec"},
+			`{"a":1}`,
+			[]string{recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"a":2}}`, `[]`)},
+			"new | x",
+		},
+		{
+			"the same one",
+			Fields{"spec"},
+			`{"a":1,"b":2}`,
+			[]string{recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"b":2, "a":1}}`, `[]`)},
+			"x",
+		},
+		{
+			"the youngest of the others first",
+			Fields{"spec"},
+			`{"a":1}`,
+			[]string{
+				recorded(
+					"x",
+					"2026-01-01T00:00:00Z",
+					`{"spec":{"a":2}}`,
+					`[]`,
+				),
+				recorded("y", "2026-01-02T00:00:00Z", `{"spec":{"a":3}}`, `[]`),
+			},
+			"new | y x",
 		},
 		{
 			"other fields do not count", Fields{"spec.template"}, `{"replicas":3,"template":{"a":1}}`,
 			[]string{recorded("x", "2026-01-01T00:00:00Z", `{"spec":{"template":{"a":1}}}`, `[]`)}, "x",
 		},
-		{"a field that is absent", Fields{"spec.template"}, `{}`, []string{recorded("x", "2026-01-01T00:00:00Z", `{}`, `[]`)}, "x"},
+		{
+			"a field that is absent",
+			Fields{"spec.template"},
+			`{}`,
+			[]string{recorded("x", "2026-01-01T00:00:00Z", `{}`, `[]`)},
+			"x",
+		},
 		{
 			"a field that was absent", Fields{"spec.template"}, `{"template":null}`,
 			[]string{recorded("x", "2026-01-01T00:00:00Z", `{}`, `[]`)}, "new | x",
@@ -115,10 +154,16 @@ func TestReadNamesABrokenRecord(t *testing.T) {
 	}
 }
 
-// TestParent asks for the parent as it was: fields that make revisions are the revision's, all others the parent's own.
+// TestParent asks for the parent as it was: fields that make revisions are the revision's, all
+// others the parent's own.
 func TestParent(t *testing.T) {
 	tests := []struct{ name, spec, patch, want string }{
-		{"another template", `{"replicas":5,"template":{"a":1,"b":1}}`, `{"spec":{"template":{"a":2}}}`, `{"replicas":5,"template":{"a":2}}`},
+		{
+			"another template",
+			`{"replicas":5,"template":{"a":1,"b":1}}`,
+			`{"spec":{"template":{"a":2}}}`,
+			`{"replicas":5,"template":{"a":2}}`,
+		},
 		{"it had none", `{"replicas":5,"template":{"a":1}}`, `{}`, `{"replicas":5}`},
 		{"it has none any more", `{"replicas":5}`, `{"spec":{"template":{"a":2}}}`, `{"replicas":5,"template":{"a":2}}`},
 	}
@@ -145,7 +190,8 @@ func TestName(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := history[0].Name(sets, "u")
-	if want := "sets.example.com-088232a670add4627b8c12357652fcbdefca4de9"; got != want { // on record in clusters: it must not change
+	// on record in clusters: it must not change
+	if want := "sets.example.com-088232a670add4627b8c12357652fcbdefca4de9"; got != want {
 		t.Errorf("name %s, want %s", got, want)
 	}
 	if again := history[0].Name(sets, "u"); again != got {
@@ -181,17 +227,37 @@ func TestChecks(t *testing.T) {
 		want   string
 	}{
 		{"nothing is asked", Checks{}, `{}`, ""},
-		{"it has it", Checks{Conditions: ready}, `{"conditions":[{"type":"A","status":"False"},{"type":"Ready","status":"True"}]}`, ""},
+		{
+			"it has it",
+			Checks{Conditions: ready},
+			`{"conditions":[{"type":"A","status":"False"},{"type":"Ready","status":"True"}]}`,
+			"",
+		},
 		{"it has it not", Checks{Conditions: ready}, `{"conditions":[]}`, "has no condition Ready"},
 		{"no status", Checks{Conditions: ready}, ``, "has no condition Ready"},
-		{"another status", Checks{Conditions: ready}, `{"conditions":[{"type":"Ready","status":"False"}]}`, `has condition Ready "False", expected "True"`},
-		{"any status", Checks{Conditions: []Condition{{Type: "Ready"}}}, `{"conditions":[{"type":"Ready","status":"False"}]}`, ""},
+		{
+			"another status",
+			Checks{Conditions: ready},
+			`{"conditions":[{"type":"Ready","status":"False"}]}`,
+			`has condition Ready "False", expected "True"`,
+		},
+		{
+			"any status",
+			Checks{Conditions: []Condition{{Type: "Ready"}}},
+			`{"conditions":[{"type":"Ready","status":"False"}]}`,
+			"",
+		},
 		{
 			"another reason", Checks{Conditions: []Condition{{Type: "Ready", Reason: text("Up")}}},
 			`{"conditions":[{"type":"Ready","reason":"Down"}]}`, `has condition Ready with reason "Down", expected "Up"`,
 		},
 		{"seen by its controller", Checks{Observed: true}, `{"observedGeneration":3}`, ""},
-		{"not seen by its controller", Checks{Observed: true}, `{"observedGeneration":2}`, "has status.observedGeneration 2, expected 3"},
+		{
+			"not seen by its controller",
+			Checks{Observed: true},
+			`{"observedGeneration":2}`,
+			"has status.observedGeneration 2, expected 3",
+		},
 		{"not asked", Checks{}, `{"observedGeneration":2}`, ""},
 		{"it counts none", Checks{Observed: true}, `{}`, ""},
 		{"unreadable", Checks{}, `{"conditions":{}}`, "has a status that cannot be checked"},

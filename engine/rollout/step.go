@@ -7,7 +7,8 @@ type Child struct {
 	Member Member
 	// Matches says that it is there, and is as the latest revision wants it.
 	Matches bool
-	// Lacks says what the rollout has to wait for once the child is at the latest revision; empty for nothing.
+	// Lacks says what the rollout has to wait for once the child is at the latest revision; empty
+	// for nothing.
 	Lacks string
 }
 
@@ -15,7 +16,8 @@ type Child struct {
 type World struct {
 	// Latest are the children that the latest revision wants, in its hook's order.
 	Latest []Child
-	// Older says which children each older revision wants, in the history's order: Older[0] is history[1].
+	// Older says which children each older revision wants, in the history's order: Older[0] is
+	// history[1].
 	Older []map[Member]bool
 	// Paused has no further child move to the latest revision.
 	Paused bool
@@ -41,9 +43,10 @@ type Step struct {
 	Message string
 }
 
-// Next decides one step. A child stays with the youngest revision that has it on record and still wants it; a child that none has, and one
-// that is as the latest revision wants it, is the latest's at once, and one that the latest does not want is nobody's. Of all others the
-// first moves to the latest, if no child of the latest lacks anything.
+// Next decides one step. A child stays with the youngest revision that has it on record and still
+// wants it; a child that none has, and one that is as the latest revision wants it, is the latest's
+// at once, and one that the latest does not want is nobody's. Of all others the first moves to the
+// latest, if no child of the latest lacks anything.
 func (h History) Next(w World) Step {
 	s := Step{At: h.standing(w), State: Done, Message: "all children are at the latest revision"}
 	next := -1

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestNext writes children as letters: a history is "ab cd" (the latest revision's, then an older one's), the latest answer "a b! c?",
-// where ! stands for a child that lacks something and = for one that matches, and what older revisions want "ab".
+// TestNext writes children as letters: a history is "ab cd" (the latest revision's, then an older
+// one's), the latest answer "a b! c?", where ! stands for a child that lacks something and = for
+// one that matches, and what older revisions want "ab".
 func TestNext(t *testing.T) {
 	tests := []struct {
 		name, history, latest, older, want string
@@ -96,9 +97,10 @@ func shown(s Step) string {
 	return strings.Join(all, " ")
 }
 
-// TestRolloutsComeToRest rolls random sets of children forward, with children that come, go, are lost and fail their checks for a while, and
-// crashes between the records. In no step does more than one child move that had to be changed, none moves past one that is unwell, and in
-// the end all are at the latest revision.
+// TestRolloutsComeToRest rolls random sets of children forward, with children that come, go, are
+// lost and fail their checks for a while, and crashes between the records. In no step does more
+// than one child move that had to be changed, none moves past one that is unwell, and in the end
+// all are at the latest revision.
 func TestRolloutsComeToRest(t *testing.T) {
 	for seed := range uint64(500) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -153,7 +155,8 @@ func (c *cluster) change() {
 	}
 }
 
-// sync decides one step, records it (in part, where the engine crashes in between) and brings the children to it.
+// sync decides one step, records it (in part, where the engine crashes in between) and brings the
+// children to it.
 func (c *cluster) sync(t *testing.T) {
 	t.Helper()
 	c.disturb()
@@ -216,7 +219,8 @@ func (c *cluster) seen() (History, World) {
 	return h, w
 }
 
-// record puts a step on record and acts on it. A crash leaves out the older revisions' records, and what comes after them.
+// record puts a step on record and acts on it. A crash leaves out the older revisions' records, and
+// what comes after them.
 func (c *cluster) record(step Step) {
 	crash := !c.calm && c.rand.IntN(5) == 0
 	var history []numbered

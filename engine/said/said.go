@@ -1,9 +1,11 @@
-// Package said reads what a hook's answer says beside the desired state: conditions, Events and results become values of package plan, and
-// what is said of single children is put into them.
+// Package said reads what a hook's answer says beside the desired state: conditions, Events and
+// results become values of package plan, and what is said of single children is put into them.
 //
-// It validates, because answers come from outside: an error names the item, and nothing of such an answer may be applied. It decides
-// nothing: package plan orders the children, package pipeline records remarks and writes conditions; requirements are package customize's.
-// Its data comes from the port, package hook, by way of the shapes. Functions are pure and safe for concurrent use. Table tests cover it.
+// It validates, because answers come from outside: an error names the item, and nothing of such an
+// answer may be applied. It decides nothing: package plan orders the children, package pipeline
+// records remarks and writes conditions; requirements are package customize's. Its data comes from
+// the port, package hook, by way of the shapes. Functions are pure and safe for concurrent use.
+// Table tests cover it.
 package said
 
 import (
@@ -19,7 +21,8 @@ import (
 // Max is how many conditions, Events and results one answer may have, of each.
 const Max = 32
 
-// Children validates an answer's desired children, with what it says of them. The error joins *plan.AnswerErrors.
+// Children validates an answer's desired children, with what it says of them. The error joins
+// *plan.AnswerErrors.
 func Children(scope plan.Scope, a *hook.Answer) ([]plan.Child, error) {
 	children, err := plan.Children(scope, a.Children)
 	if err != nil || len(a.States) == 0 {
@@ -32,7 +35,8 @@ func Children(scope plan.Scope, a *hook.Answer) ([]plan.Child, error) {
 	return plan.Order(&scope, children, states)
 }
 
-// states finds the children that states are about. Every child of the answer is valid, so that its place is that in the answer.
+// states finds the children that states are about. Every child of the answer is valid, so that its
+// place is that in the answer.
 func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([]plan.State, error) {
 	at := make(map[object.Ref]int, len(children))
 	for i, c := range children {
@@ -46,7 +50,12 @@ func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([
 			ref := ref(scope, s.Named)
 			var desired bool
 			if place, desired = at[ref]; !desired {
-				return nil, &plan.AnswerError{Field: "childStates", Index: i, Item: shortened(ref.String()), Problem: "is not desired; expected one of the desired objects"}
+				return nil, &plan.AnswerError{
+					Field:   "childStates",
+					Index:   i,
+					Item:    shortened(ref.String()),
+					Problem: "is not desired; expected one of the desired objects",
+				}
 			}
 		}
 		if earlier, twice := first[place]; twice {
@@ -118,7 +127,8 @@ func reasonFault(reason string) string {
 	return fmt.Sprintf("reason is %q; expected one word in camel case such as AllUp", shortened(reason))
 }
 
-// Remarks validates the Events and results of an answer that is not fatal. The error is a *plan.AnswerError.
+// Remarks validates the Events and results of an answer that is not fatal. The error is a
+// *plan.AnswerError.
 func Remarks(a *hook.Answer) ([]plan.Remark, error) {
 	if err := few("events", len(a.Events)); err != nil {
 		return nil, err

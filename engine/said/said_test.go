@@ -34,8 +34,12 @@ func TestConditions(t *testing.T) {
 
 func TestRemarks(t *testing.T) {
 	got, err := Remarks(&hook.Answer{Said: hook.Said{
-		Events:  []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
-		Results: []hook.Result{{Reason: "Fine"}, {Severity: hook.Info, Reason: "Fine", Message: "well"}, {Severity: hook.Warning, Reason: "Old", Message: "ill"}},
+		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
+		Results: []hook.Result{
+			{Reason: "Fine"},
+			{Severity: hook.Info, Reason: "Fine", Message: "well"},
+			{Severity: hook.Warning, Reason: "Old", Message: "ill"},
+		},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -60,18 +64,37 @@ func TestBadSayings(t *testing.T) {
 		said hook.Said
 		want string
 	}{
-		"no type":        {changed(func(c *hook.Condition) { c.Type = "" }), "conditions[0]: type is missing; expected one such as Ready"},
-		"a bad type":     {changed(func(c *hook.Condition) { c.Type = "a b" }), `conditions[0] "a b": type: name part`},
-		"the engine's":   {changed(func(c *hook.Condition) { c.Type = plan.Updated }), `conditions[0] "Updated": belongs to the engine; expected another type`},
-		"no status":      {changed(func(c *hook.Condition) { c.Status = "" }), `conditions[0] "A": status is ""; expected True, False or Unknown`},
-		"a sentence":     {changed(func(c *hook.Condition) { c.Reason = "All is well." }), `conditions[0] "A": reason is "All is well."; expected one word`},
-		"a type twice":   {hook.Said{Conditions: []hook.Condition{fine, fine}}, `conditions[1] "A": is said twice, first as conditions[0]`},
+		"no type": {
+			changed(func(c *hook.Condition) { c.Type = "" }),
+			"conditions[0]: type is missing; expected one such as Ready",
+		},
+		"a bad type": {changed(func(c *hook.Condition) { c.Type = "a b" }), `conditions[0] "a b": type: name part`},
+		"the engine's": {
+			changed(func(c *hook.Condition) { c.Type = plan.Updated }),
+			`conditions[0] "Updated": belongs to the engine; expected another type`,
+		},
+		"no status": {
+			changed(func(c *hook.Condition) { c.Status = "" }),
+			`conditions[0] "A": status is ""; expected True, False or Unknown`,
+		},
+		"a sentence": {
+			changed(func(c *hook.Condition) { c.Reason = "All is well." }),
+			`conditions[0] "A": reason is "All is well."; expected one word`,
+		},
+		"a type twice": {
+			hook.Said{Conditions: []hook.Condition{fine, fine}},
+			`conditions[1] "A": is said twice, first as conditions[0]`,
+		},
 		"too many types": {hook.Said{Conditions: make([]hook.Condition, 33)}, "conditions: are 33, expected at most 32"},
 		"too many Events": {
 			hook.Said{Events: make([]hook.Event, 33)}, "events: are 33, expected at most 32"},
 		"too many results": {hook.Said{Results: make([]hook.Result, 33)}, "results: are 33, expected at most 32"},
 		"an Event's reason": {
-			hook.Said{Events: []hook.Event{{Reason: strings.Repeat("a", 300)}}}, `events[0]: reason is "` + strings.Repeat("a", 80) + `…"; expected one word`},
+			hook.Said{
+				Events: []hook.Event{{Reason: strings.Repeat("a", 300)}},
+			},
+			`events[0]: reason is "` + strings.Repeat("a", 80) + `…"; expected one word`,
+		},
 		"a result's reason": {hook.Said{Results: []hook.Result{{}}}, `results[0]: reason is ""; expected one word`},
 	}
 	for name, c := range cases {
@@ -94,7 +117,15 @@ func check(t *testing.T, err error, want string) {
 
 var scope = plan.Scope{
 	ParentNamespace: "shop",
-	Declared:        []plan.Declared{{Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}}},
+	Declared: []plan.Declared{
+		{
+			Resource: object.Resource{
+				GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+				Plural:     "pods",
+				Namespaced: true,
+			},
+		},
+	},
 }
 
 func pod(name string) json.RawMessage {
@@ -109,13 +140,22 @@ func TestStates(t *testing.T) {
 		"by place": {Index: 1}, "by name": {Index: -1, Named: named("b")},
 	} {
 		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: named("a"), Condition: "Ready"}}
-		children, err := Children(scope, &hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
+		children, err := Children(
+			scope,
+			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: []hook.ChildState{state}}},
+		)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := []plan.Dependency{{Ref: object.Ref{GVK: scope.Declared[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"}}
-		if diff := cmp.Diff(want, children[1].DependsOn); diff != "" || children[1].Ready != &ready || children[0].DependsOn != nil {
+		want := []plan.Dependency{
+			{Ref: object.Ref{GVK: scope.Declared[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
+		}
+		if diff := cmp.Diff(
+			want,
+			children[1].DependsOn,
+		); diff != "" || children[1].Ready != &ready ||
+			children[0].DependsOn != nil {
 			t.Errorf("%s: children %v (-want +got):\n%s", name, children, diff)
 		}
 	}
@@ -134,7 +174,10 @@ func TestBadStates(t *testing.T) {
 			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Node", Name: "n"}}}}},
 			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
 	} {
-		_, err := Children(scope, &hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: c.states}})
+		_, err := Children(
+			scope,
+			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: c.states}},
+		)
 		t.Run(name, func(t *testing.T) { check(t, err, c.want) })
 	}
 }

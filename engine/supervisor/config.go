@@ -13,7 +13,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// config is what one controller is made of: what its spec declares, and the resources that the spec names.
+// config is what one controller is made of: what its spec declares, and the resources that the spec
+// names.
 type config struct {
 	*declared
 	object    *object.Object
@@ -31,7 +32,8 @@ func (c *config) same(other *config) bool {
 // name names the controller in logs, spans and metrics: "composite/hello".
 func (c *config) name() string { return displayName(object.Key{Parent: c.object.Ref()}) }
 
-// resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its error is a *Fault.
+// resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its
+// error is a *Fault.
 func (s *Supervisor) resolve(o *object.Object) (*config, error) {
 	d, err := declare(o)
 	if err != nil {
@@ -59,7 +61,11 @@ func (s *Supervisor) findResources(c *config) error {
 		}
 		if !child.Namespaced && !slices.ContainsFunc(c.resources, clusterScoped) {
 			return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-				"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource", rule.field, child, c.resources[0])}
+				"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource",
+				rule.field,
+				child,
+				c.resources[0],
+			)}
 		}
 		c.owned = append(c.owned, child)
 	}
@@ -87,11 +93,18 @@ func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string 
 	case served == rule.APIVersion:
 		return fmt.Sprintf("%s.resource: got %q, expected the plural name %q", field, rule.Resource, meant.Plural)
 	default:
-		return fmt.Sprintf("%s.apiVersion: the API server does not serve %s; expected %s, which has %s", field, rule, served, meant.Plural)
+		return fmt.Sprintf(
+			"%s.apiVersion: the API server does not serve %s; expected %s, which has %s",
+			field,
+			rule,
+			served,
+			meant.Plural,
+		)
 	}
 }
 
-// summary is what the status repeats of the spec, for tables of kubectl, which show one value of a list.
+// summary is what the status repeats of the spec, for tables of kubectl, which show one value of a
+// list.
 func (c *config) summary() map[string]any {
 	names := func(rules []rule) string {
 		out := make([]string, 0, len(rules))
@@ -103,8 +116,13 @@ func (c *config) summary() map[string]any {
 	return map[string]any{"parents": names(c.parents), "children": names(c.children)}
 }
 
-// openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were opened before it are closed.
-func (s *Supervisor) openHooks(c *config, asks hook.TriggerFunc, n *notices) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
+// openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were
+// opened before it are closed.
+func (s *Supervisor) openHooks(
+	c *config,
+	asks hook.TriggerFunc,
+	n *notices,
+) (map[hook.Op]*hook.Opened, []*hook.Opened, error) {
 	hooks := map[hook.Op]*hook.Opened{}
 	var opened []*hook.Opened
 	for op, declared := range c.hooks {
@@ -144,9 +162,20 @@ func (s *Supervisor) open(
 			continue
 		}
 		opened, err := opener(hook.Settings{
-			ControllerKind: c.object.GVK().Kind, ControllerName: c.object.Name(), ControllerUID: c.object.UID(), Op: op,
-			Version: string(declared.Version), Field: field, EndpointConfigs: endpoints, Lookup: s.Lookup, Clock: s.Clock, Trigger: asks,
-			Contract: c.contract, Observer: observer,
+			ControllerKind: c.object.GVK().Kind,
+			ControllerName: c.object.Name(),
+			ControllerUID:  c.object.UID(),
+			Op:             op,
+			Version: string(
+				declared.Version,
+			),
+			Field:           field,
+			EndpointConfigs: endpoints,
+			Lookup:          s.Lookup,
+			Clock:           s.Clock,
+			Trigger:         asks,
+			Contract:        c.contract,
+			Observer:        observer,
 		})
 		if err != nil {
 			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("spec.hooks.%s.%s: %v", op, name, err)}

@@ -18,9 +18,15 @@ type rival struct {
 	resource schema.GroupResource
 }
 
-// conflict returns the condition of a running controller with a warning in it if another one writes the status of the same
-// parents: each overwrites the other's. It stops neither of them. Both are looked at again when that changes.
-func (s *Supervisor) conflict(ctx context.Context, key object.Key, o *object.Object, c report.Condition) report.Condition {
+// conflict returns the condition of a running controller with a warning in it if another one writes
+// the status of the same parents: each overwrites the other's. It stops neither of them. Both are
+// looked at again when that changes.
+func (s *Supervisor) conflict(
+	ctx context.Context,
+	key object.Key,
+	o *object.Object,
+	c report.Condition,
+) report.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	var before, now []rival
@@ -31,8 +37,12 @@ func (s *Supervisor) conflict(ctx context.Context, key object.Key, o *object.Obj
 	s.mu.Unlock()
 	var message string
 	if len(now) > 0 {
-		message = fmt.Sprintf("%s also writes the status of %s that this controller selects, so that each overwrites the other's; "+
-			"expected one controller, or label selectors that no parent matches both of", now[0].ref, now[0].resource)
+		message = fmt.Sprintf(
+			"%s also writes the status of %s that this controller selects, so that each overwrites the other's; "+
+				"expected one controller, or label selectors that no parent matches both of",
+			now[0].ref,
+			now[0].resource,
+		)
 	}
 	if !slices.Equal(before, now) {
 		s.nudgeRivals(slices.Concat(before, now))
@@ -57,7 +67,8 @@ func (s *Supervisor) nudgeRivals(rivals []rival) {
 	}
 }
 
-// rivalsOf finds the rivals of a running controller, in the order of their names. The caller holds mu.
+// rivalsOf finds the rivals of a running controller, in the order of their names. The caller holds
+// mu.
 func (s *Supervisor) rivalsOf(key object.Key, i *instance) []rival {
 	var rivals []rival
 	for _, other := range slices.SortedFunc(maps.Keys(s.running), compareKeys) {
@@ -75,8 +86,8 @@ func compareKeys(a, b object.Key) int {
 	return slices.Compare([]string{a.Parent.GVK.Kind, a.Parent.Name}, []string{b.Parent.GVK.Kind, b.Parent.Name})
 }
 
-// shared returns a resource of which two controllers may select the same objects, and both write their status. Versions of a
-// resource are the same objects.
+// shared returns a resource of which two controllers may select the same objects, and both write
+// their status. Versions of a resource are the same objects.
 func shared(a, b *instance) (schema.GroupResource, bool) {
 	if !a.writesStatus() || !b.writesStatus() {
 		return schema.GroupResource{}, false
@@ -92,8 +103,8 @@ func shared(a, b *instance) (schema.GroupResource, bool) {
 	return schema.GroupResource{}, false
 }
 
-// writesStatus reports whether the controller writes its parents' status: a composite controller does, a decorator controller if
-// its hook has answered one.
+// writesStatus reports whether the controller writes its parents' status: a composite controller
+// does, a decorator controller if its hook has answered one.
 func (i *instance) writesStatus() bool {
 	i.health.mu.Lock()
 	defer i.health.mu.Unlock()

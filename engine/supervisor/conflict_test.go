@@ -14,8 +14,8 @@ import (
 const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs","labelSelector":{"matchLabels":{"tier":"front"}}},
 	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
 
-// TestControllersOfTheSameParents has two controllers overwrite each other's status: both report it, both run, and it ends with
-// one of them.
+// TestControllersOfTheSameParents has two controllers overwrite each other's status: both report
+// it, both run, and it ends with one of them.
 func TestControllersOfTheSameParents(t *testing.T) {
 	w := newWorld(t)
 	defer w.stopAll(nil)
@@ -44,7 +44,10 @@ func TestControllersOfTheSameParents(t *testing.T) {
 	w.mu.Lock()
 	got, message := nudged, w.ready.Message
 	w.mu.Unlock()
-	if !strings.Contains(message, `CompositeController.metacontroller.k8s.io/v1alpha1 "hello" also writes the status of webs.example.com`) {
+	if !strings.Contains(
+		message,
+		`CompositeController.metacontroller.k8s.io/v1alpha1 "hello" also writes the status of webs.example.com`,
+	) {
 		t.Errorf("the message is %q", message)
 	}
 	if len(got) == 0 || got[len(got)-1] != "hello" {

@@ -42,11 +42,13 @@ type declared struct {
 	finalizer string
 	// ownsStatus says that the parents' status is the hook's alone.
 	ownsStatus bool
-	// shape makes the shape once the resources are known; custom reports whether one of them is a custom resource.
+	// shape makes the shape once the resources are known; custom reports whether one of them is a
+	// custom resource.
 	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error)
 }
 
-// rule is a resource and the field of the spec that names it; of parents, also which of its objects are selected.
+// rule is a resource and the field of the spec that names it; of parents, also which of its objects
+// are selected.
 type rule struct {
 	field string
 	v1alpha1.ResourceRule
@@ -88,9 +90,13 @@ func read(o *object.Object, into declaration) error {
 func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 	d := &declared{
 		contract: hook.Composite,
-		parents: []rule{{
-			field: "spec.parentResource", ResourceRule: c.Spec.ParentResource.ResourceRule, selection: selects(c.Spec.ParentResource.LabelSelector, nil),
-		}},
+		parents: []rule{
+			{
+				field:        "spec.parentResource",
+				ResourceRule: c.Spec.ParentResource.ResourceRule,
+				selection:    selects(c.Spec.ParentResource.LabelSelector, nil),
+			},
+		},
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
@@ -101,7 +107,10 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		},
 	}
 	for i, child := range c.Spec.ChildResources {
-		d.children = append(d.children, rule{field: fmt.Sprintf("spec.childResources[%d]", i), ResourceRule: child.ResourceRule})
+		d.children = append(
+			d.children,
+			rule{field: fmt.Sprintf("spec.childResources[%d]", i), ResourceRule: child.ResourceRule},
+		)
 	}
 	if h := c.Spec.Hooks; h != nil {
 		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
@@ -122,11 +131,19 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 	}
 	for i, target := range c.Spec.Resources {
 		d.parents = append(d.parents, rule{
-			field: fmt.Sprintf("spec.resources[%d]", i), ResourceRule: target.ResourceRule, selection: selects(target.LabelSelector, target.AnnotationSelector),
+			field: fmt.Sprintf(
+				"spec.resources[%d]",
+				i,
+			),
+			ResourceRule: target.ResourceRule,
+			selection:    selects(target.LabelSelector, target.AnnotationSelector),
 		})
 	}
 	for i, attachment := range c.Spec.Attachments {
-		d.children = append(d.children, rule{field: fmt.Sprintf("spec.attachments[%d]", i), ResourceRule: attachment.ResourceRule})
+		d.children = append(
+			d.children,
+			rule{field: fmt.Sprintf("spec.attachments[%d]", i), ResourceRule: attachment.ResourceRule},
+		)
 	}
 	if h := c.Spec.Hooks; h != nil {
 		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}

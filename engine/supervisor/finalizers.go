@@ -41,8 +41,9 @@ func (r ParentResource) sameObjects(other ParentResource) bool {
 	return r.Resource == other.Resource && group(r) == group(other)
 }
 
-// FinalizerRecords are the records of all controllers, in one ConfigMap with a key for each, so that several engines can share it. They outlive
-// the process and the declaring objects (docs/decisions/0004-finalizer-record.md). It is safe for concurrent use.
+// FinalizerRecords are the records of all controllers, in one ConfigMap with a key for each, so
+// that several engines can share it. They outlive the process and the declaring objects
+// (docs/decisions/0004-finalizer-record.md). It is safe for concurrent use.
 type FinalizerRecords struct {
 	writer *act.Writer
 	ref    object.Ref
@@ -50,7 +51,10 @@ type FinalizerRecords struct {
 
 // NewFinalizerRecords keeps the records in a namespace.
 func NewFinalizerRecords(writer *act.Writer, namespace string) *FinalizerRecords {
-	return &FinalizerRecords{writer: writer, ref: object.Ref{GVK: configMapResource.GVK, Namespace: namespace, Name: FinalizerRecordName}}
+	return &FinalizerRecords{
+		writer: writer,
+		ref:    object.Ref{GVK: configMapResource.GVK, Namespace: namespace, Name: FinalizerRecordName},
+	}
 }
 
 // recordKey is a controller's key in the ConfigMap: CompositeController.hello.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestReplacedParentsAreForgotten has the hooks drop what they hold about a parent that was deleted and made anew between two
-// syncs.
+// TestReplacedParentsAreForgotten has the hooks drop what they hold about a parent that was deleted
+// and made anew between two syncs.
 func TestReplacedParentsAreForgotten(t *testing.T) {
 	var forgotten []types.UID
 	i := &instance{hooks: []*hook.Opened{{}, {Forget: func(uid types.UID) { forgotten = append(forgotten, uid) }}}}

@@ -33,7 +33,8 @@ type instance struct {
 	// notices are what the hooks' transports tell beside answers.
 	notices *notices
 	cancel  context.CancelCauseFunc
-	// filled is closed when its caches are. told says that this was told; it belongs to the supervisor's one look at a time.
+	// filled is closed when its caches are. told says that this was told; it belongs to the
+	// supervisor's one look at a time.
 	filled chan struct{}
 	told   bool
 	// done is closed when the controller has stopped; err is its result from then on.
@@ -41,7 +42,8 @@ type instance struct {
 	err   error
 	hooks []*hook.Opened
 	run   *controller.Controller
-	// rivals are the other controllers that write the status of the same parents, as far as was reported. The supervisor's mu guards it.
+	// rivals are the other controllers that write the status of the same parents, as far as was
+	// reported. The supervisor's mu guards it.
 	rivals []rival
 	// related shows the hooks related objects.
 	related *customize.Customizer
@@ -50,8 +52,9 @@ type instance struct {
 	pipeline *pipeline.Pipeline
 }
 
-// start builds a controller and returns when its caches are filled, when it has failed, or when it takes longer than patience: then it goes
-// on by itself, and the declaring object is looked at again.
+// start builds a controller and returns when its caches are filled, when it has failed, or when it
+// takes longer than patience: then it goes on by itself, and the declaring object is looked at
+// again.
 func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
 	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
@@ -68,17 +71,25 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 	}
 	h := &health{recorder: s.Recorder, changed: func() { s.nudge(key) }}
 	run := controller.New(c.name(), controller.Settings{
-		Cache: s.Cache, Clock: s.Clock, Workers: s.Workers, Waits: s.Waits, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics,
-		MetricsName: c.object.GVK().Kind + "-" + c.object.Name(), ResyncPeriod: c.resync,
+		Cache:        s.Cache,
+		Clock:        s.Clock,
+		Workers:      s.Workers,
+		Waits:        s.Waits,
+		GracePeriod:  s.GracePeriod,
+		Metrics:      s.QueueMetrics,
+		MetricsName:  c.object.GVK().Kind + "-" + c.object.Name(),
+		ResyncPeriod: c.resync,
 	})
 	shape.Wire(run)
 	i := &instance{
 		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
-	i.reach = reach.New(reach.Settings{Clock: s.Clock, Other: run.Sample, Enqueue: func(key object.Key, after time.Duration) {
-		run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
-	}})
+	i.reach = reach.New(
+		reach.Settings{Clock: s.Clock, Other: run.Sample, Enqueue: func(key object.Key, after time.Duration) {
+			run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
+		}},
+	)
 	run.Source(func(ctx context.Context, _ controller.Enqueue) error { return i.reach.Run(ctx) })
 	h.gone, h.replaced, asks.invalidate = i.gone, i.forget, i.related.Invalidate
 	asks.run.Store(run)
@@ -92,10 +103,26 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		return nil
 	})
 	i.pipeline = pipeline.New(pipeline.Settings{
-		Name: c.name(), Controller: c.object, Parents: c.resources, Shape: shape, OwnsStatus: c.ownsStatus, Apply: s.Apply, Hooks: hooks, Reader: run.Reader(),
-		Writer: s.Writer, Status: s.Status, Events: s.Events, Recorder: h, Tracer: s.Tracer, Clock: s.Clock,
-		ClusterUID: s.ClusterUID, Sampled: s.Sampled, Circuit: s.Circuit, Reach: i.reach, DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
-		Account: s.Account,
+		Name:          c.name(),
+		Controller:    c.object,
+		Parents:       c.resources,
+		Shape:         shape,
+		OwnsStatus:    c.ownsStatus,
+		Apply:         s.Apply,
+		Hooks:         hooks,
+		Reader:        run.Reader(),
+		Writer:        s.Writer,
+		Status:        s.Status,
+		Events:        s.Events,
+		Recorder:      h,
+		Tracer:        s.Tracer,
+		Clock:         s.Clock,
+		ClusterUID:    s.ClusterUID,
+		Sampled:       s.Sampled,
+		Circuit:       s.Circuit,
+		Reach:         i.reach,
+		DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
+		Account:       s.Account,
 	})
 	run.Reconcile(refreshing{i.pipeline, i.related})
 	return s.launch(ctx, key, i, run)
@@ -117,8 +144,14 @@ func (i *instance) forget(parent types.UID) {
 	}
 }
 
-// customize has the hooks of a controller asked with the related objects that its customize hook names or, without one, their own answers.
-func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hook.Opened, run *controller.Controller) *customize.Customizer {
+// customize has the hooks of a controller asked with the related objects that its customize hook
+// names or, without one, their own answers.
+func (s *Supervisor) customize(
+	key object.Key,
+	c *config,
+	hooks map[hook.Op]*hook.Opened,
+	run *controller.Controller,
+) *customize.Customizer {
 	names := hook.Sync
 	if hooks[hook.Customize] != nil {
 		names = hook.Customize
@@ -141,8 +174,14 @@ func (s *Supervisor) customize(key object.Key, c *config, hooks map[hook.Op]*hoo
 // patience is how long a start may keep one of the supervisor's workers.
 const patience = 2 * time.Second
 
-// launch runs the controller in a goroutine of its own and waits for it as start says. It outlives ctx: the supervisor stops it.
-func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, run *controller.Controller) (*instance, error) {
+// launch runs the controller in a goroutine of its own and waits for it as start says. It outlives
+// ctx: the supervisor stops it.
+func (s *Supervisor) launch(
+	ctx context.Context,
+	key object.Key,
+	i *instance,
+	run *controller.Controller,
+) (*instance, error) {
 	running, cancel := context.WithCancelCause(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
 	i.cancel = cancel
 	go func() {
@@ -165,7 +204,8 @@ func (s *Supervisor) launch(ctx context.Context, key object.Key, i *instance, ru
 	return i, nil
 }
 
-// awaitEnd has the declaring object looked at when its controller ends by itself. It returns when the controller has ended, in any way.
+// awaitEnd has the declaring object looked at when its controller ends by itself. It returns when
+// the controller has ended, in any way.
 func (s *Supervisor) awaitEnd(key object.Key, i *instance) {
 	<-i.done
 	if i.err != nil {
@@ -173,7 +213,8 @@ func (s *Supervisor) awaitEnd(key object.Key, i *instance) {
 	}
 }
 
-// startFault explains why a controller could not watch what it needs. Missing rights are all named at once.
+// startFault explains why a controller could not watch what it needs. Missing rights are all named
+// at once.
 func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error {
 	var unwatchable *cache.UnwatchableError
 	if !errors.As(err, &unwatchable) {
@@ -190,7 +231,8 @@ func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error
 	return fault
 }
 
-// missingRights names the rights that a controller needs and the engine does not have. It falls back to the API server's own answer, denied.
+// missingRights names the rights that a controller needs and the engine does not have. It falls
+// back to the API server's own answer, denied.
 func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error) string {
 	if s.May == nil {
 		return denied.Error()
@@ -239,7 +281,8 @@ func (i *instance) ended() bool {
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
-	// gone hears of parents that are gone, replaced of those that were made anew under their names before that was seen.
+	// gone hears of parents that are gone, replaced of those that were made anew under their names
+	// before that was seen.
 	gone     func(pipeline.Outcome)
 	replaced func(types.UID)
 
@@ -250,11 +293,13 @@ type health struct {
 	last   string
 	// dropped says that the parents keep no status.
 	dropped bool
-	// answersStatus says that a hook has answered a status for parents whose status is not the controller's own.
+	// answersStatus says that a hook has answered a status for parents whose status is not the
+	// controller's own.
 	answersStatus bool
 }
 
-// missesToReport is how many syncs in a row must miss the hook before the controller says so: one lost connection is no news.
+// missesToReport is how many syncs in a row must miss the hook before the controller says so: one
+// lost connection is no news.
 const missesToReport = 3
 
 // Synced takes one sync into account and passes it on.
@@ -272,7 +317,8 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.dropped, h.answersStatus = h.dropped || o.StatusDropped, h.answersStatus || o.AnswersStatus
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
-		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) { // what it said first stays: ports and times differ each time
+		// what it said first stays: ports and times differ each time
+		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) {
 			h.reason, h.last = string(kind), o.Err.Error()
 		}
 	default:
@@ -294,11 +340,18 @@ func (h *health) condition() report.Condition {
 	}
 	if h.dropped {
 		return report.Condition{
-			Type: v1alpha1.ConditionReady, Status: true, Reason: v1alpha1.ReasonStatusDropped,
+			Type:    v1alpha1.ConditionReady,
+			Status:  true,
+			Reason:  v1alpha1.ReasonStatusDropped,
 			Message: "the controller is running; the parents' resource does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
 		}
 	}
-	return report.Condition{Type: v1alpha1.ConditionReady, Status: true, Reason: v1alpha1.ReasonRunning, Message: "the controller is running"}
+	return report.Condition{
+		Type:    v1alpha1.ConditionReady,
+		Status:  true,
+		Reason:  v1alpha1.ReasonRunning,
+		Message: "the controller is running",
+	}
 }
 
 // health is the condition of the controller that runs for key.
@@ -344,7 +397,8 @@ func (s *Supervisor) starting(c *config) string {
 	return "the controller's caches are being filled"
 }
 
-// troubles says which of a controller's resources the API server cannot list, and its answer; empty where there is none.
+// troubles says which of a controller's resources the API server cannot list, and its answer; empty
+// where there is none.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
 		if err := s.Cache.LastError(r); err != nil {

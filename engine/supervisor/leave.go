@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// gone takes a controller's finalizer off all its parents after its declaring object was deleted: nobody else would, and they could
-// never be deleted. The controller has been stopped.
+// gone takes a controller's finalizer off all its parents after its declaring object was deleted:
+// nobody else would, and they could never be deleted. The controller has been stopped.
 func (s *Supervisor) gone(ctx context.Context, key object.Key) error {
 	last, err := s.lastKnown(ctx, key)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Supervisor) gone(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// moved does the same for resources that are no longer the parents', and records what the declaring object says now. It must have succeeded
-// before the controller puts its finalizer on a parent.
+// moved does the same for resources that are no longer the parents', and records what the declaring
+// object says now. It must have succeeded before the controller puts its finalizer on a parent.
 func (s *Supervisor) moved(ctx context.Context, key object.Key, c *config) error {
 	before, err := s.lastKnown(ctx, key)
 	if err != nil {
@@ -69,7 +69,8 @@ func (s *Supervisor) moved(ctx context.Context, key object.Key, c *config) error
 	return nil
 }
 
-// record writes down what a controller with a finalize hook, or one that had such a hook, is about to put its finalizer on.
+// record writes down what a controller with a finalize hook, or one that had such a hook, is about
+// to put its finalizer on.
 func (s *Supervisor) record(ctx context.Context, key object.Key, c *config, before, now *parents) error {
 	wanted := c.hooks[hook.Finalize] != nil || now.recorded
 	if s.Finalizers == nil || !wanted || now.recorded && slices.Equal(before.Resources, now.Resources) {
@@ -77,8 +78,13 @@ func (s *Supervisor) record(ctx context.Context, key object.Key, c *config, befo
 	}
 	err := s.Finalizers.Store(ctx, key, now.FinalizerRecord)
 	if apierrors.IsForbidden(err) {
-		s.Events.Warning(ctx, c.object, "FinalizerNotRecorded", fmt.Sprintf("If this controller is deleted or gets other parents while Hookloop "+
-			"does not run, its finalizer stays on the parents, because Hookloop may not write its record: %v", err))
+		s.Events.Warning(
+			ctx,
+			c.object,
+			"FinalizerNotRecorded",
+			fmt.Sprintf("If this controller is deleted or gets other parents while Hookloop "+
+				"does not run, its finalizer stays on the parents, because Hookloop may not write its record: %v", err),
+		)
 		return nil
 	}
 	if err != nil {
@@ -95,7 +101,8 @@ type parents struct {
 	recorded bool
 }
 
-// lastKnown returns what is known of a controller's parents: from this process, else from the record. It is nil if there is nothing.
+// lastKnown returns what is known of a controller's parents: from this process, else from the
+// record. It is nil if there is nothing.
 func (s *Supervisor) lastKnown(ctx context.Context, key object.Key) (*parents, error) {
 	s.mu.Lock()
 	known := s.known[key]
@@ -117,7 +124,8 @@ func (s *Supervisor) lastKnown(ctx context.Context, key object.Key) (*parents, e
 	return nil, nil
 }
 
-// recorded is a source: the controllers of the record, once. Of those whose declaring object is gone nothing else would tell.
+// recorded is a source: the controllers of the record, once. Of those whose declaring object is
+// gone nothing else would tell.
 func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue) error {
 	if s.Finalizers != nil {
 		all, err := s.Finalizers.Load(ctx)
@@ -132,8 +140,9 @@ func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue) e
 	return nil
 }
 
-// letGo takes a controller's finalizer off the objects of some of its parents' resources. A resource that is no longer served, in any version,
-// has none; one of which that is not known is an error.
+// letGo takes a controller's finalizer off the objects of some of its parents' resources. A
+// resource that is no longer served, in any version, has none; one of which that is not known is an
+// error.
 func (s *Supervisor) letGo(ctx context.Context, finalizer string, resources []ParentResource) error {
 	var errs []error
 	for _, named := range resources {
@@ -147,7 +156,10 @@ func (s *Supervisor) letGo(ctx context.Context, finalizer string, resources []Pa
 			r, err = similar, nil
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("finalizer %s stays on %s of %s: %w", finalizer, named.Resource, named.APIVersion, err))
+			errs = append(
+				errs,
+				fmt.Errorf("finalizer %s stays on %s of %s: %w", finalizer, named.Resource, named.APIVersion, err),
+			)
 			continue
 		}
 		errs = append(errs, s.removeFinalizers(ctx, r, finalizer))
@@ -155,7 +167,8 @@ func (s *Supervisor) letGo(ctx context.Context, finalizer string, resources []Pa
 	return errors.Join(errs...)
 }
 
-// leavePatience is how long the objects of one resource may take to be listed; then it is tried again, with backoff.
+// leavePatience is how long the objects of one resource may take to be listed; then it is tried
+// again, with backoff.
 const leavePatience = 10 * time.Second
 
 func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, finalizer string) error {
@@ -174,14 +187,29 @@ func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, fi
 	for o := range v.List("").All() {
 		if o.HasFinalizer(finalizer) {
 			actions = append(actions, plan.Action{
-				Verb: plan.RemoveFinalizer, Resource: r, Ref: o.Ref(), UID: o.UID(), Finalizer: finalizer, Why: "its controller was deleted",
+				Verb:      plan.RemoveFinalizer,
+				Resource:  r,
+				Ref:       o.Ref(),
+				UID:       o.UID(),
+				Finalizer: finalizer,
+				Why:       "its controller was deleted",
 			})
 		}
 	}
 	if len(actions) == 0 {
 		return nil
 	}
-	klog.FromContext(ctx).Info("the controller is gone: its finalizer is removed", "finalizer", finalizer, "resource", r.String(), "objects", len(actions))
+	klog.FromContext(
+		ctx,
+	).Info(
+		"the controller is gone: its finalizer is removed",
+		"finalizer",
+		finalizer,
+		"resource",
+		r.String(),
+		"objects",
+		len(actions),
+	)
 	var errs []error
 	for _, outcome := range s.Writer.All(ctx, actions) {
 		errs = append(errs, outcome.Err) // a stale one, too: the next try lists anew

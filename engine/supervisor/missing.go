@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// missingGrace is how long a resource may be missing before an Event warns of it: whoever applies a CRD and its controller together has nothing
-// to mend.
+// missingGrace is how long a resource may be missing before an Event warns of it: whoever applies a
+// CRD and its controller together has nothing to mend.
 const missingGrace = 5 * time.Second
 
 // missing notes since when controllers have waited for a resource. It is safe for concurrent use.
@@ -31,7 +31,8 @@ func newMissing(c clock.PassiveClock) *missing {
 	return &missing{clock: c, since: map[object.Key]*absence{}}
 }
 
-// note takes a problem into account. It returns the time until its Event is due, and whether that is now; an Event is due once.
+// note takes a problem into account. It returns the time until its Event is due, and whether that
+// is now; an Event is due once.
 func (m *missing) note(key object.Key, problem string) (wait time.Duration, due bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

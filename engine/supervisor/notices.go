@@ -11,7 +11,8 @@ import (
 	"github.com/hookloop/hookloop/engine/report"
 )
 
-// notices are what the transports have learnt about one controller's hooks beside their answers. It is safe for concurrent use.
+// notices are what the transports have learnt about one controller's hooks beside their answers. It
+// is safe for concurrent use.
 type notices struct {
 	changed func()
 	// intercepts hears how many intercepts there are; it may be nil.
@@ -58,8 +59,8 @@ func (o observer) Intercepted(by []string) {
 	}
 }
 
-// conditions are those of the declaring object beside Ready. HooksMatch is left out while no hook says what it serves; Intercepted until there has
-// been an intercept, which before tells.
+// conditions are those of the declaring object beside Ready. HooksMatch is left out while no hook
+// says what it serves; Intercepted until there has been an intercept, which before tells.
 func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []report.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -75,7 +76,9 @@ func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) [
 		})
 	case before:
 		out = append(out, report.Condition{
-			Type: v1alpha1.ConditionIntercepted, Reason: v1alpha1.ReasonNotIntercepted, Message: "the controller's hooks answer for all parents",
+			Type:    v1alpha1.ConditionIntercepted,
+			Reason:  v1alpha1.ReasonNotIntercepted,
+			Message: "the controller's hooks answer for all parents",
 		})
 	}
 	return out
@@ -86,13 +89,28 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) report.Condition {
 	var unserved, undeclared []string
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
 		if ops := n.served[op]; declared[op] != nil && ops != nil && !slices.Contains(ops, op) {
-			unserved = append(unserved, fmt.Sprintf("spec.hooks.%s is declared, but its hook has no function for it%s", op, consequence[op].unserved))
+			unserved = append(
+				unserved,
+				fmt.Sprintf("spec.hooks.%s is declared, but its hook has no function for it%s", op, consequence[op].unserved),
+			)
 		}
 		if declared[op] == nil && n.servedByAny(op) {
-			undeclared = append(undeclared, fmt.Sprintf("the hook has a function for %s, but spec.hooks.%s is not declared%s", op, op, consequence[op].undeclared))
+			undeclared = append(
+				undeclared,
+				fmt.Sprintf(
+					"the hook has a function for %s, but spec.hooks.%s is not declared%s",
+					op,
+					op,
+					consequence[op].undeclared,
+				),
+			)
 		}
 	}
-	c := report.Condition{Type: v1alpha1.ConditionHooksMatch, Reason: v1alpha1.ReasonNotServed, Message: strings.Join(append(unserved, undeclared...), "; ")}
+	c := report.Condition{
+		Type:    v1alpha1.ConditionHooksMatch,
+		Reason:  v1alpha1.ReasonNotServed,
+		Message: strings.Join(append(unserved, undeclared...), "; "),
+	}
 	switch {
 	case len(unserved) > 0:
 	case len(undeclared) > 0:

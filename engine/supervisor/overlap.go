@@ -28,17 +28,22 @@ func selects(labels *metav1.LabelSelector, annotations *v1alpha1.AnnotationSelec
 func requirements(values map[string]string, more []metav1.LabelSelectorRequirement) []metav1.LabelSelectorRequirement {
 	all := slices.Clone(more)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{values[key]}})
+		all = append(
+			all,
+			metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{values[key]}},
+		)
 	}
 	return all
 }
 
 // overlaps reports whether an object could be selected by both.
 func (s selection) overlaps(other selection) bool {
-	return satisfiable(slices.Concat(s.labels, other.labels)) && satisfiable(slices.Concat(s.annotations, other.annotations))
+	return satisfiable(slices.Concat(s.labels, other.labels)) &&
+		satisfiable(slices.Concat(s.annotations, other.annotations))
 }
 
-// satisfiable reports whether a set of labels could meet all requirements. Those of one key do not depend on those of others.
+// satisfiable reports whether a set of labels could meet all requirements. Those of one key do not
+// depend on those of others.
 func satisfiable(all []metav1.LabelSelectorRequirement) bool {
 	byKey := map[string][]metav1.LabelSelectorRequirement{}
 	for _, r := range all {

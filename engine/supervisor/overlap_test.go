@@ -18,12 +18,20 @@ func selector(t *testing.T, text string) *metav1.LabelSelector {
 	return &s
 }
 
-// samples are selectors whose keys and values are few, so that all sets of labels that matter can be tried.
+// samples are selectors whose keys and values are few, so that all sets of labels that matter can
+// be tried.
 var samples = []string{
-	`{}`, `{matchLabels: {a: x}}`, `{matchLabels: {a: v}}`, `{matchLabels: {a: x, b: x}}`, `{matchLabels: {b: v}}`,
-	`{matchExpressions: [{key: a, operator: Exists}]}`, `{matchExpressions: [{key: a, operator: DoesNotExist}]}`,
-	`{matchExpressions: [{key: a, operator: NotIn, values: [x]}]}`, `{matchExpressions: [{key: a, operator: NotIn, values: [x, v]}]}`,
-	`{matchExpressions: [{key: a, operator: In, values: [x, v]}]}`, `{matchExpressions: [{key: a, operator: In, values: [v, z]}]}`,
+	`{}`,
+	`{matchLabels: {a: x}}`,
+	`{matchLabels: {a: v}}`,
+	`{matchLabels: {a: x, b: x}}`,
+	`{matchLabels: {b: v}}`,
+	`{matchExpressions: [{key: a, operator: Exists}]}`,
+	`{matchExpressions: [{key: a, operator: DoesNotExist}]}`,
+	`{matchExpressions: [{key: a, operator: NotIn, values: [x]}]}`,
+	`{matchExpressions: [{key: a, operator: NotIn, values: [x, v]}]}`,
+	`{matchExpressions: [{key: a, operator: In, values: [x, v]}]}`,
+	`{matchExpressions: [{key: a, operator: In, values: [v, z]}]}`,
 	`{matchExpressions: [{key: a, operator: Exists}, {key: a, operator: NotIn, values: [x]}]}`,
 	`{matchExpressions: [{key: a, operator: In, values: [x, v]}, {key: b, operator: DoesNotExist}]}`,
 }
@@ -67,7 +75,8 @@ func matches(t *testing.T, text string, set labels.Set) bool {
 func TestOverlapOfAnnotations(t *testing.T) {
 	yes := &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"a": "yes, please"}}
 	no := &v1alpha1.AnnotationSelector{MatchAnnotations: map[string]string{"a": "no"}}
-	if selects(nil, yes).overlaps(selects(nil, no)) || !selects(nil, yes).overlaps(selects(selector(t, `{matchLabels: {a: no}}`), nil)) {
+	if selects(nil, yes).overlaps(selects(nil, no)) ||
+		!selects(nil, yes).overlaps(selects(selector(t, `{matchLabels: {a: no}}`), nil)) {
 		t.Error("annotations are not compared with annotations alone")
 	}
 }

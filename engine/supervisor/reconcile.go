@@ -99,8 +99,8 @@ func resourceOf(key object.Key) object.Resource {
 	return object.Resource{GVK: key.Parent.GVK}
 }
 
-// looked notes that a declaring object has been looked at, for Ready: its controller runs, or it has a condition that says why not. One
-// whose lists are merely long counts when they are in.
+// looked notes that a declaring object has been looked at, for Ready: its controller runs, or it
+// has a condition that says why not. One whose lists are merely long counts when they are in.
 func (s *Supervisor) looked(ctx context.Context, key object.Key) {
 	s.mu.Lock()
 	i := s.running[key]
@@ -117,7 +117,8 @@ func (s *Supervisor) looked(ctx context.Context, key object.Key) {
 	}
 }
 
-// logReady tells the log that all controllers that were declared when the process started have been looked at. The caller holds mu.
+// logReady tells the log that all controllers that were declared when the process started have been
+// looked at. The caller holds mu.
 func (s *Supervisor) logReady(ctx context.Context) {
 	objects := 0
 	stats := s.Cache.Stats()
@@ -127,7 +128,8 @@ func (s *Supervisor) logReady(ctx context.Context) {
 	klog.FromContext(ctx).Info("ready", "controllers", len(s.running), "resources", len(stats), "objects", objects)
 }
 
-// lookAgain is how often a controller that takes its time to start is looked at: what it waits for may become known.
+// lookAgain is how often a controller that takes its time to start is looked at: what it waits for
+// may become known.
 const lookAgain = 5 * time.Second
 
 // announce tells once that a controller has started, and says whether it has.
@@ -147,8 +149,8 @@ func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Obj
 	return ready
 }
 
-// ensure starts the controller, or restarts it if its configuration has changed. It returns the wait before the next try if the last start
-// failed, with an error if that is news.
+// ensure starts the controller, or restarts it if its configuration has changed. It returns the
+// wait before the next try if the last start failed, with an error if that is news.
 func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (time.Duration, error) {
 	s.mu.Lock()
 	present := s.running[key]
@@ -183,7 +185,8 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (tim
 	return s.starts.fail(key, c), err
 }
 
-// ended takes a controller out that has ended by itself after its start had returned, and returns the wait before its next start and its error.
+// ended takes a controller out that has ended by itself after its start had returned, and returns
+// the wait before its next start and its error.
 func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (time.Duration, error) {
 	s.mu.Lock()
 	delete(s.running, key)
@@ -201,7 +204,8 @@ func (s *Supervisor) stopped(c *config) {
 	}
 }
 
-// stop stops a controller and waits for its syncs under way. o is the declaring object, nil where it is gone.
+// stop stops a controller and waits for its syncs under way. o is the declaring object, nil where
+// it is gone.
 func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object) {
 	s.mu.Lock()
 	present := s.running[key]
@@ -234,9 +238,16 @@ func (s *Supervisor) stopAll(cause error) {
 	}
 }
 
-// refused puts on record why a controller does not run. Faults that only a new spec or a new resource can heal wait for that; all
-// others are retried: after wait or, if that is 0, after the backoff of the declaring object.
-func (s *Supervisor) refused(ctx context.Context, key object.Key, o *object.Object, err error, wait time.Duration) (controller.Result, error) {
+// refused puts on record why a controller does not run. Faults that only a new spec or a new
+// resource can heal wait for that; all others are retried: after wait or, if that is 0, after the
+// backoff of the declaring object.
+func (s *Supervisor) refused(
+	ctx context.Context,
+	key object.Key,
+	o *object.Object,
+	err error,
+	wait time.Duration,
+) (controller.Result, error) {
 	if ctx.Err() != nil {
 		return controller.Result{}, ctx.Err()
 	}
@@ -261,20 +272,36 @@ func (s *Supervisor) refused(ctx context.Context, key object.Key, o *object.Obje
 	case !fault.Retry:
 		return controller.Result{RequeueAfter: grace}, nil
 	case wait > 0:
-		klog.FromContext(ctx).Error(err, "the controller does not run", "object", o.Ref().String(), "retryAfter", wait.String())
+		klog.FromContext(
+			ctx,
+		).Error(
+			err,
+			"the controller does not run",
+			"object",
+			o.Ref().String(),
+			"retryAfter",
+			wait.String(),
+		)
 		return controller.Result{RequeueAfter: wait}, nil
 	default:
 		return controller.Result{}, err
 	}
 }
 
-// say writes the condition Ready of a declaring object, where it is not there already. It says whether that was news.
+// say writes the condition Ready of a declaring object, where it is not there already. It says
+// whether that was news.
 func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) (bool, error) {
 	return s.sayAll(ctx, o, nil, c)
 }
 
-// sayAll puts fields and conditions of which Ready is the first into the status of a declaring object, as say does.
-func (s *Supervisor) sayAll(ctx context.Context, o *object.Object, fields map[string]any, conditions ...report.Condition) (bool, error) {
+// sayAll puts fields and conditions of which Ready is the first into the status of a declaring
+// object, as say does.
+func (s *Supervisor) sayAll(
+	ctx context.Context,
+	o *object.Object,
+	fields map[string]any,
+	conditions ...report.Condition,
+) (bool, error) {
 	if s.noSummary.Load() {
 		fields = nil
 	}
@@ -293,7 +320,8 @@ func (s *Supervisor) sayAll(ctx context.Context, o *object.Object, fields map[st
 	return written != nil, err
 }
 
-// checkSummary notes that the API server drops the summary, because its CRDs are older than this program: it is not written again then.
+// checkSummary notes that the API server drops the summary, because its CRDs are older than this
+// program: it is not written again then.
 func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any) {
 	status, err := report.StatusOf(written)
 	if err != nil {
@@ -313,7 +341,8 @@ type Fault struct {
 	Problem string
 	// Retry says that trying again may help although nothing has been seen to change.
 	Retry bool
-	// Missing reports that the API server does not serve a resource, which often heals within seconds.
+	// Missing reports that the API server does not serve a resource, which often heals within
+	// seconds.
 	Missing bool
 }
 

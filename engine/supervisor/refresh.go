@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 )
 
-// refreshing has the customize hook asked anew at each periodic resync and at the retry of a failed sync. The answer that is kept
-// may be the fault: a wrong one would stay until the parent changes.
+// refreshing has the customize hook asked anew at each periodic resync and at the retry of a failed
+// sync. The answer that is kept may be the fault: a wrong one would stay until the parent changes.
 type refreshing struct {
 	controller.Reconciler
 	related *customize.Customizer

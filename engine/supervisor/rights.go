@@ -12,7 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// MayFunc asks the API server whether the engine itself may do something (a SelfSubjectAccessReview).
+// MayFunc asks the API server whether the engine itself may do something (a
+// SelfSubjectAccessReview).
 type MayFunc func(context.Context, authorizationv1.ResourceAttributes) (bool, error)
 
 // AggregateLabel is the label of ClusterRoles that the manifests add to the engine's own.
@@ -53,7 +54,10 @@ func rightsOf(c *config) []right {
 		}
 		rights = append(rights, right{group: r.GVK.Group, resource: r.Plural, verbs: verbs})
 		if r.HasStatus {
-			rights = append(rights, right{group: r.GVK.Group, resource: r.Plural, subresource: "status", verbs: []string{"patch"}})
+			rights = append(
+				rights,
+				right{group: r.GVK.Group, resource: r.Plural, subresource: "status", verbs: []string{"patch"}},
+			)
 		}
 	}
 	for _, r := range c.owned {
@@ -102,8 +106,11 @@ func explain(name string, missing []right) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Hookloop may not %s; apply this ClusterRole, which the ClusterRole hookloop takes in by its label, or bind it: %s",
-		strings.Join(texts, "; "), role), nil
+	return fmt.Sprintf(
+		"Hookloop may not %s; apply this ClusterRole, which the ClusterRole hookloop takes in by its label, or bind it: %s",
+		strings.Join(texts, "; "),
+		role,
+	), nil
 }
 
 // clusterRole is the part of a ClusterRole that a person applies.
@@ -118,7 +125,10 @@ type clusterRole struct {
 func rulesOf(rights []right) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, r := range rights {
-		i := slices.IndexFunc(rules, func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.group && slices.Equal(p.Verbs, r.verbs) })
+		i := slices.IndexFunc(
+			rules,
+			func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.group && slices.Equal(p.Verbs, r.verbs) },
+		)
 		if i < 0 {
 			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.group}, Verbs: r.verbs})
 			i = len(rules) - 1

@@ -9,14 +9,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The backoff between starts of a controller that does not come up: missing rights are noticed within maxStartWait of being granted.
+// The backoff between starts of a controller that does not come up: missing rights are noticed
+// within maxStartWait of being granted.
 const (
 	minStartWait = time.Second
 	maxStartWait = 15 * time.Second
 )
 
-// starts holds back controllers that could not be started, whatever asks for the next try. A changed declaration is tried at once. The zero
-// value is not usable; newStarts makes one. It is safe for concurrent use.
+// starts holds back controllers that could not be started, whatever asks for the next try. A
+// changed declaration is tried at once. The zero value is not usable; newStarts makes one. It is
+// safe for concurrent use.
 type starts struct {
 	clock clock.PassiveClock
 
@@ -27,7 +29,8 @@ type starts struct {
 // failedStart is a controller that could not be started, or has ended by itself.
 type failedStart struct {
 	config *config
-	// failures counts failures in a row; ready is when the controller ran after the last one, zero if it never did.
+	// failures counts failures in a row; ready is when the controller ran after the last one, zero
+	// if it never did.
 	failures int
 	ready    time.Time
 	due      time.Time
@@ -56,8 +59,9 @@ func (s *starts) again(key object.Key, c *config) bool {
 	return f != nil && f.config.same(c)
 }
 
-// fail notes a failed start, or that a controller has ended by itself, and returns the wait before the next start. A controller that has run
-// for longer than the longest wait begins a new row of failures.
+// fail notes a failed start, or that a controller has ended by itself, and returns the wait before
+// the next start. A controller that has run for longer than the longest wait begins a new row of
+// failures.
 func (s *starts) fail(key object.Key, c *config) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

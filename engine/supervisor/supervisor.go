@@ -1,9 +1,11 @@
-// Package supervisor keeps one running controller for each declared object: it starts what is declared, restarts what changed,
-// stops what is gone, and says on the declaring object how that went.
+// Package supervisor keeps one running controller for each declared object: it starts what is
+// declared, restarts what changed, stops what is gone, and says on the declaring object how that
+// went.
 //
-// It is itself a controller of package engine/controller. It knows the kinds of controller, and nothing of transports beyond the
-// map of openers. Its data comes from the cache (the declaring objects), from discovery (which resources exist) and from the
-// pipelines (whether hooks answer). A Supervisor is safe for concurrent use. It is tested against the real API server
+// It is itself a controller of package engine/controller. It knows the kinds of controller, and
+// nothing of transports beyond the map of openers. Its data comes from the cache (the declaring
+// objects), from discovery (which resources exist) and from the pipelines (whether hooks answer). A
+// Supervisor is safe for concurrent use. It is tested against the real API server
 // (test/integration).
 package supervisor
 
@@ -76,7 +78,8 @@ type Settings struct {
 	QueueMetrics queue.MetricsProvider
 	// Intercepts hears how many intercepts a controller has; nil hears nothing.
 	Intercepts func(controller string, n int)
-	// Stopped hears that a controller ("composite/hello") has stopped, or could not be started, with its declaring object; nil hears nothing.
+	// Stopped hears that a controller ("composite/hello") has stopped, or could not be started,
+	// with its declaring object; nil hears nothing.
 	Stopped    func(controller string, declared object.Ref)
 	ClusterUID types.UID
 	Sampled    func(trace.TraceID) bool
@@ -87,7 +90,8 @@ type Supervisor struct {
 	Settings
 	// log is the process's logger, without what the supervisor's own controller adds to it.
 	log klog.Logger
-	// enqueue has a declaring object looked at again, reader reads the declaring objects; nil before Run.
+	// enqueue has a declaring object looked at again, reader reads the declaring objects; nil
+	// before Run.
 	enqueue controller.Enqueue
 	// starts holds back controllers that do not come up.
 	starts *starts
@@ -102,7 +106,8 @@ type Supervisor struct {
 	running map[object.Key]*instance
 	// known is which parents each controller has had; kept until they have been let go.
 	known map[object.Key]*parents
-	// pending are the declaring objects of the first list that have not been looked at; nil before that list is known.
+	// pending are the declaring objects of the first list that have not been looked at; nil before
+	// that list is known.
 	pending map[object.Key]bool
 }
 
@@ -117,16 +122,17 @@ func New(s Settings) *Supervisor {
 	}
 }
 
-// Ready says whether every declaring object of the first list has been looked at: its controller runs with its caches filled, or it
-// has a condition that says why not.
+// Ready says whether every declaring object of the first list has been looked at: its controller
+// runs with its caches filled, or it has a condition that says why not.
 func (s *Supervisor) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending != nil && len(s.pending) == 0
 }
 
-// Run keeps controllers running until ctx is done, then stops them and waits for syncs under way. It waits for its own CRDs where
-// they are not installed yet. The error is nil after an ordered stop.
+// Run keeps controllers running until ctx is done, then stops them and waits for syncs under way.
+// It waits for its own CRDs where they are not installed yet. The error is nil after an ordered
+// stop.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.awaitCRDs(ctx) {
 		return nil
@@ -134,7 +140,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.log = klog.FromContext(ctx)
 	defer func() { s.stopAll(context.Cause(ctx)) }()
 	c := controller.New("supervisor", controller.Settings{
-		Cache: s.Cache, Clock: s.Clock, Workers: 4, GracePeriod: s.GracePeriod, Metrics: s.QueueMetrics, MaxBackoff: maxLookWait,
+		Cache:       s.Cache,
+		Clock:       s.Clock,
+		Workers:     4,
+		GracePeriod: s.GracePeriod,
+		Metrics:     s.QueueMetrics,
+		MaxBackoff:  maxLookWait,
 	})
 	s.enqueue, s.reader = c.Enqueue, c.Reader()
 	c.For(kinds[0])
@@ -157,7 +168,8 @@ var kinds = []object.Resource{
 	{GVK: v1alpha1.GroupVersion.WithKind("DecoratorController"), Plural: "decoratorcontrollers", HasStatus: true},
 }
 
-// awaitCRDs waits until the API server serves the declaring resources; false where ctx has ended before.
+// awaitCRDs waits until the API server serves the declaring resources; false where ctx has ended
+// before.
 func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	for {
 		changed := s.Discovery.Changed()
@@ -168,7 +180,13 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 		if missing < 0 {
 			return true
 		}
-		klog.FromContext(ctx).Info("waiting for a CustomResourceDefinition to be installed", "resource", kinds[missing].String())
+		klog.FromContext(
+			ctx,
+		).Info(
+			"waiting for a CustomResourceDefinition to be installed",
+			"resource",
+			kinds[missing].String(),
+		)
 		select {
 		case <-ctx.Done():
 			return false
@@ -177,8 +195,8 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	}
 }
 
-// first notes which declaring objects there are when the supervisor starts, and has each of them looked at: one that is deleted before the
-// supervisor subscribes has no event.
+// first notes which declaring objects there are when the supervisor starts, and has each of them
+// looked at: one that is deleted before the supervisor subscribes has no event.
 func (s *Supervisor) first() error {
 	pending := map[object.Key]bool{}
 	for _, r := range kinds {
@@ -205,8 +223,9 @@ func (s *Supervisor) nudge(key object.Key) {
 	s.enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 }
 
-// rediscovered is a source: all declaring objects, at the beginning and whenever the API server serves other resources than before. What
-// changes while they are listed brings them once more. The error is a *view.Error if they are not known.
+// rediscovered is a source: all declaring objects, at the beginning and whenever the API server
+// serves other resources than before. What changes while they are listed brings them once more. The
+// error is a *view.Error if they are not known.
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue) error {
 	for {
 		changed := s.Discovery.Changed()

@@ -40,8 +40,17 @@ import (
 // The resources of the tests, beside the declaring ones.
 var (
 	composites = kinds[0]
-	webs       = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true, HasStatus: true}
-	configMaps = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true}
+	webs       = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+		Plural:     "webs",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	configMaps = object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Plural:     "configmaps",
+		Namespaced: true,
+	}
 )
 
 // world is a Supervisor on an API server of a few lines.
@@ -58,7 +67,8 @@ type world struct {
 	ready metav1.Condition
 	// events are "reason: message".
 	events []string
-	// records is the data of the ConfigMap with the finalizers; nil while there is none. recordsRefused answers its requests instead.
+	// records is the data of the ConfigMap with the finalizers; nil while there is none.
+	// recordsRefused answers its requests instead.
 	records        map[string]string
 	recordsRefused int
 }
@@ -70,7 +80,9 @@ type served []object.Resource
 func (s served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	var lists []*metav1.APIResourceList
 	for _, r := range s {
-		resources := []metav1.APIResource{{Name: r.Plural, Kind: r.GVK.Kind, Namespaced: r.Namespaced, Verbs: metav1.Verbs{"list", "watch"}}}
+		resources := []metav1.APIResource{
+			{Name: r.Plural, Kind: r.GVK.Kind, Namespaced: r.Namespaced, Verbs: metav1.Verbs{"list", "watch"}},
+		}
 		if r.HasStatus {
 			resources = append(resources, metav1.APIResource{Name: r.Plural + "/status", Kind: r.GVK.Kind})
 		}
@@ -108,7 +120,14 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(objects.Close)
-	found := discovery.New(discovery.Settings{Client: served{kinds[0], kinds[1], webs, configMaps}, Cache: objects, Clock: w.clock, Interval: time.Hour})
+	found := discovery.New(
+		discovery.Settings{
+			Client:   served{kinds[0], kinds[1], webs, configMaps},
+			Cache:    objects,
+			Clock:    w.clock,
+			Interval: time.Hour,
+		},
+	)
 	if err := found.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +136,16 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: api.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	client, err := kubernetes.NewForConfig(
+		&rest.Config{Host: api.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := report.NewEvents(t.Context(), report.EventSettings{Client: client.CoreV1(), Component: "test", QPS: 100, Burst: 100})
+	events := report.NewEvents(
+		t.Context(),
+		report.EventSettings{Client: client.CoreV1(), Component: "test", QPS: 100, Burst: 100},
+	)
 	t.Cleanup(events.Stop)
 	w.Supervisor = New(Settings{
 		Cache: objects, Discovery: found, Writer: writer, Status: report.NewStatus(writer, tracer, meter{}), Events: events,
@@ -137,7 +161,9 @@ func (w *world) open(hook.Settings) (*hook.Opened, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened++
-	return &hook.Opened{Hook: hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil })}, nil
+	return &hook.Opened{
+		Hook: hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }),
+	}, nil
 }
 
 // ServeHTTP takes conditions and Events, and leaves lists and watches to the cache's server.
@@ -190,7 +216,11 @@ func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte)
 		w.records[key] = *value
 	}
 	data, _ := json.Marshal(w.records)
-	_, _ = fmt.Fprintf(out, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hookloop-finalizers","namespace":"home"},"data":%s}`, data)
+	_, _ = fmt.Fprintf(
+		out,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hookloop-finalizers","namespace":"home"},"data":%s}`,
+		data,
+	)
 }
 
 // takeStatus stores a status as the API server does, and answers with the object.
@@ -212,14 +242,22 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 		}
 	}
 	w.mu.Unlock()
-	_, _ = fmt.Fprintf(out, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"},"status":%s}`, operations[1].Value)
+	_, _ = fmt.Fprintf(
+		out,
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"},"status":%s}`,
+		operations[1].Value,
+	)
 }
 
 // declare puts a CompositeController on the server and waits until the cache shows it.
 func (w *world) declare(name, spec string) object.Key {
 	w.t.Helper()
 	version := w.server.Put(composites, fmt.Sprintf(
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`, name, name, spec))
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`,
+		name,
+		name,
+		spec,
+	))
 	w.follow()
 	for !w.declaring().AtLeast(version) {
 		select {
@@ -275,7 +313,8 @@ func (w *world) starts() int {
 const webSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs"},
 	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
 
-// TestForbiddenControllerIsStartedSeldom looks at a controller that may not watch its parents again and again, as events and its own end do.
+// TestForbiddenControllerIsStartedSeldom looks at a controller that may not watch its parents again
+// and again, as events and its own end do.
 func TestForbiddenControllerIsStartedSeldom(t *testing.T) {
 	w := newWorld(t)
 	w.server.Refuse(webs, http.StatusForbidden)
@@ -305,7 +344,8 @@ func TestForbiddenControllerIsStartedSeldom(t *testing.T) {
 	w.stopAll(nil)
 }
 
-// TestMissingRightsAreNamedAtOnce: the condition names every verb and kind, with the role that grants them.
+// TestMissingRightsAreNamedAtOnce: the condition names every verb and kind, with the role that
+// grants them.
 func TestMissingRightsAreNamedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.server.Refuse(webs, http.StatusForbidden)
@@ -325,7 +365,8 @@ func TestMissingRightsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestControllerThatEndsAfterItsStart: lists hang for longer than a start waits, and are then forbidden.
+// TestControllerThatEndsAfterItsStart: lists hang for longer than a start waits, and are then
+// forbidden.
 func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
@@ -334,7 +375,12 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
-	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{}, controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+	late.related = w.customize(
+		key,
+		c,
+		map[hook.Op]*hook.Opened{},
+		controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}),
+	)
 	late.pipeline = pipeline.New(pipeline.Settings{})
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
@@ -355,7 +401,8 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	w.stopAll(nil)
 }
 
-// TestReadyThoughAControllerIsDeletedMeanwhile: between the first list and the subscription, so that no event tells of it.
+// TestReadyThoughAControllerIsDeletedMeanwhile: between the first list and the subscription, so
+// that no event tells of it.
 func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
@@ -383,7 +430,8 @@ func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMissingResourceIsNoWarningAtFirst: whoever applies a CRD and its controller together is not warned; whoever forgot the CRD is.
+// TestMissingResourceIsNoWarningAtFirst: whoever applies a CRD and its controller together is not
+// warned; whoever forgot the CRD is.
 func TestMissingResourceIsNoWarningAtFirst(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", strings.Replace(webSpec, `"webs"`, `"apps"`, 1))
@@ -400,8 +448,10 @@ func TestMissingResourceIsNoWarningAtFirst(t *testing.T) {
 	w.clock.Step(missingGrace)
 	w.look(key)
 	w.look(key)
-	w.awaitEvents(`CreateError: Cannot start controller: spec.parentResource: the API server does not serve apps.example.com/v1; ` +
-		`the controller starts when it does`)
+	w.awaitEvents(
+		`CreateError: Cannot start controller: spec.parentResource: the API server does not serve apps.example.com/v1; ` +
+			`the controller starts when it does`,
+	)
 }
 
 // TestResourceThatWasProbablyMeant is named in the message.
@@ -477,14 +527,20 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 	}
 }
 
-// TestRecordThatMayNotBeWritten stops no controller, but is told: a missing right must not end a working set-up at an upgrade.
+// TestRecordThatMayNotBeWritten stops no controller, but is told: a missing right must not end a
+// working set-up at an upgrade.
 func TestRecordThatMayNotBeWritten(t *testing.T) {
 	w := newWorld(t)
 	w.Finalizers = NewFinalizerRecords(w.Writer, "home")
 	w.mu.Lock()
 	w.recordsRefused = http.StatusForbidden
 	w.mu.Unlock()
-	w.look(w.declare("hello", strings.Replace(webSpec, `"hooks":{`, `"hooks":{"finalize":{"webhook":{"url":"http://hook/finalize"}},`, 1)))
+	w.look(
+		w.declare(
+			"hello",
+			strings.Replace(webSpec, `"hooks":{`, `"hooks":{"finalize":{"webhook":{"url":"http://hook/finalize"}},`, 1),
+		),
+	)
 	defer w.stopAll(nil)
 	if w.starts() == 0 {
 		t.Error("the controller was not started")

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traced reconciles declaring objects, each time in a span of its own. The trace is exported only if the reconcile had an effect
-// or failed.
+// traced reconciles declaring objects, each time in a span of its own. The trace is exported only
+// if the reconcile had an effect or failed.
 type traced struct{ *Supervisor }
 
 // Reconcile makes one controller run as it is declared.

@@ -21,8 +21,8 @@ const (
 	triggersBurst     = 50
 )
 
-// trigger brings parents of a controller to its queue because a hook asks for it. Hooks are opened before the controller is made, and may
-// speak at once: until run is set, there are no parents.
+// trigger brings parents of a controller to its queue because a hook asks for it. Hooks are opened
+// before the controller is made, and may speak at once: until run is set, there are no parents.
 type trigger struct {
 	controller string
 	log        klog.Logger
@@ -65,7 +65,8 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 	return parents, nil
 }
 
-// miss keeps a trigger that nobody repeats until the parents are known again. Before the controller runs its first list brings them all.
+// miss keeps a trigger that nobody repeats until the parents are known again. Before the controller
+// runs its first list brings them all.
 func (t *trigger) miss(wish hook.Trigger, err error) error {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) {

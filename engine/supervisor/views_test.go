@@ -13,7 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestUnknownDeclaringObjectsAreNotGone: a controller whose declaring object cannot be read runs on, and keeps its finalizers.
+// TestUnknownDeclaringObjectsAreNotGone: a controller whose declaring object cannot be read runs
+// on, and keeps its finalizers.
 func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 	for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
 		w := newWorld(t)
@@ -41,18 +42,25 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 	}
 }
 
-// TestTriggersOfUnknownParents: one that somebody waits for fails; one in the background, such as of a new build, is repeated when the parents
-// are known.
+// TestTriggersOfUnknownParents: one that somebody waits for fails; one in the background, such as
+// of a new build, is repeated when the parents are known.
 func TestTriggersOfUnknownParents(t *testing.T) {
 	asks := newTrigger(&config{declared: &declared{}, object: decoded(t)}, klog.Background())
 	stale := &view.Error{Resource: webs, State: view.Stale}
 	if err := asks.miss(hook.Trigger{Reason: "a hook asks"}, stale); !errors.Is(err, stale) || asks.missed != nil {
 		t.Errorf("a hook's own trigger: %v, want the error", err)
 	}
-	if err := asks.miss(hook.Trigger{Background: true, Renewed: true, Parents: []hook.ParentName{{Name: "web"}}}, stale); err != nil {
+	if err := asks.miss(
+		hook.Trigger{Background: true, Renewed: true, Parents: []hook.ParentName{{Name: "web"}}},
+		stale,
+	); err != nil {
 		t.Errorf("a new build: %v, want it kept", err)
 	}
-	if err := asks.miss(hook.Trigger{Background: true}, stale); err != nil || asks.missed == nil || !asks.missed.Renewed || asks.missed.Parents != nil {
+	if err := asks.miss(
+		hook.Trigger{Background: true},
+		stale,
+	); err != nil || asks.missed == nil || !asks.missed.Renewed ||
+		asks.missed.Parents != nil {
 		t.Errorf("two of them: %+v, %v, want one about all parents", asks.missed, err)
 	}
 	if err := asks.miss(hook.Trigger{}, &view.Error{Resource: webs, State: view.Unwatched}); err != nil {
@@ -67,7 +75,9 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 
 func decoded(t *testing.T) *object.Object {
 	t.Helper()
-	o, err := object.Decode([]byte(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"}}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

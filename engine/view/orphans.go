@@ -12,8 +12,8 @@ import (
 // maxLabelKeys is how many label keys one resource's orphans are indexed by.
 const maxLabelKeys = 16
 
-// orphanSet is the objects without a controller reference, by namespace. They are also indexed by labels: by the keys that
-// selectors have asked for, up to maxLabelKeys.
+// orphanSet is the objects without a controller reference, by namespace. They are also indexed by
+// labels: by the keys that selectors have asked for, up to maxLabelKeys.
 type orphanSet struct {
 	byNamespace map[string]group
 	byLabel     map[string]map[string]map[string]group // key, value, namespace
@@ -85,8 +85,9 @@ func (s *orphanSet) prepare(selector labels.Selector) {
 	}
 }
 
-// match lists the objects of a namespace ("" for all) that a selector matches. It looks at those that share the rarest label that
-// the selector asks for; at all, if it asks for none that is indexed.
+// match lists the objects of a namespace ("" for all) that a selector matches. It looks at those
+// that share the rarest label that the selector asks for; at all, if it asks for none that is
+// indexed.
 func (s *orphanSet) match(namespace string, selector labels.Selector) []*object.Object {
 	candidates, size := in(s.byNamespace, namespace)
 	for r := range equalities(selector) {
@@ -128,7 +129,8 @@ func in(byNamespace map[string]group, namespace string) ([]group, int) {
 	return groups, size
 }
 
-// equalities yields the requirements of a selector that name the values of a label. One that matches nothing has none.
+// equalities yields the requirements of a selector that name the values of a label. One that
+// matches nothing has none.
 func equalities(selector labels.Selector) iter.Seq[labels.Requirement] {
 	return func(yield func(labels.Requirement) bool) {
 		requirements, _ := selector.Requirements()

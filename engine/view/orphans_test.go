@@ -30,7 +30,8 @@ func labelled(t testing.TB, namespace, name, owner string, set labels.Set, versi
 	return o
 }
 
-// TestOrphansAgreeWithAScan runs random changes; after each, what selectors find of the orphans is what a scan finds.
+// TestOrphansAgreeWithAScan runs random changes; after each, what selectors find of the orphans is
+// what a scan finds.
 func TestOrphansAgreeWithAScan(t *testing.T) {
 	var selectors []labels.Selector
 	for _, text := range []string{"", "a=x", "a=x,b=y", "a in (x,y)", "a!=x", "a,b=x", "!a", "c=x", "a=x,a=y"} {
@@ -51,7 +52,14 @@ func TestOrphansAgreeWithAScan(t *testing.T) {
 					set[key] = value
 				}
 			}
-			o := labelled(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)), []string{"", "", "u"}[random.IntN(3)], set, version)
+			o := labelled(
+				t,
+				fmt.Sprint("ns", random.IntN(2)),
+				fmt.Sprint("n", random.IntN(5)),
+				[]string{"", "", "u"}[random.IntN(3)],
+				set,
+				version,
+			)
 			switch random.IntN(6) {
 			case 0:
 				s.Delete(o)
@@ -84,7 +92,8 @@ func refNames(objects []*object.Object) []string {
 	return out
 }
 
-// TestLabelIndexesAreBounded has more selectors than there may be indexes: beyond, objects are looked at one by one.
+// TestLabelIndexesAreBounded has more selectors than there may be indexes: beyond, objects are
+// looked at one by one.
 func TestLabelIndexesAreBounded(t *testing.T) {
 	s := NewStore(things)
 	set := labels.Set{}

@@ -7,17 +7,20 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// ownedSet is the objects of one owner. Besides the objects it keeps a list of them in the order of their names, for readers, which is not
-// changed once it is given away: a change costs a copy of the list when it is read next, not a sort.
+// ownedSet is the objects of one owner. Besides the objects it keeps a list of them in the order of
+// their names, for readers, which is not changed once it is given away: a change costs a copy of
+// the list when it is read next, not a sort.
 type ownedSet struct {
 	members group
 	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
-	// unsorted says that so much has changed that sorted and changed are given up, until somebody asks for the list.
+	// unsorted says that so much has changed that sorted and changed are given up, until somebody
+	// asks for the list.
 	unsorted bool
 }
 
-// maxChanged is how many changes more than there are members are remembered for a list that nobody asks for.
+// maxChanged is how many changes more than there are members are remembered for a list that nobody
+// asks for.
 const maxChanged = 64
 
 func (f *ownedSet) set(key id, o *object.Object) {
@@ -34,7 +37,8 @@ func (f *ownedSet) set(key id, o *object.Object) {
 	}
 }
 
-// list is the members in the order of namespace and name. The caller holds the store's lock, and that for writing where fresh is false.
+// list is the members in the order of namespace and name. The caller holds the store's lock, and
+// that for writing where fresh is false.
 func (f *ownedSet) list() []*object.Object {
 	if f.fresh() {
 		return f.sorted
@@ -65,7 +69,11 @@ func (f *ownedSet) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
 func (f *ownedSet) patch() {
 	next := append(make([]*object.Object, 0, len(f.sorted)+len(f.changed)), f.sorted...)
 	for key := range f.changed {
-		at, found := slices.BinarySearchFunc(next, key, func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
+		at, found := slices.BinarySearchFunc(
+			next,
+			key,
+			func(o *object.Object, key id) int { return compareIDs(idOf(o), key) },
+		)
 		switch o := f.members[key]; {
 		case o == nil && found:
 			next = slices.Delete(next, at, at+1)

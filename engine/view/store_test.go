@@ -12,29 +12,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var things = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+var things = object.Resource{
+	GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Thing"},
+	Plural:     "things",
+	Namespaced: true,
+}
 
 func thing(t testing.TB, namespace, name, owner string, version int) *object.Object {
 	t.Helper()
 	references := ""
 	if owner != "" {
-		references = fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":%q,"controller":true}]`, owner)
+		references = fmt.Sprintf(
+			`,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":%q,"controller":true}]`,
+			owner,
+		)
 	}
-	o, err := object.Decode([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Thing","metadata":{"namespace":%q,"name":%q,"resourceVersion":"%d"%s}}`,
-		namespace, name, version, references)))
+	o, err := object.Decode(
+		[]byte(
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Thing","metadata":{"namespace":%q,"name":%q,"resourceVersion":"%d"%s}}`,
+				namespace, name, version, references),
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// TestIndexesAgreeWithAScan runs random changes; after each, every index says what a scan over all objects says.
+// TestIndexesAgreeWithAScan runs random changes; after each, every index says what a scan over all
+// objects says.
 func TestIndexesAgreeWithAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := NewStore(things)
 		for version := range 100 {
-			o := thing(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)), []string{"", "u", "v"}[random.IntN(3)], version)
+			o := thing(
+				t,
+				fmt.Sprint("ns", random.IntN(2)),
+				fmt.Sprint("n", random.IntN(5)),
+				[]string{"", "u", "v"}[random.IntN(3)],
+				version,
+			)
 			switch random.IntN(4) {
 			case 0:
 				s.Delete(o)
@@ -74,8 +92,9 @@ func agree(t *testing.T, s *Store) {
 	}
 }
 
-// TestListsThatNobodyReads has objects come and go that nobody asks for, and more of them each time that somebody does: what is remembered
-// of the changes is bounded, and the list is right whenever it is read.
+// TestListsThatNobodyReads has objects come and go that nobody asks for, and more of them each time
+// that somebody does: what is remembered of the changes is bounded, and the list is right whenever
+// it is read.
 func TestListsThatNobodyReads(t *testing.T) {
 	s := NewStore(things)
 	for version := range 1000 {

@@ -1,12 +1,15 @@
-// Package view holds the observed objects of resources and reads them in a way that cannot mistake "unknown" for "empty".
+// Package view holds the observed objects of resources and reads them in a way that cannot mistake
+// "unknown" for "empty".
 //
-// A Store is the objects of one resource with indexes by name, by owner and by the lack of one. A View reads a Store, and only a
-// Store that has been filled by a complete list gives one. A List is the result of such a read, a Set is Lists of several kinds;
-// both know for which kinds they are complete, and their zero values are complete for none. Package plan refuses to plan from a
-// Set that is not complete.
+// A Store is the objects of one resource with indexes by name, by owner and by the lack of one. A
+// View reads a Store, and only a Store that has been filled by a complete list gives one. A List is
+// the result of such a read, a Set is Lists of several kinds; both know for which kinds they are
+// complete, and their zero values are complete for none. Package plan refuses to plan from a Set
+// that is not complete.
 //
-// The package is pure: no client, no context, no clock. Package cache fills Stores from the API server's lists and watches, and
-// guards them by handles; package viewtest fills them for tests. A Store is safe for concurrent use.
+// The package is pure: no client, no context, no clock. Package cache fills Stores from the API
+// server's lists and watches, and guards them by handles; package viewtest fills them for tests. A
+// Store is safe for concurrent use.
 package view
 
 import (
@@ -22,7 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reader gives views of resources. The error is an *Error if the objects of the resource are not known.
+// Reader gives views of resources. The error is an *Error if the objects of the resource are not
+// known.
 type Reader interface {
 	View(r object.Resource) (View, error)
 }
@@ -32,7 +36,8 @@ type State string
 
 // The states.
 const (
-	// Unwatched is the state of a resource without a handle: nobody has asked for its objects, or the handle has been released.
+	// Unwatched is the state of a resource without a handle: nobody has asked for its objects, or
+	// the handle has been released.
 	Unwatched State = "Unwatched"
 	// Filling is the state of a resource before its first list is in.
 	Filling State = "Filling"
@@ -69,7 +74,8 @@ func (e *Error) Error() string {
 // Unwrap returns the API server's answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// View reads the objects of one resource. It is for one pass: it shows the Store as it is at each call. The zero View panics.
+// View reads the objects of one resource. It is for one pass: it shows the Store as it is at each
+// call. The zero View panics.
 type View struct{ store *Store }
 
 // Resource is the resource that is read.
@@ -89,13 +95,15 @@ func (v View) Named(namespace string, names ...string) List {
 	return l
 }
 
-// OwnedBy lists the objects whose controller reference names owner, in the order of namespace and name.
+// OwnedBy lists the objects whose controller reference names owner, in the order of namespace and
+// name.
 func (v View) OwnedBy(owner types.UID) List {
 	return List{resource: v.store.resource, objects: v.store.ownedBy(owner), sorted: true, known: true}
 }
 
-// Orphans lists the objects of a namespace ("" for all) without a controller reference that a selector matches, in no order. It
-// costs what the rarest label that the selector asks for has, not what the namespace has.
+// Orphans lists the objects of a namespace ("" for all) without a controller reference that a
+// selector matches, in no order. It costs what the rarest label that the selector asks for has, not
+// what the namespace has.
 func (v View) Orphans(namespace string, selector labels.Selector) List {
 	return List{resource: v.store.resource, objects: v.store.orphans(namespace, selector), known: true}
 }
@@ -105,14 +113,15 @@ func (v View) List(namespace string) List {
 	return List{resource: v.store.resource, objects: v.store.list(namespace), known: true}
 }
 
-// AtLeast reports whether the view shows the state at resourceVersion, or a later one. Resource versions are compared as numbers
-// (KEP-5504); AtLeast is false for one that is not a number.
+// AtLeast reports whether the view shows the state at resourceVersion, or a later one. Resource
+// versions are compared as numbers (KEP-5504); AtLeast is false for one that is not a number.
 func (v View) AtLeast(resourceVersion string) bool {
 	n, err := strconv.ParseUint(resourceVersion, 10, 64)
 	return err == nil && v.store.seen() >= n
 }
 
-// List is objects of one resource: all that a read of a View selects, none missing. It is immutable. The zero List is unknown.
+// List is objects of one resource: all that a read of a View selects, none missing. It is
+// immutable. The zero List is unknown.
 type List struct {
 	resource object.Resource
 	objects  []*object.Object
@@ -152,11 +161,12 @@ func (l List) With(more ...*object.Object) List {
 	return l
 }
 
-// Added returns the objects of now that before does not have. Both are in the order of namespace and name; objects are compared by
-// identity.
+// Added returns the objects of now that before does not have. Both are in the order of namespace
+// and name; objects are compared by identity.
 func Added(before, now List) []*object.Object { return object.Fresh(before.objects, now.objects) }
 
-// Set is objects of several kinds, with the kinds for which it is complete. It is immutable. The zero Set is complete for none.
+// Set is objects of several kinds, with the kinds for which it is complete. It is immutable. The
+// zero Set is complete for none.
 type Set struct {
 	object.Set
 	known []schema.GroupVersionKind
@@ -183,7 +193,8 @@ func SetOf(lists ...List) Set {
 // Complete reports whether no object of a kind is missing.
 func (s Set) Complete(gvk schema.GroupVersionKind) bool { return slices.Contains(s.known, gvk) }
 
-// With returns a set in which the given objects replace or join the present ones. It is complete for the same kinds.
+// With returns a set in which the given objects replace or join the present ones. It is complete
+// for the same kinds.
 func (s Set) With(objects ...*object.Object) Set {
 	s.Set = s.Set.With(objects...)
 	return s

@@ -22,7 +22,8 @@ func names(l List) []string {
 	return names
 }
 
-// TestStoreIsUnknownUntilItIsFilled gives no view before a complete list is in, not even of objects that are there.
+// TestStoreIsUnknownUntilItIsFilled gives no view before a complete list is in, not even of objects
+// that are there.
 func TestStoreIsUnknownUntilItIsFilled(t *testing.T) {
 	s := NewStore(things)
 	s.Put(thing(t, "ns", "a", "", 1))
@@ -64,7 +65,8 @@ func TestZeroViewPanics(t *testing.T) {
 	}
 }
 
-// TestListsCannotBeWrittenThrough changes lists in every way that the package offers, and reads again what the store holds.
+// TestListsCannotBeWrittenThrough changes lists in every way that the package offers, and reads
+// again what the store holds.
 func TestListsCannotBeWrittenThrough(t *testing.T) {
 	s := NewStore(things)
 	var all []*object.Object
@@ -120,8 +122,15 @@ func TestSetsKnowForWhichKindsTheyAreComplete(t *testing.T) {
 		"an unordered list":         {SetOf(v.List(""), v.OwnedBy("nobody")), true, false, 1},
 		"with one more":             {SetOf(v.OwnedBy("nobody")).With(thing(t, "ns", "b", "", 1)), true, false, 1},
 	} {
-		if test.set.Complete(things.GVK) != test.things || test.set.Complete(others.GVK) != test.unknown || test.set.Len() != test.size {
-			t.Errorf("%s: %+v is complete for things: %v, for others: %v", name, test.set, test.set.Complete(things.GVK), test.set.Complete(others.GVK))
+		if test.set.Complete(things.GVK) != test.things || test.set.Complete(others.GVK) != test.unknown ||
+			test.set.Len() != test.size {
+			t.Errorf(
+				"%s: %+v is complete for things: %v, for others: %v",
+				name,
+				test.set,
+				test.set.Complete(things.GVK),
+				test.set.Complete(others.GVK),
+			)
 		}
 	}
 }

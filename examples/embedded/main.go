@@ -1,5 +1,5 @@
-// Command embedded is a whole controller in one program: the engine, and the hook as a function of the same process. A Note becomes a
-// ConfigMap. README.md has how to run it.
+// Command embedded is a whole controller in one program: the engine, and the hook as a function of
+// the same process. A Note becomes a ConfigMap. README.md has how to run it.
 package main
 
 import (
@@ -23,11 +23,17 @@ type object = map[string]any
 func main() {
 	config := server.DefaultConfig()
 	config.Version = "v1.0.0"
-	config.TargetSelector = "demo.example.com/engine=notes" // the controllers of this program, and no others in the cluster
+	// the controllers of this program, and no others in the cluster
+	config.TargetSelector = "demo.example.com/engine=notes"
 	config.Hooks = map[string]server.Hook{"notes": hook.Composite{Sync: sync}}
 	flag.StringVar(&config.Kubeconfig, "kubeconfig", "", "file; empty means the Pod's own ServiceAccount")
 	flag.StringVar(&config.MetricsAddress, "metrics-address", config.MetricsAddress, "address of the metrics; 0 for none")
-	flag.StringVar(&config.HealthAddress, "health-probe-bind-address", config.HealthAddress, "address of the probes; 0 for none")
+	flag.StringVar(
+		&config.HealthAddress,
+		"health-probe-bind-address",
+		config.HealthAddress,
+		"address of the probes; 0 for none",
+	)
 	flag.Parse()
 	ctx, stop := server.Signals(context.Background())
 	defer stop()
@@ -47,7 +53,10 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		return nil, hook.Reject("Empty", "spec.text is empty, expected a text")
 	}
 	page := object{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": req.Parent.Name}, "data": object{"text": parent.Spec.Text},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   object{"name": req.Parent.Name},
+		"data":       object{"text": parent.Spec.Text},
 	}
 	return &hook.SyncResponse{Status: object{"length": len(parent.Spec.Text)}, Children: []any{page}}, nil
 }

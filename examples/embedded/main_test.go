@@ -11,7 +11,10 @@ import (
 func ask(t *testing.T, text string) (*hook.SyncResponse, error) {
 	t.Helper()
 	req, err := hook.NewSyncRequest(object{
-		"apiVersion": "demo.example.com/v1", "kind": "Note", "metadata": object{"namespace": "shop", "name": "milk"}, "spec": object{"text": text},
+		"apiVersion": "demo.example.com/v1",
+		"kind":       "Note",
+		"metadata":   object{"namespace": "shop", "name": "milk"},
+		"spec":       object{"text": text},
 	}, nil, "ConfigMap.v1")
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +28,12 @@ func TestANoteBecomesAConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &hook.SyncResponse{Status: object{"length": 8}, Children: []any{
-		object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "milk"}, "data": object{"text": "Buy milk"}},
+		object{
+			"apiVersion": "v1",
+			"kind":       "ConfigMap",
+			"metadata":   object{"name": "milk"},
+			"data":       object{"text": "Buy milk"},
+		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)

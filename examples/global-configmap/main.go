@@ -1,5 +1,5 @@
-// Command global-configmap is the hook of the global-configmap controller, served over gRPC: a ConfigMap that is in every namespace.
-// README.md says how to run it.
+// Command global-configmap is the hook of the global-configmap controller, served over gRPC: a
+// ConfigMap that is in every namespace. README.md says how to run it.
 package main
 
 import (
@@ -48,7 +48,10 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 			continue
 		}
 		answer.Children = append(answer.Children, map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": parent.Spec.Name, "namespace": name}, "data": parent.Spec.Data,
+			"apiVersion": "v1",
+			"kind":       "ConfigMap",
+			"metadata":   map[string]any{"name": parent.Spec.Name, "namespace": name},
+			"data":       parent.Spec.Data,
 		})
 	}
 	return answer, nil

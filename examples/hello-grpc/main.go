@@ -1,5 +1,5 @@
-// Command hello-grpc is the hook of the hello-grpc controller: one function from what is observed of a Greeting to what should
-// exist for it, served over gRPC. README.md says how to run it.
+// Command hello-grpc is the hook of the hello-grpc controller: one function from what is observed
+// of a Greeting to what should exist for it, served over gRPC. README.md says how to run it.
 package main
 
 import (
@@ -25,17 +25,43 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	text, meta, labels := fmt.Sprintf("Hello, %s!", parent.Spec.Who), object{"name": req.Parent.Name}, object{"demo.example.com/name": req.Parent.Name}
-	server := object{"name": "server", "image": "busybox:1.36", "command": []string{"httpd", "-f", "-p", "8080", "-h", "/www"},
-		"volumeMounts": []object{{"name": "page", "mountPath": "/www"}}}
+	text, meta, labels := fmt.Sprintf(
+		"Hello, %s!",
+		parent.Spec.Who,
+	), object{
+		"name": req.Parent.Name,
+	}, object{
+		"demo.example.com/name": req.Parent.Name,
+	}
+	server := object{
+		"name":         "server",
+		"image":        "busybox:1.36",
+		"command":      []string{"httpd", "-f", "-p", "8080", "-h", "/www"},
+		"volumeMounts": []object{{"name": "page", "mountPath": "/www"}},
+	}
 	return &hook.SyncResponse{
 		Status: object{"greeting": text, "servers": len(req.Children["Deployment.apps/v1"])},
 		Children: []any{
 			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"index.html": text}},
-			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": object{"replicas": parent.Spec.Replicas,
-				"selector": object{"matchLabels": labels}, "template": object{"metadata": object{"labels": labels, "annotations": object{"demo.example.com/text": text}},
-					"spec": object{"containers": []object{server}, "volumes": []object{{"name": "page", "configMap": meta}}}}}},
-			object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{"selector": labels, "ports": []object{{"port": 80, "targetPort": 8080}}}},
+			object{
+				"apiVersion": "apps/v1",
+				"kind":       "Deployment",
+				"metadata":   meta,
+				"spec": object{
+					"replicas": parent.Spec.Replicas,
+					"selector": object{
+						"matchLabels": labels,
+					},
+					"template": object{"metadata": object{"labels": labels, "annotations": object{"demo.example.com/text": text}},
+						"spec": object{"containers": []object{server}, "volumes": []object{{"name": "page", "configMap": meta}}}},
+				},
+			},
+			object{
+				"apiVersion": "v1",
+				"kind":       "Service",
+				"metadata":   meta,
+				"spec":       object{"selector": labels, "ports": []object{{"port": 80, "targetPort": 8080}}},
+			},
 			object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{"restartPolicy": "OnFailure",
 				"containers": []object{{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}}}},
 		},

@@ -1,4 +1,5 @@
-// Package hello tests the Python hook of this folder as the engine asks it: as a process, by package webhook.
+// Package hello tests the Python hook of this folder as the engine asks it: as a process, by
+// package webhook.
 package hello
 
 import (
@@ -24,7 +25,10 @@ func TestTheHookMakesEverythingForAHelloWorld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(`{"greeting": "Hello, World!", "children": 1, "ready": "1/2"}`, string(answer.Status)); diff != "" {
+	if diff := cmp.Diff(
+		`{"greeting": "Hello, World!", "children": 1, "ready": "1/2"}`,
+		string(answer.Status),
+	); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	var children []string
@@ -100,16 +104,32 @@ func open(t *testing.T, url string) hook.Hook {
 // question has a Deployment of which one of two Pods is ready, and no other child.
 func question(t *testing.T) *hook.Question {
 	t.Helper()
-	q := &hook.Question{Contract: hook.Composite, Op: hook.Sync,
-		Controller: decode(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`),
-		Parent:     decode(t, `{"apiVersion":"example.com/v1","kind":"HelloWorld","metadata":{"namespace":"shop","name":"hello"},"spec":{"who":"World","replicas":2}}`),
+	q := &hook.Question{
+		Contract: hook.Composite,
+		Op:       hook.Sync,
+		Controller: decode(
+			t,
+			`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`,
+		),
+		Parent: decode(
+			t,
+			`{"apiVersion":"example.com/v1","kind":"HelloWorld","metadata":{"namespace":"shop","name":"hello"},"spec":{"who":"World","replicas":2}}`,
+		),
 	}
 	for _, kind := range []string{"ConfigMap.", "Deployment.apps", "Service.", "Pod."} {
 		name, group, _ := strings.Cut(kind, ".")
-		q.Children = append(q.Children, hook.Group{Resource: object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, Namespaced: true}})
+		q.Children = append(
+			q.Children,
+			hook.Group{
+				Resource: object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, Namespaced: true},
+			},
+		)
 	}
 	q.Children[1].Objects = []*object.Object{
-		decode(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},"status":{"readyReplicas":1}}`),
+		decode(
+			t,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},"status":{"readyReplicas":1}}`,
+		),
 	}
 	return q
 }

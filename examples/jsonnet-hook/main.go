@@ -1,7 +1,9 @@
-// Command jsonnet-hook serves the functions of a Jsonnet file as webhooks: sync, finalize, customize.
+// Command jsonnet-hook serves the functions of a Jsonnet file as webhooks: sync, finalize,
+// customize.
 //
-// jsonnet-hook --listen 127.0.0.1:8080 service-per-pod answers POST /sync with what the function sync of service-per-pod/hook.jsonnet makes of
-// the request. An error of the file becomes status 500 with its text. It is a module of its own, so that Hookloop does not depend on Jsonnet.
+// jsonnet-hook --listen 127.0.0.1:8080 service-per-pod answers POST /sync with what the function
+// sync of service-per-pod/hook.jsonnet makes of the request. An error of the file becomes status
+// 500 with its text. It is a module of its own, so that Hookloop does not depend on Jsonnet.
 package main
 
 import (
@@ -68,7 +70,8 @@ func hooks(file string) http.Handler {
 	return mux
 }
 
-// call evaluates one function of the file. Each call has a virtual machine of its own: they are not safe for concurrent use.
+// call evaluates one function of the file. Each call has a virtual machine of its own: they are not
+// safe for concurrent use.
 func call(file, function string, request io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(request)
 	if err != nil {
@@ -80,6 +83,9 @@ func call(file, function string, request io.Reader) ([]byte, error) {
 	}
 	vm := jsonnet.MakeVM()
 	vm.TLACode("request", string(body))
-	answer, err := vm.EvaluateAnonymousSnippet(function, fmt.Sprintf("function(request) (import %s).%s(request)", path, function))
+	answer, err := vm.EvaluateAnonymousSnippet(
+		function,
+		fmt.Sprintf("function(request) (import %s).%s(request)", path, function),
+	)
 	return []byte(answer), err
 }

@@ -30,8 +30,18 @@ import (
 const children = 3
 
 var (
-	parents     = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true, HasStatus: true}
-	deployments = object.Resource{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Plural: "deployments", Namespaced: true, HasStatus: true}
+	parents = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"},
+		Plural:     "webs",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	deployments = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Plural:     "deployments",
+		Namespaced: true,
+		HasStatus:  true,
+	}
 )
 
 // desired is one child as the hook answers it.
@@ -39,7 +49,8 @@ const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":
 	`"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":` +
 	`[{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}]}}}}`
 
-// world is the cache in the state to which a parent has converged. It does not change, so that nothing may be written.
+// world is the cache in the state to which a parent has converged. It does not change, so that
+// nothing may be written.
 type world struct {
 	*viewtest.Reader
 	parent   *object.Object
@@ -49,21 +60,55 @@ type world struct {
 // converged is a world with the children of the answer as an API server would have stored them.
 func converged(b *testing.B) *world {
 	b.Helper()
-	w := &world{parent: decode(b, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"1",`+
-		`"generation":1},"spec":{"replicas":3,"text":"hello"},"status":{"observedGeneration":1,"ready":3}}`)}
+	w := &world{
+		parent: decode(
+			b,
+			`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"1",`+
+				`"generation":1},"spec":{"replicas":3,"text":"hello"},"status":{"observedGeneration":1,"ready":3}}`,
+		),
+	}
 	for i := range children {
 		body := decodeMap(b, fmt.Sprintf(desired, i))
 		metadata, _ := body["metadata"].(map[string]any)
-		metadata["uid"], metadata["resourceVersion"], metadata["generation"] = fmt.Sprint("uid-", i), fmt.Sprint(i+2), int64(1)
+		metadata["uid"], metadata["resourceVersion"], metadata["generation"] = fmt.Sprint(
+			"uid-",
+			i,
+		), fmt.Sprint(
+			i+2,
+		), int64(
+			1,
+		)
 		metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
 		metadata["annotations"] = map[string]any{object.LastAppliedAnnotation: fmt.Sprintf(desired, i)}
-		metadata["ownerReferences"] = []any{map[string]any{
-			"apiVersion": "example.com/v1", "kind": "Web", "name": "web", "uid": "u", "controller": true, "blockOwnerDeletion": true,
-		}}
-		body["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "readyReplicas": int64(1), "conditions": []any{
-			map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability."},
-			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "ReplicaSet has progressed."},
-		}}
+		metadata["ownerReferences"] = []any{
+			map[string]any{
+				"apiVersion":         "example.com/v1",
+				"kind":               "Web",
+				"name":               "web",
+				"uid":                "u",
+				"controller":         true,
+				"blockOwnerDeletion": true,
+			},
+		}
+		body["status"] = map[string]any{
+			"observedGeneration": int64(1),
+			"replicas":           int64(1),
+			"readyReplicas":      int64(1),
+			"conditions": []any{
+				map[string]any{
+					"type":    "Available",
+					"status":  "True",
+					"reason":  "MinimumReplicasAvailable",
+					"message": "Deployment has minimum availability.",
+				},
+				map[string]any{
+					"type":    "Progressing",
+					"status":  "True",
+					"reason":  "NewReplicaSetAvailable",
+					"message": "ReplicaSet has progressed.",
+				},
+			},
+		}
 		o, err := object.FromMap(body)
 		if err != nil {
 			b.Fatal(err)
@@ -107,10 +152,14 @@ type silent struct{ last pipeline.Outcome }
 func (*silent) Wrote(string, string)                        {}
 func (s *silent) Synced(_ string, outcome pipeline.Outcome) { s.last = outcome }
 
-// newPipeline makes the pipeline of a controller with generated selectors, whose API server does not exist.
+// newPipeline makes the pipeline of a controller with generated selectors, whose API server does
+// not exist.
 func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipeline.Pipeline {
 	b.Helper()
-	declared := decode(b, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`)
+	declared := decode(
+		b,
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`,
+	)
 	yes := true
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CompositeControllerSpec{
 		GenerateSelector: &yes, Hooks: &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}},
@@ -130,9 +179,20 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 		b.Fatal(err)
 	}
 	return pipeline.New(pipeline.Settings{
-		Name: "composite/web", Controller: declared, Parents: []object.Resource{parents}, Shape: shape, OwnsStatus: true, Hooks: map[hook.Op]*hook.Opened{hook.Sync: h},
-		Reader: w, Writer: writer, Status: report.NewStatus(writer, tracer, heard), Recorder: heard, Tracer: tracer, Clock: clock.RealClock{},
-		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return false },
+		Name:       "composite/web",
+		Controller: declared,
+		Parents:    []object.Resource{parents},
+		Shape:      shape,
+		OwnsStatus: true,
+		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: h},
+		Reader:     w,
+		Writer:     writer,
+		Status:     report.NewStatus(writer, tracer, heard),
+		Recorder:   heard,
+		Tracer:     tracer,
+		Clock:      clock.RealClock{},
+		ClusterUID: "cluster",
+		Sampled:    func(trace.TraceID) bool { return false },
 	})
 }
 
@@ -157,7 +217,8 @@ func syncs(b *testing.B, h *hook.Opened) {
 	}
 }
 
-// BenchmarkNoopSync is one sync of a parent with three Deployments that changes nothing, with tracing off.
+// BenchmarkNoopSync is one sync of a parent with three Deployments that changes nothing, with
+// tracing off.
 func BenchmarkNoopSync(b *testing.B) {
 	b.Run("inproc", func(b *testing.B) {
 		same := answer()

@@ -29,8 +29,8 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, err
 }
 
-// ServiceAccount is a client configuration of a ServiceAccount, which is made where it is missing. It has the rights that RBAC gives
-// it: none, to begin with.
+// ServiceAccount is a client configuration of a ServiceAccount, which is made where it is missing.
+// It has the rights that RBAC gives it: none, to begin with.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -50,7 +50,8 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*
 	return config, nil
 }
 
-// ServiceAccountKubeconfig writes what ServiceAccount returns as a kubeconfig file into the cluster's folder and returns its path.
+// ServiceAccountKubeconfig writes what ServiceAccount returns as a kubeconfig file into the
+// cluster's folder and returns its path.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	config, err := c.ServiceAccount(ctx, namespace, name)
 	if err != nil {
@@ -60,19 +61,23 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	return file, WriteKubeconfig(config, file)
 }
 
-// InstallKubectl writes a script kubectl, which runs the control plane's own, and returns its folder, for PATH.
+// InstallKubectl writes a script kubectl, which runs the control plane's own, and returns its
+// folder, for PATH.
 func (c *Cluster) InstallKubectl() (folder string, err error) {
 	folder = c.path("bin")
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", c.program)
-	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700) //nolint:gosec // it is to be executed
+	// it is to be executed
+	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700) //nolint:gosec
 }
 
-// Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the cluster's folder.
+// Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the
+// cluster's folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // the cluster's own program
+	// the cluster's own program
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+c.path("kubectl-cache"))
 	out, err := command.CombinedOutput()
 	if err != nil {

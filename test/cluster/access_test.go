@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestIdentities sees who the API server takes each configuration for, and that RBAC gives nobody but the admin a right.
+// TestIdentities sees who the API server takes each configuration for, and that RBAC gives nobody
+// but the admin a right.
 func TestIdentities(t *testing.T) {
 	c := cluster.Start(t)
 	user, err := c.User("jane", "readers")
@@ -39,7 +40,14 @@ func TestIdentities(t *testing.T) {
 			t.Errorf("listing = %v, want Forbidden for %s", err, name)
 		}
 	}
-	if out, err := c.Kubectl(t.Context(), "create", "clusterrolebinding", "readers", "--clusterrole=view", "--group=readers"); err != nil {
+	if out, err := c.Kubectl(
+		t.Context(),
+		"create",
+		"clusterrolebinding",
+		"readers",
+		"--clusterrole=view",
+		"--group=readers",
+	); err != nil {
 		t.Fatal(out, err)
 	}
 	await(t.Context(), t, func(ctx context.Context) error { // the authorizer reads bindings from a cache
@@ -63,12 +71,17 @@ func TestGarbageIsCollected(t *testing.T) {
 func awaitCollected(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	maps := kubernetes.NewForConfigOrDie(c.Admin()).CoreV1().ConfigMaps("default")
-	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
+	owner, err := maps.Create(
+		ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}},
+		metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dependent, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "dependent-", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
+		GenerateName:    "dependent-",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

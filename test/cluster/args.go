@@ -2,7 +2,8 @@ package cluster
 
 import "fmt"
 
-// auditPolicy records who wrote what, without bodies. Leases and Events are left out: they are not what a controller is judged by.
+// auditPolicy records who wrote what, without bodies. Leases and Events are left out: they are not
+// what a controller is judged by.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -29,19 +30,29 @@ func (c *Cluster) etcdArgs() []string {
 
 func (c *Cluster) apiServerArgs() []string {
 	return []string{
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.ports.api), "--advertise-address=127.0.0.1",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.ports.api),
+		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", c.ports.etcd),
-		"--etcd-cafile=" + c.path("ca.crt"), "--etcd-certfile=" + c.path("etcd-client.crt"), "--etcd-keyfile=" + c.path("etcd-client.key"),
-		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
+		"--etcd-cafile=" + c.path(
+			"ca.crt",
+		),
+		"--etcd-certfile=" + c.path("etcd-client.crt"),
+		"--etcd-keyfile=" + c.path("etcd-client.key"),
+		"--tls-cert-file=" + c.path("apiserver.crt"),
+		"--tls-private-key-file=" + c.path("apiserver.key"),
 		"--client-ca-file=" + c.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + c.path("sa.pub"), "--service-account-signing-key-file=" + c.path("sa.key"),
+		"--service-account-key-file=" + c.path("sa.pub"),
+		"--service-account-signing-key-file=" + c.path("sa.key"),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=RBAC",
 		// The endpoint reconciler would refuse a loopback address.
 		"--endpoint-reconciler-type=none",
-		"--audit-policy-file=" + c.path("audit-policy.yaml"), "--audit-log-path=" + c.path("audit.log"),
-		"--audit-log-mode=blocking", "--audit-log-maxsize=0",
+		"--audit-policy-file=" + c.path("audit-policy.yaml"),
+		"--audit-log-path=" + c.path("audit.log"),
+		"--audit-log-mode=blocking",
+		"--audit-log-maxsize=0",
 		"--enable-priority-and-fairness=true",
 		"--shutdown-delay-duration=0s",
 	}
@@ -49,15 +60,20 @@ func (c *Cluster) apiServerArgs() []string {
 
 func (c *Cluster) managerArgs() []string {
 	return []string{
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.ports.manager),
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.ports.manager),
 		"--kubeconfig=" + c.path("controller-manager.kubeconfig"),
 		"--authentication-kubeconfig=" + c.path("controller-manager.kubeconfig"),
 		"--authorization-kubeconfig=" + c.path("controller-manager.kubeconfig"),
-		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
-		"--client-ca-file=" + c.path("ca.crt"), "--root-ca-file=" + c.path("ca.crt"),
+		"--tls-cert-file=" + c.path("apiserver.crt"),
+		"--tls-private-key-file=" + c.path("apiserver.key"),
+		"--client-ca-file=" + c.path("ca.crt"),
+		"--root-ca-file=" + c.path("ca.crt"),
 		"--service-account-private-key-file=" + c.path("sa.key"),
-		"--use-service-account-credentials=true", "--leader-elect=false",
-		"--kube-api-qps=200", "--kube-api-burst=400",
+		"--use-service-account-credentials=true",
+		"--leader-elect=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
 		// What needs nodes or a cloud is left out.
 		"--controllers=*,-node-lifecycle-controller,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller,-horizontal-pod-autoscaler-controller",
 	}

@@ -25,7 +25,8 @@ type Write struct {
 	AuditID string
 }
 
-// String is one line: patch helloworlds.example.com/status hello/your-name 200 by system:serviceaccount:… .
+// String is one line: patch helloworlds.example.com/status hello/your-name 200 by
+// system:serviceaccount:… .
 func (w Write) String() string {
 	resource := w.Resource
 	if w.Group != "" {
@@ -60,7 +61,8 @@ type auditEvent struct {
 // Mark is a place in the audit log.
 type Mark int64
 
-// Mark is the present end of the audit log: the end of its last whole line, because one may be half written.
+// Mark is the present end of the audit log: the end of its last whole line, because one may be half
+// written.
 func (c *Cluster) Mark() (Mark, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if os.IsNotExist(err) {
@@ -84,8 +86,8 @@ func (c *Cluster) Mark() (Mark, error) {
 // longestLine is more than an event of the audit log has at level Metadata, in bytes.
 const longestLine = 256 << 10
 
-// Writes reads all writes since a mark, dry runs among them. The API server logs a request before it answers it, so that whatever a client has seen
-// answered is here.
+// Writes reads all writes since a mark, dry runs among them. The API server logs a request before
+// it answers it, so that whatever a client has seen answered is here.
 func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if err != nil {
@@ -117,8 +119,17 @@ func (c *Cluster) Writes(since Mark) ([]Write, error) {
 
 func (e auditEvent) write() Write {
 	return Write{
-		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
-		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, User: e.User.Username, UserAgent: e.UserAgent,
-		Code: e.ResponseStatus.Code, DryRun: strings.Contains(e.URI, "dryRun=All"), Time: e.StageTimestamp, AuditID: e.AuditID,
+		Verb:        e.Verb,
+		Group:       e.ObjectRef.APIGroup,
+		Resource:    e.ObjectRef.Resource,
+		Subresource: e.ObjectRef.Subresource,
+		Namespace:   e.ObjectRef.Namespace,
+		Name:        e.ObjectRef.Name,
+		User:        e.User.Username,
+		UserAgent:   e.UserAgent,
+		Code:        e.ResponseStatus.Code,
+		DryRun:      strings.Contains(e.URI, "dryRun=All"),
+		Time:        e.StageTimestamp,
+		AuditID:     e.AuditID,
 	}
 }

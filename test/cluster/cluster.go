@@ -1,8 +1,9 @@
-// Package cluster runs a real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager as three
-// processes, with TLS, client certificates, RBAC and an audit log of all writes. There is no kubelet: Pods stay Pending.
+// Package cluster runs a real Kubernetes control plane on loopback: etcd, kube-apiserver and
+// kube-controller-manager as three processes, with TLS, client certificates, RBAC and an audit log
+// of all writes. There is no kubelet: Pods stay Pending.
 //
-// It is for tests and demonstrations. The data is thrown away. The program that it runs is built by `make controlplane`. A Cluster is
-// safe for concurrent use; the tests beside it run on it.
+// It is for tests and demonstrations. The data is thrown away. The program that it runs is built by
+// `make controlplane`. A Cluster is safe for concurrent use; the tests beside it run on it.
 package cluster
 
 import (
@@ -24,13 +25,16 @@ import (
 
 // Options configure a Cluster. The zero value is good.
 type Options struct {
-	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed by Stop only in the latter case. The
-	// data of an earlier cluster in the same folder is thrown away; one that still runs there is an error.
+	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed
+	// by Stop only in the latter case. The data of an earlier cluster in the same folder is thrown
+	// away; one that still runs there is an error.
 	Dir string
-	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else .cache/bin/controlplane of the repository.
+	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else
+	// .cache/bin/controlplane of the repository.
 	Program string
-	// CRDs are files or folders that are applied before kube-controller-manager starts. Its garbage collector looks for new resources every
-	// 30 seconds only, so that parents of a CRD that comes later may be collected that much later.
+	// CRDs are files or folders that are applied before kube-controller-manager starts. Its garbage
+	// collector looks for new resources every 30 seconds only, so that parents of a CRD that comes
+	// later may be collected that much later.
 	CRDs []string
 }
 
@@ -59,7 +63,15 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	steps := []func(context.Context) error{
-		c.findProgram, c.makeDir, c.choosePorts, c.makeCredentials, c.startEtcd, c.startAPIServer, c.applyCRDs, c.startManager, c.awaitDefaults,
+		c.findProgram,
+		c.makeDir,
+		c.choosePorts,
+		c.makeCredentials,
+		c.startEtcd,
+		c.startAPIServer,
+		c.applyCRDs,
+		c.startManager,
+		c.awaitDefaults,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -69,7 +81,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Program is the path of the control plane program that the cluster runs; "<program> kubectl" is kubectl.
+// Program is the path of the control plane program that the cluster runs; "<program> kubectl" is
+// kubectl.
 func (c *Cluster) Program() string { return c.program }
 
 // Stop ends the processes and removes the data. A second call does nothing.
@@ -140,7 +153,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
 	return c.AwaitAPIServer(ctx)
 }
 
-// Await waits until the control plane is ready, after a process was restarted or resumed. The API server is not ready without etcd.
+// Await waits until the control plane is ready, after a process was restarted or resumed. The API
+// server is not ready without etcd.
 func (c *Cluster) Await(ctx context.Context) error {
 	if err := c.AwaitAPIServer(ctx); err != nil {
 		return err
@@ -202,7 +216,8 @@ func (c *Cluster) ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// awaitDefaults waits for what a controller manager makes in every cluster: the namespace default and its ServiceAccount.
+// awaitDefaults waits for what a controller manager makes in every cluster: the namespace default
+// and its ServiceAccount.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {

@@ -53,7 +53,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue signs a certificate for loopback that serves both sides; it returns certificate and key as PEM.
+// issue signs a certificate for loopback that serves both sides; it returns certificate and key as
+// PEM.
 func (a *authority) issue(name string, groups ...string) (certificate, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -87,7 +88,8 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// makeCredentials writes all certificates, keys, kubeconfigs and the audit policy into the cluster's folder.
+// makeCredentials writes all certificates, keys, kubeconfigs and the audit policy into the
+// cluster's folder.
 func (c *Cluster) makeCredentials(context.Context) (err error) {
 	if c.ca, err = newAuthority(); err != nil {
 		return err

@@ -13,12 +13,14 @@ import (
 // tempPattern names the temporary folders of clusters.
 const tempPattern = "hookloop-cluster-*"
 
-// leftovers are the files of an earlier cluster in the same folder that the next one must not read. The others are written anew.
+// leftovers are the files of an earlier cluster in the same folder that the next one must not read.
+// The others are written anew.
 var leftovers = []string{
 	"etcd-data", "kubectl-cache", "audit.log", "etcd.log", "kube-apiserver.log", "kube-controller-manager.log",
 }
 
-// makeDir makes the cluster's folder and locks it for as long as the cluster, or else this process, lives.
+// makeDir makes the cluster's folder and locks it for as long as the cluster, or else this process,
+// lives.
 func (c *Cluster) makeDir(context.Context) (err error) {
 	if c.dir == "" {
 		c.dir, c.lock, err = makeTempDir()
@@ -55,8 +57,9 @@ func (c *Cluster) removeDir() error {
 	return errors.Join(errs...)
 }
 
-// makeTempDir makes a locked temporary folder, after it has removed those of processes that were killed before they could. A process
-// that starts at the same time may take a folder for one of these until it is locked: then another one is made.
+// makeTempDir makes a locked temporary folder, after it has removed those of processes that were
+// killed before they could. A process that starts at the same time may take a folder for one of
+// these until it is locked: then another one is made.
 func makeTempDir() (string, *os.File, error) {
 	sweepTempDirs()
 	for {
@@ -74,7 +77,8 @@ func makeTempDir() (string, *os.File, error) {
 	}
 }
 
-// sweepTempDirs removes the folders whose lock is free. It leaves alone what it may not remove: another user's folders.
+// sweepTempDirs removes the folders whose lock is free. It leaves alone what it may not remove:
+// another user's folders.
 func sweepTempDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern)) // the only error is a bad pattern
 	for _, dir := range dirs {
@@ -85,8 +89,9 @@ func sweepTempDirs() {
 	}
 }
 
-// lockDir locks a folder against other processes, without waiting. The kernel frees the lock when the process ends, however it ends;
-// children do not inherit it. A folder that vanished meanwhile is fs.ErrNotExist, a locked one syscall.EWOULDBLOCK.
+// lockDir locks a folder against other processes, without waiting. The kernel frees the lock when
+// the process ends, however it ends; children do not inherit it. A folder that vanished meanwhile
+// is fs.ErrNotExist, a locked one syscall.EWOULDBLOCK.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.Open(dir) //nolint:gosec // a folder of this package's own choice, or its caller's
 	if err != nil {

@@ -37,7 +37,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestFolder starts two clusters in one folder: not at the same time, and the second knows nothing of the first.
+// TestFolder starts two clusters in one folder: not at the same time, and the second knows nothing
+// of the first.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	first, err := cluster.New(t.Context(), cluster.Options{Dir: dir})
@@ -63,7 +64,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestEachProcessRestarts kills each process in turn; the cluster then takes writes again, and garbage is collected.
+// TestEachProcessRestarts kills each process in turn; the cluster then takes writes again, and
+// garbage is collected.
 func TestEachProcessRestarts(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -115,7 +117,8 @@ func beParent() {
 	select {}
 }
 
-// TestProcessesDieWithTheirParent kills a process that runs a cluster. Its three processes die, and the next start removes its folder.
+// TestProcessesDieWithTheirParent kills a process that runs a cluster. Its three processes die, and
+// the next start removes its folder.
 func TestProcessesDieWithTheirParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentEnv+"=1")
@@ -150,7 +153,8 @@ func TestProcessesDieWithTheirParent(t *testing.T) {
 	}
 }
 
-// awaitGone waits until a process has ended; one that nobody has waited for yet is a zombie, and has ended too.
+// awaitGone waits until a process has ended; one that nobody has waited for yet is a zombie, and
+// has ended too.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Ports are handed out from below the range that the kernel takes the ports of outgoing connections from (32768 and up on Linux), so
-// that none is lost between being found free and being listened on, nor while a killed process is not yet restarted.
+// Ports are handed out from below the range that the kernel takes the ports of outgoing connections
+// from (32768 and up on Linux), so that none is lost between being found free and being listened
+// on, nor while a killed process is not yet restarted.
 const (
 	firstPort = 10000
 	portCount = 20000
@@ -21,8 +22,8 @@ var lastPort struct {
 	offset int
 }
 
-// FreePorts finds n TCP ports that are free on loopback. It never returns a port twice in one process, and processes that run at the same time
-// begin at different places.
+// FreePorts finds n TCP ports that are free on loopback. It never returns a port twice in one
+// process, and processes that run at the same time begin at different places.
 func FreePorts(n int) ([]int, error) {
 	lastPort.mu.Lock()
 	defer lastPort.mu.Unlock()
@@ -40,7 +41,13 @@ func FreePorts(n int) ([]int, error) {
 			found = append(found, port)
 		}
 	}
-	return nil, fmt.Errorf("127.0.0.1 has %d free ports from %d to %d, want %d", len(found), firstPort, firstPort+portCount-1, n)
+	return nil, fmt.Errorf(
+		"127.0.0.1 has %d free ports from %d to %d, want %d",
+		len(found),
+		firstPort,
+		firstPort+portCount-1,
+		n,
+	)
 }
 
 func free(port int) bool {

@@ -15,8 +15,8 @@ var shared struct {
 	err     error
 }
 
-// Start returns the cluster that all tests of a test binary share; the first call starts it. The package's TestMain must call Main,
-// which stops it.
+// Start returns the cluster that all tests of a test binary share; the first call starts it. The
+// package's TestMain must call Main, which stops it.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() { shared.cluster, shared.err = New(context.Background(), Options{}) })

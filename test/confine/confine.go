@@ -1,7 +1,9 @@
-// Package confine runs a process under a memory limit that the kernel enforces, and measures the most that it had.
+// Package confine runs a process under a memory limit that the kernel enforces, and measures the
+// most that it had.
 //
-// It needs cgroups that may be written to, of version 1 or 2, as root has them; New returns an error where there are none. Nothing in it
-// knows what runs. It is tested with a process that takes too much.
+// It needs cgroups that may be written to, of version 1 or 2, as root has them; New returns an
+// error where there are none. Nothing in it knows what runs. It is tested with a process that takes
+// too much.
 package confine
 
 import (
@@ -36,7 +38,8 @@ func New(limit int64) (*Group, error) {
 			errs = append(errs, err)
 			continue
 		}
-		_ = os.WriteFile(filepath.Join(g.dir, l.swap), []byte("0"), 0o600) // where there is no swap, there is no such file
+		// where there is no swap, there is no such file
+		_ = os.WriteFile(filepath.Join(g.dir, l.swap), []byte("0"), 0o600)
 		return g, nil
 	}
 	return nil, fmt.Errorf("no cgroup can limit memory: %w", errors.Join(errs...))

@@ -55,8 +55,8 @@ func readAnswers(t *testing.T) answers {
 	return table
 }
 
-// TestAnswersTable has the engine judge each answer of the table: what a webhook answers goes through its requirements and the
-// composite's shape into a plan.
+// TestAnswersTable has the engine judge each answer of the table: what a webhook answers goes
+// through its requirements and the composite's shape into a plan.
 func TestAnswersTable(t *testing.T) {
 	table := readAnswers(t)
 	own := slices.Clone(plan.EngineConditions)
@@ -130,7 +130,8 @@ func judge(t *testing.T, shape pipeline.Shape, o *object.Object, answer []byte) 
 	return err
 }
 
-// compositeOf makes a composite of the parent's kind that generates its selector. Any object may stand for the controller.
+// compositeOf makes a composite of the parent's kind that generates its selector. Any object may
+// stand for the controller.
 func compositeOf(t *testing.T, declared []string, parent *object.Object) pipeline.Shape {
 	t.Helper()
 	yes := true
@@ -138,7 +139,11 @@ func compositeOf(t *testing.T, declared []string, parent *object.Object) pipelin
 	c.Spec.GenerateSelector, c.Spec.Hooks = &yes, &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
 	c.Spec.ChildResources = make([]v1alpha1.ChildResourceRule, len(declared))
 	custom := func(r object.Resource) bool { return r.GVK == parent.GVK() }
-	shape, err := composite.New(parent, c, composite.Resources{Parent: resourceOf(parent), Children: resources(declared), Custom: custom})
+	shape, err := composite.New(
+		parent,
+		c,
+		composite.Resources{Parent: resourceOf(parent), Children: resources(declared), Custom: custom},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +188,9 @@ func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 		}
 	}))
 	t.Cleanup(server.Close)
-	opened, err := webhook.Open(hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})})
+	opened, err := webhook.Open(
+		hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +226,11 @@ func (served) Resource(apiVersion, plural string) (object.Resource, error) {
 	if apiVersion != "v1" || kinds[plural] == "" {
 		return object.Resource{}, &discovery.NotFoundError{APIVersion: apiVersion, Name: plural}
 	}
-	return object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: kinds[plural]}, Plural: plural, Namespaced: plural != "namespaces"}, nil
+	return object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: kinds[plural]},
+		Plural:     plural,
+		Namespaced: plural != "namespaces",
+	}, nil
 }
 
 func (served) Changed() <-chan struct{} { return nil }

@@ -1,6 +1,8 @@
-// Package conformance checks that docs/compatibility.md names tests that exist: a row whose test was renamed or removed proves nothing.
+// Package conformance checks that docs/compatibility.md names tests that exist: a row whose test
+// was renamed or removed proves nothing.
 //
-// It runs none of them; "make test" runs all. It also has the engine judge the table of answers with which the SDKs' test helpers are tested.
+// It runs none of them; "make test" runs all. It also has the engine judge the table of answers
+// with which the SDKs' test helpers are tested.
 package conformance
 
 import (
@@ -28,7 +30,8 @@ func TestEveryRowHasItsTest(t *testing.T) {
 	there := tests(t)
 	rows := 0
 	for i, line := range strings.Split(string(page), "\n") {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "|---") || strings.HasSuffix(line, "| Test |") || strings.HasPrefix(line, "| Issue") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "|---") || strings.HasSuffix(line, "| Test |") ||
+			strings.HasPrefix(line, "| Issue") {
 			continue
 		}
 		rows++

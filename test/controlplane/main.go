@@ -1,6 +1,7 @@
-// Command controlplane is a Kubernetes control plane in one program: etcd, kube-apiserver, kube-controller-manager and kubectl are
-// its subcommands. It exists for tests and demonstrations: package test/cluster runs the three servers as three processes on loopback,
-// so that each of them can be killed, paused and restarted.
+// Command controlplane is a Kubernetes control plane in one program: etcd, kube-apiserver,
+// kube-controller-manager and kubectl are its subcommands. It exists for tests and demonstrations:
+// package test/cluster runs the three servers as three processes on loopback, so that each of them
+// can be killed, paused and restarted.
 package main
 
 import (

@@ -1,8 +1,10 @@
-// Command demo tells the hello-world story on a real control plane: an object is created and a hook makes its children; the object
-// changes and they follow; a child is deleted and comes back; the object is deleted and all is cleaned up. It is told with a Python webhook
-// and with a Go hook over gRPC, and ends with the trace of a change, read back from a real Jaeger.
+// Command demo tells the hello-world story on a real control plane: an object is created and a hook
+// makes its children; the object changes and they follow; a child is deleted and comes back; the
+// object is deleted and all is cleaned up. It is told with a Python webhook and with a Go hook over
+// gRPC, and ends with the trace of a change, read back from a real Jaeger.
 //
-// With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C, so that one can look around.
+// With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C, so that one can
+// look around.
 package main
 
 import (

@@ -29,7 +29,8 @@ type stage struct {
 	hooks   []*proc.Process
 }
 
-// open starts the control plane, Jaeger and Hookloop. What has been started is in the stage even with an error.
+// open starts the control plane, Jaeger and Hookloop. What has been started is in the stage even
+// with an error.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
 	for _, step := range []struct {

@@ -25,7 +25,8 @@ type tale struct {
 	// example is a folder of examples; its hello.yaml has an object of kind with the folder's name.
 	example, kind string
 	hook          proc.Spec
-	// replace is the hook's address in the example's controller.yaml; the demo's hook listens on a free port.
+	// replace is the hook's address in the example's controller.yaml; the demo's hook listens on a
+	// free port.
 	replace string
 }
 
@@ -41,8 +42,10 @@ var tales = []tale{
 	{
 		title: "A Go hook over gRPC", example: "hello-grpc", kind: "greetings.demo.example.com",
 		hook: proc.Spec{
-			Name: "hello-grpc", Path: filepath.Join(cluster.Root(), ".cache", "bin", "hello-grpc"), Args: []string{"--listen", "127.0.0.1:0"},
-			Env: []string{"OTEL_SERVICE_NAME=hello-grpc", "OTEL_BSP_SCHEDULE_DELAY=200"},
+			Name: "hello-grpc",
+			Path: filepath.Join(cluster.Root(), ".cache", "bin", "hello-grpc"),
+			Args: []string{"--listen", "127.0.0.1:0"},
+			Env:  []string{"OTEL_SERVICE_NAME=hello-grpc", "OTEL_BSP_SCHEDULE_DELAY=200"},
 		},
 		replace: "127.0.0.1:9443",
 	},
@@ -90,20 +93,36 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return err
 	}
 	file := filepath.Join(s.dir, t.example+".yaml")
-	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)), 0o600); err != nil { //nolint:gosec // a file of its own temporary folder
+	// a file of its own temporary folder
+	if err := os.WriteFile(
+		file,
+		bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)),
+		0o600,
+	); err != nil { //nolint:gosec
 		return err
 	}
 	if _, err := s.kubectl(ctx, "apply", "-f", file); err != nil {
 		return err
 	}
-	if _, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "compositecontroller/"+t.example, "--timeout=30s"); err != nil {
+	if _, err := s.kubectl(
+		ctx,
+		"wait",
+		"--for=condition=Ready",
+		"compositecontroller/"+t.example,
+		"--timeout=30s",
+	); err != nil {
 		return err
 	}
 	return s.show(ctx, "get", "compositecontroller", t.example)
 }
 
 func (s *stage) create(ctx context.Context, t tale) error {
-	if _, err := s.kubectl(ctx, "apply", "-f", filepath.Join(cluster.Root(), "examples", t.example, "hello.yaml")); err != nil {
+	if _, err := s.kubectl(
+		ctx,
+		"apply",
+		"-f",
+		filepath.Join(cluster.Root(), "examples", t.example, "hello.yaml"),
+	); err != nil {
 		return err
 	}
 	if err := s.greets(ctx, t, "World"); err != nil {
@@ -114,7 +133,15 @@ func (s *stage) create(ctx context.Context, t tale) error {
 
 func (s *stage) change(ctx context.Context, t tale) error {
 	fmt.Printf("  $ kubectl patch %s %s --type=merge -p '{\"spec\":{\"who\":\"Kubernetes\"}}'\n", t.kind, t.example)
-	if _, err := s.kubectl(ctx, "patch", t.kind, t.example, "--type=merge", "-p", `{"spec":{"who":"Kubernetes"}}`); err != nil {
+	if _, err := s.kubectl(
+		ctx,
+		"patch",
+		t.kind,
+		t.example,
+		"--type=merge",
+		"-p",
+		`{"spec":{"who":"Kubernetes"}}`,
+	); err != nil {
 		return err
 	}
 	if err := s.greets(ctx, t, "Kubernetes"); err != nil {
@@ -123,7 +150,8 @@ func (s *stage) change(ctx context.Context, t tale) error {
 	return s.look(ctx, t)
 }
 
-// greets waits until the ConfigMap and the recreated Pod greet who, and all four children are there.
+// greets waits until the ConfigMap and the recreated Pod greet who, and all four children are
+// there.
 func (s *stage) greets(ctx context.Context, t tale, who string) error {
 	return s.eventually(ctx, "the children greet "+who, func() error {
 		for _, child := range []string{"configmap", "pod", "deployment", "service"} {
@@ -131,7 +159,8 @@ func (s *stage) greets(ctx context.Context, t tale, who string) error {
 			if err != nil {
 				return err
 			}
-			if (child == "configmap" || child == "pod") && (!strings.Contains(out, "Hello, "+who+"!") || strings.Contains(out, "deletionTimestamp")) {
+			if (child == "configmap" || child == "pod") &&
+				(!strings.Contains(out, "Hello, "+who+"!") || strings.Contains(out, "deletionTimestamp")) {
 				return fmt.Errorf("the %s does not greet %s yet", child, who)
 			}
 		}
@@ -180,7 +209,11 @@ func (s *stage) trace(ctx context.Context, t tale) error {
 	id := change.Of(types.UID(clusterUID), types.UID(parent), 2)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	found, err := s.jaeger.Await(ctx, id.Trace.String(), func(trace *jaeger.Trace) bool { return len(trace.Named("change")) > 0 })
+	found, err := s.jaeger.Await(
+		ctx,
+		id.Trace.String(),
+		func(trace *jaeger.Trace) bool { return len(trace.Named("change")) > 0 },
+	)
 	if err != nil {
 		if found != nil {
 			err = fmt.Errorf("%w; it has come so far:\n%s", err, jaeger.Tree(found))

@@ -1,8 +1,9 @@
-// Package faultproxy is a reverse proxy in front of an API server that fails a share of the requests, as a busy
-// server, a conflict or a lost answer does.
+// Package faultproxy is a reverse proxy in front of an API server that fails a share of the
+// requests, as a busy server, a conflict or a lost answer does.
 //
-// It carries requests with the credentials that it is given, so that a client needs none. It is not for TCP faults
-// (package silentproxy is). A Proxy is safe for concurrent use; Close ends it. It is tested with an HTTP server.
+// It carries requests with the credentials that it is given, so that a client needs none. It is not
+// for TCP faults (package silentproxy is). A Proxy is safe for concurrent use; Close ends it. It is
+// tested with an HTTP server.
 package faultproxy
 
 import (
@@ -28,15 +29,15 @@ type Fault struct {
 	// Code and Reason are the answer, a Status of the API machinery.
 	Code   int
 	Reason metav1.StatusReason
-	// Lost has the server carry the request out first: its answer is lost, and the client gets Code instead. It
-	// spares watches, which have no end.
+	// Lost has the server carry the request out first: its answer is lost, and the client gets Code
+	// instead. It spares watches, which have no end.
 	Lost bool
 	// Matches narrows the requests; nil takes all.
 	Matches func(*http.Request) bool
 }
 
-// Busy are the faults of a busy API server: 10 % 429, 5 % 409, 5 % 500 and 2 % timeouts, half of which have been
-// carried out.
+// Busy are the faults of a busy API server: 10 % 429, 5 % 409, 5 % 500 and 2 % timeouts, half of
+// which have been carried out.
 func Busy() []Fault {
 	return []Fault{
 		{Share: .10, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests},
@@ -66,8 +67,8 @@ type Proxy struct {
 	count  Count
 }
 
-// Start listens on a free port of the loopback and carries requests to the API server of a client configuration. It
-// makes no faults before Set.
+// Start listens on a free port of the loopback and carries requests to the API server of a client
+// configuration. It makes no faults before Set.
 func Start(target *rest.Config, seed uint64) (*Proxy, error) {
 	transport, err := rest.TransportFor(target)
 	if err != nil {

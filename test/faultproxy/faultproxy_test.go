@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestFaults sends many requests through a proxy: each fault has its share, a lost answer is of a request that was
-// carried out, and what a fault does not match is left alone.
+// TestFaults sends many requests through a proxy: each fault has its share, a lost answer is of a
+// request that was carried out, and what a fault does not match is left alone.
 func TestFaults(t *testing.T) {
 	var carried atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { carried.Add(1) }))
@@ -47,8 +47,19 @@ func TestFaults(t *testing.T) {
 	carried.Store(0)
 	puts := func(r *http.Request) bool { return r.Method == http.MethodPut }
 	p.Set(
-		faultproxy.Fault{Share: .2, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Matches: puts},
-		faultproxy.Fault{Share: .1, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Matches: puts, Lost: true},
+		faultproxy.Fault{
+			Share:   .2,
+			Code:    http.StatusTooManyRequests,
+			Reason:  metav1.StatusReasonTooManyRequests,
+			Matches: puts,
+		},
+		faultproxy.Fault{
+			Share:   .1,
+			Code:    http.StatusGatewayTimeout,
+			Reason:  metav1.StatusReasonTimeout,
+			Matches: puts,
+			Lost:    true,
+		},
 	)
 	const n = 1000
 	for range n {
@@ -58,7 +69,10 @@ func TestFaults(t *testing.T) {
 	if got := count.Failed[http.StatusTooManyRequests]; count.Requests != n || got < n/8 || got > n/3 {
 		t.Errorf("%d of %d requests got 429, want about %d", got, count.Requests, n/5)
 	}
-	if got := int(carried.Load()); got != n-count.Failed[http.StatusTooManyRequests] || count.Failed[http.StatusGatewayTimeout] == 0 {
+	if got := int(
+		carried.Load(),
+	); got != n-count.Failed[http.StatusTooManyRequests] ||
+		count.Failed[http.StatusGatewayTimeout] == 0 {
 		t.Errorf("%d of %d requests were carried out; failed are %v", got, n, count.Failed)
 	}
 	for range 100 {

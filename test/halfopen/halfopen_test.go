@@ -1,9 +1,10 @@
-// Package halfopen measures how long a parent gets no answer when the connection to its hook falls silent without being closed, for each
-// transport: a lost node, a dropped NAT entry.
+// Package halfopen measures how long a parent gets no answer when the connection to its hook falls
+// silent without being closed, for each transport: a lost node, a dropped NAT entry.
 //
-// It is not about hooks that are slow or down; the transports' own tests are. The hooks are those of the Go SDK and of net/http, behind
-// package silentproxy; a parent is asked as the engine asks, one question after the other, with a second between a failure and the next.
-// The tests run in parallel and print a table with -v.
+// It is not about hooks that are slow or down; the transports' own tests are. The hooks are those
+// of the Go SDK and of net/http, behind package silentproxy; a parent is asked as the engine asks,
+// one question after the other, with a second between a failure and the next. The tests run in
+// parallel and print a table with -v.
 package halfopen
 
 import (
@@ -39,10 +40,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxOutage is how long a parent may be without an answer: 15 s, and 5 s for a machine that is busy.
+// maxOutage is how long a parent may be without an answer: 15 s, and 5 s for a machine that is
+// busy.
 const maxOutage = 20 * time.Second
 
-// TestHalfOpenConnections silences the connections to a hook while a parent is asked again and again.
+// TestHalfOpenConnections silences the connections to a hook while a parent is asked again and
+// again.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (*enginehook.Opened, *silentproxy.Proxy){
@@ -91,11 +94,16 @@ func eventually(t *testing.T, h enginehook.Hook) error {
 // ask puts one question, under the default timeout of 10 s.
 func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 	t.Helper()
-	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"a"}}`))
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"a"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Ask(t.Context(), &enginehook.Question{Contract: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o})
+	return h.Ask(
+		t.Context(),
+		&enginehook.Question{Contract: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o},
+	)
 }
 
 // between puts a proxy before an address.
@@ -121,7 +129,12 @@ func opened(t *testing.T, h *enginehook.Opened, err error) *enginehook.Opened {
 
 func settings(field string) enginehook.Settings {
 	return enginehook.Settings{
-		ControllerKind: "CompositeController", ControllerName: "hello", Op: enginehook.Sync, Version: "v2", Field: []byte(field), Clock: clock.RealClock{},
+		ControllerKind: "CompositeController",
+		ControllerName: "hello",
+		Op:             enginehook.Sync,
+		Version:        "v2",
+		Field:          []byte(field),
+		Clock:          clock.RealClock{},
 	}
 }
 
@@ -197,11 +210,18 @@ func overGRPC(t *testing.T, mode string) (*enginehook.Opened, *silentproxy.Proxy
 func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.Opened, *silentproxy.Proxy) {
 	listening := make(chan net.Addr, 1)
 	background(t, func(ctx context.Context) error {
-		o := hook.Options{Listen: "127.0.0.1:0", Log: quiet, GracePeriod: time.Second, Listening: func(at net.Addr) { listening <- at }}
+		o := hook.Options{
+			Listen:      "127.0.0.1:0",
+			Log:         quiet,
+			GracePeriod: time.Second,
+			Listening:   func(at net.Addr) { listening <- at },
+		}
 		return hook.Serve(ctx, o, composite)
 	})
 	proxy := between(t, (<-listening).String())
-	h, err := (&grpc.Transport{}).Open(settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q}`, proxy.Address(), mode)))
+	h, err := (&grpc.Transport{}).Open(
+		settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q}`, proxy.Address(), mode)),
+	)
 	return opened(t, h, err), proxy
 }
 
@@ -221,7 +241,11 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 		t.Fatal(err)
 	}
 	server, err := guard.NewServer(access.Serving{
-		TLS:   access.TLS{Certificate: file("tls.crt", certificate), Key: file("tls.key", key), ClientCA: file("clients.crt", clients.PEM)},
+		TLS: access.TLS{
+			Certificate: file("tls.crt", certificate),
+			Key:         file("tls.key", key),
+			ClientCA:    file("clients.crt", clients.PEM),
+		},
 		Codec: contract.Codec(stream.Limits()),
 	})
 	if err != nil {
@@ -244,7 +268,10 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 		return hook.Attach(ctx, hook.AttachOptions{
 			Worker: "hello", Log: quiet, GracePeriod: time.Second,
 			Gateway: hook.Gateway{
-				Address: proxy.Address(), CAFile: file("ca.crt", own.PEM), CertFile: file("laptop.crt", certificate), KeyFile: file("laptop.key", key),
+				Address:  proxy.Address(),
+				CAFile:   file("ca.crt", own.PEM),
+				CertFile: file("laptop.crt", certificate),
+				KeyFile:  file("laptop.key", key),
 			},
 		}, hello)
 	})
@@ -254,10 +281,14 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 // allowing plays an API server that allows everything.
 func allowing() *fake.Clientset {
 	client := fake.NewClientset()
-	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
-		review.Status.Allowed = true
-		return true, review, nil
-	})
+	client.PrependReactor(
+		"create",
+		"subjectaccessreviews",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+			review.Status.Allowed = true
+			return true, review, nil
+		},
+	)
 	return client
 }

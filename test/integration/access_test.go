@@ -29,8 +29,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// door is a gateway of which only the guard is there: whoever may serve the kit's worker is let in, and kept while that lasts. Its
-// guard asks the API server with no more rights than the production manifests give.
+// door is a gateway of which only the guard is there: whoever may serve the kit's worker is let in,
+// and kept while that lasts. Its guard asks the API server with no more rights than the production
+// manifests give.
 type door struct {
 	streamv1.UnimplementedGatewayServiceServer
 	*kit.Kit
@@ -73,7 +74,8 @@ func (d *door) right() access.Right {
 	return access.Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: d.Name}
 }
 
-// open serves a door until the test ends. Streams are looked at often; client certificates are those of clients.
+// open serves a door until the test ends. Streams are looked at often; client certificates are
+// those of clients.
 func open(t *testing.T, clients []byte) *door {
 	t.Helper()
 	t.Parallel()
@@ -112,7 +114,8 @@ func open(t *testing.T, clients []byte) *door {
 	return d
 }
 
-// delegate gives the ServiceAccount engine the role of the production manifests that is the engine's own.
+// delegate gives the ServiceAccount engine the role of the production manifests that is the
+// engine's own.
 func (d *door) delegate() {
 	d.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
 	d.Apply(`
@@ -167,7 +170,8 @@ func (d *door) dial(t *testing.T, certificates ...tls.Certificate) streamv1.Gate
 	return streamv1.NewGatewayServiceClient(connection)
 }
 
-// grant applies the YAML of docs/gateway.md, with the kit's names: the ServiceAccount laptop may serve one worker.
+// grant applies the YAML of docs/gateway.md, with the kit's names: the ServiceAccount laptop may
+// serve one worker.
 func (d *door) grant(t *testing.T) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "gateway.md"))
@@ -205,7 +209,8 @@ func bearing(t *testing.T, token string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 }
 
-// awaitCall calls until it ends with a code: the API server learns of roles and bindings a moment after they are written.
+// awaitCall calls until it ends with a code: the API server learns of roles and bindings a moment
+// after they are written.
 func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClient, code codes.Code, says string) {
 	d.Helper()
 	d.Eventually("a call ends with "+code.String(), func() error {
@@ -218,7 +223,10 @@ func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClie
 }
 
 // attach opens a stream that is let in.
-func (d *door) attach(ctx context.Context, client streamv1.GatewayServiceClient) grpc.BidiStreamingClient[streamv1.HookMessage, streamv1.EngineMessage] {
+func (d *door) attach(
+	ctx context.Context,
+	client streamv1.GatewayServiceClient,
+) grpc.BidiStreamingClient[streamv1.HookMessage, streamv1.EngineMessage] {
 	d.Helper()
 	stream, err := client.Attach(ctx)
 	if err != nil {
@@ -230,16 +238,18 @@ func (d *door) attach(ctx context.Context, client streamv1.GatewayServiceClient)
 	return stream
 }
 
-// TestDialInWithToken tells the life of a ServiceAccount's right: refused without it, let in with it, and dropped from an open stream
-// when it is taken away.
+// TestDialInWithToken tells the life of a ServiceAccount's right: refused without it, let in with
+// it, and dropped from an open stream when it is taken away.
 func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
 	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
 	client, token := d.dial(t), tokenOf(d.Kit, "hookloop")
 	ctx := bearing(t, token)
-	refusal := d.Expand(`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
-		`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
-		`resourceNames: ["$NAME"], verbs: ["serve"]}`)
+	refusal := d.Expand(
+		`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
+			`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
+			`resourceNames: ["$NAME"], verbs: ["serve"]}`,
+	)
 	d.awaitCall(ctx, client, codes.PermissionDenied, refusal)
 	d.mayServe(t, "false")
 
@@ -272,7 +282,10 @@ func TestDialInWithAnotherToken(t *testing.T) {
 		"nothing":          t.Context(),
 	} {
 		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
-		if got := status.Convert(err); got.Code() != codes.Unauthenticated || !strings.Contains(got.Message(), `of the audience "hookloop"`) {
+		if got := status.Convert(
+			err,
+		); got.Code() != codes.Unauthenticated ||
+			!strings.Contains(got.Message(), `of the audience "hookloop"`) {
 			t.Errorf("%s: %s: %q, want Unauthenticated that names the audience", name, got.Code(), got.Message())
 		}
 	}

@@ -29,7 +29,8 @@ func awaitCondition(k *kit.Kit, name, of, status, message string) map[string]any
 	return c
 }
 
-// TestConditionsOfTheHook puts them into the parent's status, and writes nothing while they stay the same.
+// TestConditionsOfTheHook puts them into the parent's status, and writes nothing while they stay
+// the same.
 func TestConditionsOfTheHook(t *testing.T) {
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		runTeller(t, k, h)
@@ -45,7 +46,11 @@ func TestConditionsOfTheHook(t *testing.T) {
 
 		k.Patch("Web", "web", "spec: {more: yes}")
 		k.Eventually("the condition is about the new generation", func() error {
-			if c := kit.Condition(k.Get("Web", "web"), "Ready"); c["observedGeneration"] != int64(2) || c["lastTransitionTime"] != first["lastTransitionTime"] {
+			if c := kit.Condition(
+				k.Get("Web", "web"),
+				"Ready",
+			); c["observedGeneration"] != int64(2) ||
+				c["lastTransitionTime"] != first["lastTransitionTime"] {
 				return fmt.Errorf("it is %v, it was %v", c, first)
 			}
 			return nil
@@ -62,7 +67,8 @@ func TestConditionsOfTheHook(t *testing.T) {
 	})
 }
 
-// TestEventsAreRecordedOnce records what is news: an answer that says what the last one said records nothing.
+// TestEventsAreRecordedOnce records what is news: an answer that says what the last one said
+// records nothing.
 func TestEventsAreRecordedOnce(t *testing.T) {
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		runTeller(t, k, h)
@@ -82,7 +88,8 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 		recorded("Deprecated", "1x the field is old")
 		h.again(k, "web")
 		k.Apply(says("web", "events: ["+first+", {type: Warning, reason: Scaled, message: from 2 to 3}], "+result))
-		recorded("Scaled", "1x from 1 to 2", "1x from 2 to 3") // Events are sent in their order: a repeated one would have been counted by now
+		// Events are sent in their order: a repeated one would have been counted by now
+		recorded("Scaled", "1x from 1 to 2", "1x from 2 to 3")
 		recorded("Deprecated", "1x the field is old")
 		if events := k.Events("web", "Quiet"); len(events) > 0 {
 			t.Errorf("a result for the log is an Event: %q", events)
@@ -107,7 +114,15 @@ func TestFatalResultWritesNothing(t *testing.T) {
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		runTeller(t, k, h)
 		mark := k.Mark()
-		k.Apply(says("web", "children: ["+page("page", "text: one")+"], status: {phase: up}, results: [{severity: Fatal, reason: NoQuota, message: the account is empty}]"))
+		k.Apply(
+			says(
+				"web",
+				"children: ["+page(
+					"page",
+					"text: one",
+				)+"], status: {phase: up}, results: [{severity: Fatal, reason: NoQuota, message: the account is empty}]",
+			),
+		)
 		k.AwaitFault("Web", "web", "NoQuota", "the account is empty")
 		if writes := k.ChildWrites(mark); len(writes) > 0 {
 			t.Errorf("writes %q, want none", writes)
@@ -121,7 +136,8 @@ func TestFatalResultWritesNothing(t *testing.T) {
 	})
 }
 
-// website are a ConfigMap, a Deployment that needs it, and a Service that needs the Deployment with the condition Tested.
+// website are a ConfigMap, a Deployment that needs it, and a Service that needs the Deployment with
+// the condition Tested.
 const website = `children: [
   {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}},
   {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}},
@@ -136,7 +152,13 @@ func buildWebsite(t *testing.T, k *kit.Kit, h teller) {
 	runTeller(t, k, h)
 	mark := k.Mark()
 	k.Apply(says("web", website))
-	awaitCondition(k, "web", "DependenciesMet", "False", `Service.v1 "$NS/web" waits for Deployment.apps/v1 "$NS/web", which has no condition Tested`)
+	awaitCondition(
+		k,
+		"web",
+		"DependenciesMet",
+		"False",
+		`Service.v1 "$NS/web" waits for Deployment.apps/v1 "$NS/web", which has no condition Tested`,
+	)
 	if k.Find("v1/Service", "web") != nil {
 		t.Error("the Service is there before the Deployment is tested")
 	}
@@ -144,14 +166,18 @@ func buildWebsite(t *testing.T, k *kit.Kit, h teller) {
 	await(k, "v1/Service", "web", "metadata.name", "web")
 	awaitCondition(k, "web", "DependenciesMet", "True", "no object waits for another")
 	k.Settled(settled)
-	if diff := cmp.Diff([]string{"create configmaps web", "create deployments web", "create services web"}, k.ChildWrites(mark)); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"create configmaps web", "create deployments web", "create services web"},
+		k.ChildWrites(mark),
+	); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
 var demolished = []string{"delete services web", "delete deployments web", "delete configmaps web"}
 
-// TestWaves makes children when those are ready that they depend on, leaves them alone then, and removes them in reverse.
+// TestWaves makes children when those are ready that they depend on, leaves them alone then, and
+// removes them in reverse.
 func TestWaves(t *testing.T) {
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		buildWebsite(t, k, h)
@@ -173,7 +199,8 @@ func TestWaves(t *testing.T) {
 	})
 }
 
-// TestWavesOfAParentThatGoes keeps the parent's finalizer until the last wave goes, though the hook lets the parent go at once.
+// TestWavesOfAParentThatGoes keeps the parent's finalizer until the last wave goes, though the hook
+// lets the parent go at once.
 func TestWavesOfAParentThatGoes(t *testing.T) {
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		buildWebsite(t, k, h)
@@ -201,7 +228,13 @@ func TestReadyOfTheHook(t *testing.T) {
 			{apiVersion: v1, kind: ConfigMap, name: first, ready: READY},
 			{apiVersion: v1, kind: ConfigMap, name: second, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: first, condition: Never}]}]`
 		k.Apply(says("web", strings.Replace(pages, "READY", "false", 1)))
-		awaitCondition(k, "web", "DependenciesMet", "False", `ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`)
+		awaitCondition(
+			k,
+			"web",
+			"DependenciesMet",
+			"False",
+			`ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`,
+		)
 		k.Apply(says("web", strings.Replace(pages, "READY", "true", 1)))
 		await(k, "v1/ConfigMap", "second", "data.a", "b")
 	})
@@ -214,15 +247,33 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 		return "{apiVersion: v1, kind: ConfigMap, name: " + name + ", dependsOn: [{apiVersion: v1, kind: ConfigMap, name: " + on + "}]}"
 	}
 	rows := map[string]struct{ answer, says string }{
-		"circle":    {"childStates: [" + depends("a", "b") + ", " + depends("b", "a") + "]", `the dependencies go in a circle: ConfigMap.v1 "$NS/a" → ConfigMap.v1 "$NS/b" → ConfigMap.v1 "$NS/a"`},
-		"itself":    {"childStates: [" + depends("a", "a") + "]", `children[0] ConfigMap.v1 "$NS/a": depends on itself`},
-		"stranger":  {"childStates: [" + depends("b", "c") + "]", `children[1] ConfigMap.v1 "$NS/b": depends on ConfigMap.v1 "$NS/c", which is not desired`},
-		"ours":      {"conditions: [{type: Synced, status: 'True', reason: A, message: m}]", `conditions[0] "Synced": belongs to the engine`},
-		"twice":     {"conditions: [{type: A, status: 'True', reason: A, message: m}, {type: A, status: 'True', reason: A, message: m}]", `conditions[1] "A": is said twice`},
-		"status":    {"conditions: [{type: A, status: 'Yes', reason: A, message: m}]", `status is "Yes"; expected True, False or Unknown`},
-		"sentence":  {"events: [{type: Normal, reason: a b, message: m}]", `events[0]: reason is "a b"; expected one word`},
-		"badly":     {"results: [{severity: Info, reason: '', message: m}]", `results[0]: reason is ""`},
-		"selectors": {"requirements: [{apiVersion: v1, resource: configmaps, names: [''], name: settings}]", `requirements[0] "settings": names has an empty name`},
+		"circle": {
+			"childStates: [" + depends("a", "b") + ", " + depends("b", "a") + "]",
+			`the dependencies go in a circle: ConfigMap.v1 "$NS/a" → ConfigMap.v1 "$NS/b" → ConfigMap.v1 "$NS/a"`,
+		},
+		"itself": {"childStates: [" + depends("a", "a") + "]", `children[0] ConfigMap.v1 "$NS/a": depends on itself`},
+		"stranger": {
+			"childStates: [" + depends("b", "c") + "]",
+			`children[1] ConfigMap.v1 "$NS/b": depends on ConfigMap.v1 "$NS/c", which is not desired`,
+		},
+		"ours": {
+			"conditions: [{type: Synced, status: 'True', reason: A, message: m}]",
+			`conditions[0] "Synced": belongs to the engine`,
+		},
+		"twice": {
+			"conditions: [{type: A, status: 'True', reason: A, message: m}, {type: A, status: 'True', reason: A, message: m}]",
+			`conditions[1] "A": is said twice`,
+		},
+		"status": {
+			"conditions: [{type: A, status: 'Yes', reason: A, message: m}]",
+			`status is "Yes"; expected True, False or Unknown`,
+		},
+		"sentence": {"events: [{type: Normal, reason: a b, message: m}]", `events[0]: reason is "a b"; expected one word`},
+		"badly":    {"results: [{severity: Info, reason: '', message: m}]", `results[0]: reason is ""`},
+		"selectors": {
+			"requirements: [{apiVersion: v1, resource: configmaps, names: [''], name: settings}]",
+			`requirements[0] "settings": names has an empty name`,
+		},
 	}
 	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
 		runTeller(t, k, h)
@@ -255,7 +306,12 @@ func TestRequirements(t *testing.T) {
 		await(k, "Web", "web", "status.seen", "more")
 
 		k.Patch("Web", "web", "spec: {flip: true}")
-		k.AwaitFault("Web", "web", "InvalidHookAnswer", `the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and goes`)
+		k.AwaitFault(
+			"Web",
+			"web",
+			"InvalidHookAnswer",
+			`the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and goes`,
+		)
 		k.Patch("Web", "web", "spec: {flip: false}")
 		k.AwaitSynced("Web", "web")
 		await(k, "Web", "web", "status.seen", "more")
@@ -270,14 +326,27 @@ func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	hook := k.Hook(tellJSON)
 	run(t, k, kit.Composite{Sync: hook.URL, Customize: rules(k).URL, Version: "v2"})
 	k.Apply(says("web", "requirements: [{apiVersion: v1, resource: configmaps}]"))
-	k.AwaitFault("Web", "web", "InvalidHookAnswer", "requirements: the controller declares a customize hook, too; expected one of both")
+	k.AwaitFault(
+		"Web",
+		"web",
+		"InvalidHookAnswer",
+		"requirements: the controller declares a customize hook, too; expected one of both",
+	)
 }
 
 // TestWebhookV1SaysNoMore ignores what v1 does not have, as any field that it does not know.
 func TestWebhookV1SaysNoMore(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
-	k.Apply(says("web", "children: ["+page("page", "text: one")+"], status: {phase: up}, results: [{severity: Fatal, reason: No, message: no}], conditions: [{type: Ready}]"))
+	k.Apply(
+		says(
+			"web",
+			"children: ["+page(
+				"page",
+				"text: one",
+			)+"], status: {phase: up}, results: [{severity: Fatal, reason: No, message: no}], conditions: [{type: Ready}]",
+		),
+	)
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	await(k, "Web", "web", "status.phase", "up")
 	if c := kit.Condition(k.Get("Web", "web"), "Ready"); c != nil {
@@ -285,7 +354,8 @@ func TestWebhookV1SaysNoMore(t *testing.T) {
 	}
 }
 
-// TestDecoratorSaysMore puts conditions beside those that the target has of others, and makes attachments in waves.
+// TestDecoratorSaysMore puts conditions beside those that the target has of others, and makes
+// attachments in waves.
 func TestDecoratorSaysMore(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -293,8 +363,18 @@ func TestDecoratorSaysMore(t *testing.T) {
 	k.Patch("metacontroller.k8s.io/v1alpha1/DecoratorController", k.Name, "spec: {hooks: {sync: {version: v2}}}")
 	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS}}")
 	k.Patch("Web", "web", "status: {phase: theirs, conditions: [{type: Theirs, status: 'True'}]}", "status")
-	k.Patch("Web", "web", "metadata: {labels: {a: b}}\nspec: {answer: {conditions: [{type: Ours, status: 'True', reason: Fine, message: fine}], attachments: ["+
-		page("first", "a: b")+", "+page("second", "a: b")+"], childStates: [{apiVersion: v1, kind: ConfigMap, name: first, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: second}]}]}}")
+	k.Patch(
+		"Web",
+		"web",
+		"metadata: {labels: {a: b}}\nspec: {answer: {conditions: [{type: Ours, status: 'True', reason: Fine, message: fine}], attachments: ["+
+			page(
+				"first",
+				"a: b",
+			)+", "+page(
+			"second",
+			"a: b",
+		)+"], childStates: [{apiVersion: v1, kind: ConfigMap, name: first, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: second}]}]}}",
+	)
 	awaitCondition(k, "web", "Ours", "True", "fine")
 	awaitCondition(k, "web", "Theirs", "True", "")
 	await(k, "Web", "web", "status.phase", "theirs")

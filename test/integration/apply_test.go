@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fleet are children whose fields the server defaults: a Deployment, a Service and a ConfigMap, with a text and an image. more is added to
-// the ConfigMap's data.
+// fleet are children whose fields the server defaults: a Deployment, a Service and a ConfigMap,
+// with a text and an image. more is added to the ConfigMap's data.
 func fleet(text, image, more string) []string {
 	return []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {part: page}}, data: {text: " + text + more + "}}",
@@ -31,13 +31,19 @@ var fleetKinds = []string{"v1/configmaps InPlace", "v1/services InPlace", "apps/
 func uids(k *kit.Kit) []types.UID {
 	k.Helper()
 	return []types.UID{
-		k.Get("v1/ConfigMap", "page").GetUID(), k.Get("v1/Service", "server").GetUID(), k.Get("apps/v1/Deployment", "server").GetUID(),
+		k.Get(
+			"v1/ConfigMap",
+			"page",
+		).GetUID(),
+		k.Get("v1/Service", "server").GetUID(),
+		k.Get("apps/v1/Deployment", "server").GetUID(),
 	}
 }
 
-// TestSwapOfApplyStrategies runs the same parent and hook with dynamic apply, after a restart with server-side apply, and then back. No
-// child is recreated, no field is lost, what the hook drops goes, and what others set stays. After each swap nothing is written but the
-// strategy's own record.
+// TestSwapOfApplyStrategies runs the same parent and hook with dynamic apply, after a restart with
+// server-side apply, and then back. No child is recreated, no field is lost, what the hook drops
+// goes, and what others set stays. After each swap nothing is written but the strategy's own
+// record.
 func TestSwapOfApplyStrategies(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -67,7 +73,13 @@ func TestSwapOfApplyStrategies(t *testing.T) {
 		k.Apply(parent("web", fleet(text, image, more)...))
 		await(k, "v1/ConfigMap", "page", "data.text", text)
 		k.Eventually("the Deployment has the image "+image, func() error {
-			containers, _, _ := unstructured.NestedSlice(k.Get("apps/v1/Deployment", "server").Object, "spec", "template", "spec", "containers")
+			containers, _, _ := unstructured.NestedSlice(
+				k.Get("apps/v1/Deployment", "server").Object,
+				"spec",
+				"template",
+				"spec",
+				"containers",
+			)
 			if got := containers[0].(map[string]any)["image"]; got != image {
 				return fmt.Errorf("it has %v", got)
 			}
@@ -100,8 +112,8 @@ func TestSwapOfApplyStrategies(t *testing.T) {
 	}
 }
 
-// TestServerSideApply follows one child: it is made, is left alone while nothing differs (a restart included), is repaired, and is never
-// taken from somebody else.
+// TestServerSideApply follows one child: it is made, is left alone while nothing differs (a restart
+// included), is repaired, and is never taken from somebody else.
 func TestServerSideApply(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -179,7 +191,10 @@ func TestServerSideRecreate(t *testing.T) {
 	k.Apply(parent("web", fleet("two", "nginx:1", "")...))
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	k.Settled(time.Second)
-	if diff := cmp.Diff([]string{"delete configmaps page", "create configmaps page", "patch configmaps page"}, k.ChildWrites(mark)); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"delete configmaps page", "create configmaps page", "patch configmaps page"},
+		k.ChildWrites(mark),
+	); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -46,7 +46,12 @@ func TestBadAnswers(t *testing.T) {
 		"breaks off":       {raw(200, `{"children": [`), "InvalidHookAnswer", "the answer is not valid"},
 		"answers a string": {raw(200, `{"children": "none"}`), "InvalidHookAnswer", "children"},
 		"answers 20 MB": {
-			raw(200, `{"children": [], "status": "`+strings.Repeat("x", 20<<20)+`"}`), "InvalidHookAnswer", "the answer is larger than",
+			raw(
+				200,
+				`{"children": [], "status": "`+strings.Repeat("x", 20<<20)+`"}`,
+			),
+			"InvalidHookAnswer",
+			"the answer is larger than",
 		},
 		"answers null for a child": {also(nil), "InvalidHookAnswer", "children[1]: got null, expected"},
 		"answers an undeclared kind": {
@@ -62,8 +67,15 @@ func TestBadAnswers(t *testing.T) {
 			"InvalidHookAnswer", "is desired twice, first as children[0]",
 		},
 		"answers a child of another namespace": {
-			also(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "extra", "namespace": "default"}}),
-			"InvalidHookAnswer", `children[1] ConfigMap.v1 "default/extra": metadata.namespace is "default"; expected`,
+			also(
+				map[string]any{
+					"apiVersion": "v1",
+					"kind":       "ConfigMap",
+					"metadata":   map[string]any{"name": "extra", "namespace": "default"},
+				},
+			),
+			"InvalidHookAnswer",
+			`children[1] ConfigMap.v1 "default/extra": metadata.namespace is "default"; expected`,
 		},
 		"answers a child without a name": {
 			also(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "extra-"}}),
@@ -105,7 +117,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestHookIsDown takes a hook away and brings it back: parents and controller say so, and go on by themselves.
+// TestHookIsDown takes a hook away and brings it back: parents and controller say so, and go on by
+// themselves.
 func TestHookIsDown(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(well)

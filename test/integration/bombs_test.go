@@ -38,8 +38,8 @@ type bomb struct {
 	set func(b *blast)
 }
 
-// blast is where bombs are set off: an engine with a gateway under a real memory limit, and a bystander, whose parents must be served all
-// the time.
+// blast is where bombs are set off: an engine with a gateway under a real memory limit, and a
+// bystander, whose parents must be served all the time.
 type blast struct {
 	*testing.T
 	*entrance
@@ -51,7 +51,8 @@ type blast struct {
 // bombs are those of hooks; package-level init functions of other files may add to it.
 var bombs = append(webhookBombs(), grpcBombs()...)
 
-// TestBombs sets off each bomb with five syncs at once, and has the bystander served after each. The engine must neither die nor restart.
+// TestBombs sets off each bomb with five syncs at once, and has the bystander served after each.
+// The engine must neither die nor restart.
 func TestBombs(t *testing.T) {
 	k := start(t)
 	limit, err := confine.New(memoryLimit)
@@ -102,7 +103,8 @@ func (b *blast) serves() {
 	await(b.bystander, "v1/ConfigMap", "page", "data.text", text)
 }
 
-// refused runs a controller with five parents, and waits until all of them say why their answer is refused.
+// refused runs a controller with five parents, and waits until all of them say why their answer is
+// refused.
 func (b *blast) refused(c kit.Composite, reasons ...string) {
 	b.Helper()
 	k := kit.New(b.T)
@@ -133,7 +135,8 @@ func (b *blast) refused(c kit.Composite, reasons ...string) {
 	}
 }
 
-// tooMuch are the reasons with which a bomb may be refused: for what it is, or because others are being read.
+// tooMuch are the reasons with which a bomb may be refused: for what it is, or because others are
+// being read.
 var tooMuch = []string{"InvalidHookAnswer", "MemoryBudget"}
 
 // webhookBombs are answers of 16 MiB, which travel as some KiB of gzip.
@@ -222,7 +225,11 @@ func serveRaw(t *testing.T, answer []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(handle), grpc.MaxSendMsgSize(64<<20))
+	server := grpc.NewServer(
+		grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(handle),
+		grpc.MaxSendMsgSize(64<<20),
+	)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()
@@ -289,7 +296,10 @@ type compressing struct {
 	response *hookv1.CompositeHookServiceSyncResponse
 }
 
-func (c compressing) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (c compressing) Sync(
+	ctx context.Context,
+	_ *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	return c.response, grpc.SetSendCompressor(ctx, "gzip")
 }
 

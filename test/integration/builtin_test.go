@@ -10,21 +10,32 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDeploymentsAsParents has Deployments as parents, whose status Kubernetes' own controller writes: it stays theirs, what the
-// hook answers is merged into it, and the two do not write in turn.
+// TestDeploymentsAsParents has Deployments as parents, whose status Kubernetes' own controller
+// writes: it stays theirs, what the hook answers is merged into it, and the two do not write in
+// turn.
 func TestDeploymentsAsParents(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
 		answer := map[string]any{"children": []any{configMap("side", "one")}}
 		if r.Parent.GetAnnotations()["say"] != "" {
-			answer["status"] = map[string]any{"conditions": []any{map[string]any{
-				"type": "Audited", "status": "True", "reason": "Fine", "message": "fine", "lastTransitionTime": "2026-01-01T00:00:00Z",
-			}}}
+			answer["status"] = map[string]any{"conditions": []any{
+				map[string]any{
+					"type":               "Audited",
+					"status":             "True",
+					"reason":             "Fine",
+					"message":            "fine",
+					"lastTransitionTime": "2026-01-01T00:00:00Z",
+				},
+			}}
 		}
 		return answer
 	})
 	k.Run(kit.Composite{
-		Parent: "apps/v1/deployments", Only: map[string]any{"test": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL, Resync: 1,
+		Parent:   "apps/v1/deployments",
+		Only:     map[string]any{"test": k.Name},
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     hook.URL,
+		Resync:   1,
 	})
 	mark := k.Mark()
 	k.Apply(`
@@ -58,7 +69,8 @@ spec:
 		t.Errorf("the status was written %d times, want a few", n)
 	}
 	web := k.Get("apps/v1/Deployment", "web")
-	if kit.Condition(web, "Progressing") == nil || kit.Condition(web, "Audited") == nil || kit.Condition(web, "Synced") != nil {
+	if kit.Condition(web, "Progressing") == nil || kit.Condition(web, "Audited") == nil ||
+		kit.Condition(web, "Synced") != nil {
 		t.Errorf("conditions are not those of both: %v", web.Object["status"])
 	}
 
@@ -77,8 +89,8 @@ spec:
 	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
 }
 
-// TestTerminatingNamespaceAsParent has the finalize hook of a Namespace answer a status: it is merged, so that the phase stays
-// Terminating, and the Namespace goes.
+// TestTerminatingNamespaceAsParent has the finalize hook of a Namespace answer a status: it is
+// merged, so that the phase stays Terminating, and the Namespace goes.
 func TestTerminatingNamespaceAsParent(t *testing.T) {
 	k := start(t)
 	name := k.Name + "-parent"
@@ -90,10 +102,18 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 			children = append(children, child)
 		}
 		left := len(r.Children["ConfigMap.v1"])
-		return map[string]any{"children": children, "status": map[string]any{"left": left}, "finalized": r.Finalizing && left == 0}
+		return map[string]any{
+			"children":  children,
+			"status":    map[string]any{"left": left},
+			"finalized": r.Finalizing && left == 0,
+		}
 	})
 	k.Run(kit.Composite{
-		Parent: "v1/namespaces", Only: map[string]any{"test": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL, Finalize: hook.URL,
+		Parent:   "v1/namespaces",
+		Only:     map[string]any{"test": k.Name},
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     hook.URL,
+		Finalize: hook.URL,
 	})
 	k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + ", labels: {test: $NAME}}}")
 	await(k, "v1/ConfigMap", "side", "data.text", "one")
@@ -111,7 +131,8 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 	}
 }
 
-// TestNodesAndPodsAsParents has a hook answer no status for what kubelets write the status of: it stays as they wrote it.
+// TestNodesAndPodsAsParents has a hook answer no status for what kubelets write the status of: it
+// stays as they wrote it.
 func TestNodesAndPodsAsParents(t *testing.T) {
 	for kind, c := range map[string]struct{ parent, object, status string }{
 		"v1/Pod": {
@@ -127,7 +148,15 @@ func TestNodesAndPodsAsParents(t *testing.T) {
 			k := start(t)
 			name := k.Name + "-parent"
 			hook := k.Hook(func(kit.Request) any { return map[string]any{} })
-			k.Run(kit.Composite{Parent: c.parent, Only: map[string]any{"test": k.Name}, Children: []string{}, Sync: hook.URL, Resync: 1})
+			k.Run(
+				kit.Composite{
+					Parent:   c.parent,
+					Only:     map[string]any{"test": k.Name},
+					Children: []string{},
+					Sync:     hook.URL,
+					Resync:   1,
+				},
+			)
 			k.Apply(strings.ReplaceAll(c.object, "name: NAME", "name: "+name))
 			k.Cleanup(func() { k.Delete(kind, name) })
 			k.Patch(kind, name, c.status, "status")

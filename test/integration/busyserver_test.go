@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// busyParents is how many parents TestRestartBesideABusyServer has; HOOKLOOP_BUSY_PARENTS sets another number.
+// busyParents is how many parents TestRestartBesideABusyServer has; HOOKLOOP_BUSY_PARENTS sets
+// another number.
 const busyParents = 40
 
 // engineThroughProxy runs an engine of the test's own that reaches the API server through a proxy.
@@ -36,7 +37,8 @@ func engineThroughProxy(k *kit.Kit, flags ...string) (*serve.Engine, *faultproxy
 		k.Fatal(err)
 	}
 	e, err := serve.Start(k.Context(), serve.Settings{
-		Kubeconfig: file, Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name, "--client-go-qps=-1"}, flags...),
+		Kubeconfig: file,
+		Flags:      append([]string{"--target-label-selector=" + own + ",test=" + k.Name, "--client-go-qps=-1"}, flags...),
 	})
 	if e != nil {
 		k.Own(e.Process)
@@ -47,9 +49,9 @@ func engineThroughProxy(k *kit.Kit, flags ...string) (*serve.Engine, *faultproxy
 	return e, proxy, map[string]any{"engine": "own", "test": k.Name}
 }
 
-// TestRestartBesideABusyServer restarts an engine while the API server fails more than a fifth of its requests. Each
-// parent has a healthy child that the server notes in its own way (1000m is 1), so that the new engine must ask about
-// it before it knows. No child is deleted.
+// TestRestartBesideABusyServer restarts an engine while the API server fails more than a fifth of
+// its requests. Each parent has a healthy child that the server notes in its own way (1000m is 1),
+// so that the new engine must ask about it before it knows. No child is deleted.
 func TestRestartBesideABusyServer(t *testing.T) {
 	n := busyParents
 	if text := os.Getenv("HOOKLOOP_BUSY_PARENTS"); text != "" {
@@ -64,7 +66,9 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/limitranges Recreate"}, Sync: mirror(t), Labels: labels})
 	for i := range n {
 		k.Apply(parent(fmt.Sprint("web", i), fmt.Sprintf(
-			"{apiVersion: v1, kind: LimitRange, metadata: {name: web%d}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}", i)))
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: web%d}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+			i,
+		)))
 	}
 	uids := func() map[string]types.UID {
 		all := map[string]types.UID{}
@@ -112,7 +116,8 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	}
 }
 
-// decided counts the children about which the server has answered a dry run since a mark, and those that were recreated.
+// decided counts the children about which the server has answered a dry run since a mark, and those
+// that were recreated.
 func decided(k *kit.Kit, since cluster.Mark) int {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)

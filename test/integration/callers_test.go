@@ -12,8 +12,9 @@ import (
 	"github.com/hookloop/hookloop/transports/transporttest"
 )
 
-// TestHooksChooseTheirCallers has a hook on each SDK ask the engine for a certificate of an authority and a name, and for a token. The token
-// that the engine has at first is wrong: the parent has the hook's reason, and the right one heals it.
+// TestHooksChooseTheirCallers has a hook on each SDK ask the engine for a certificate of an
+// authority and a name, and for a token. The token that the engine has at first is wrong: the
+// parent has the hook's reason, and the right one heals it.
 func TestHooksChooseTheirCallers(t *testing.T) {
 	for name, begin := range map[string]func(k *kit.Kit, flags ...string) *proc.Process{
 		"go":         func(k *kit.Kit, flags ...string) *proc.Process { return mirrorWith(k, "mirror", flags...) },
@@ -25,7 +26,12 @@ func TestHooksChooseTheirCallers(t *testing.T) {
 			hooks, engines := transporttest.NewAuthority(t), transporttest.NewAuthority(t)
 			folder := t.TempDir()
 			certificate, key := hooks.Issue("hook")
-			files := map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": engines.PEM, "tokens": []byte("right-secret-token\n")}
+			files := map[string][]byte{
+				"tls.crt": certificate,
+				"tls.key": key,
+				"ca.crt":  engines.PEM,
+				"tokens":  []byte("right-secret-token\n"),
+			}
 			for file, content := range files {
 				if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
 					t.Fatal(err)
@@ -38,7 +44,12 @@ func TestHooksChooseTheirCallers(t *testing.T) {
 
 			certificate, key = engines.Issue("engine")
 			k.CRD("Web", "Namespaced")
-			k.Apply(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: $NS}, data: {ca.crt: %q}}", hooks.PEM))
+			k.Apply(
+				fmt.Sprintf(
+					"{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: $NS}, data: {ca.crt: %q}}",
+					hooks.PEM,
+				),
+			)
 			secret := "{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: $NS, annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}, stringData: {%s}}"
 			k.Apply(fmt.Sprintf(secret, "engine", fmt.Sprintf("tls.crt: %q, tls.key: %q", certificate, key)))
 			k.Apply(fmt.Sprintf(secret, "token", "token: wrong-secret-token"))
@@ -65,7 +76,8 @@ spec:
 			k.Patch("v1/Secret", "token", "stringData: {token: right-secret-token}")
 			await(k, "v1/ConfigMap", "page", "data.text", "one")
 			k.AwaitSynced("Web", "web")
-			if output := hook.Output(); strings.Contains(output, "secret-token") || strings.Contains(output, "can call the hook") {
+			if output := hook.Output(); strings.Contains(output, "secret-token") ||
+				strings.Contains(output, "can call the hook") {
 				t.Errorf("the hook prints %s", output)
 			}
 		})

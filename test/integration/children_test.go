@@ -76,7 +76,8 @@ func TestChildren(t *testing.T) {
 		// before is the parent that has converged when change happens.
 		before string
 		change func(*kit.Kit)
-		// text is the page's text afterwards, and writes are all writes to children that the change brings.
+		// text is the page's text afterwards, and writes are all writes to children that the change
+		// brings.
 		text   string
 		writes []string
 	}{
@@ -140,7 +141,9 @@ func TestChildren(t *testing.T) {
 		"a field that the server drops is sent once": {
 			method: "InPlace", before: parent("web"),
 			change: func(k *kit.Kit) {
-				k.Apply(parent("web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: page}, data: {text: one}, bogus: {a: 1}}"))
+				k.Apply(
+					parent("web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: page}, data: {text: one}, bogus: {a: 1}}"),
+				)
 				await(k, "v1/ConfigMap", "page", "data.text", "one")
 				awaitSync(k, "web")
 			},
@@ -167,7 +170,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersSurvive has a number that no float64 holds (2^53+1) go from the parent through the hook into a child.
+// TestLargeNumbersSurvive has a number that no float64 holds (2^53+1) go from the parent through
+// the hook into a child.
 func TestLargeNumbersSurvive(t *testing.T) {
 	k := start(t)
 	k.CRD("Thing", "Namespaced")

@@ -38,10 +38,22 @@ func TestHookThatAnswersAtRandom(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	_, labels := ownEngine(k, "--rewrite-limit=20", "--rewrite-pause=2s")
 	work := &clockwork{}
-	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(work.answer).URL, Labels: labels})
+	k.Run(
+		kit.Composite{
+			Parent:   "webs",
+			Children: []string{"v1/configmaps InPlace"},
+			Sync:     k.Hook(work.answer).URL,
+			Labels:   labels,
+		},
+	)
 	mark := k.Mark()
 	k.Apply(parent("web"))
-	k.AwaitFault("Web", "web", "CircuitOpen", `data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`)
+	k.AwaitFault(
+		"Web",
+		"web",
+		"CircuitOpen",
+		`data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`,
+	)
 	if n := kit.Count(k.Writes(mark), "update", "configmaps"); n < 15 || n > 40 {
 		t.Errorf("%d updates before and shortly after the circuit has opened, want about 20", n)
 	}
@@ -64,8 +76,13 @@ func TestUserEndsThePause(t *testing.T) {
 	_, labels := ownEngine(k, "--rewrite-limit=10", "--rewrite-pause=1h")
 	work := &clockwork{}
 	k.Run(kit.Composite{
-		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Labels: labels,
-		Sync: k.Hook(work.answer).URL, Finalize: k.Hook(func(kit.Request) any { return map[string]any{"finalized": true} }).URL,
+		Parent:   "webs",
+		Children: []string{"v1/configmaps InPlace"},
+		Labels:   labels,
+		Sync: k.Hook(
+			work.answer,
+		).URL,
+		Finalize: k.Hook(func(kit.Request) any { return map[string]any{"finalized": true} }).URL,
 	})
 	k.Apply(parent("web"))
 	k.Apply(parent("other"))
@@ -117,7 +134,9 @@ func TestSecondWriter(t *testing.T) {
 }
 
 func configMapObject(k *kit.Kit, name, text string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"text": text}}}
+	o := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"text": text}},
+	}
 	o.SetName(name)
 	o.SetNamespace(k.Namespace)
 	return o
@@ -133,7 +152,9 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	run(t, k, kit.Composite{Sync: k.Hook(status("red")).URL})
 	second := *k
 	second.Name = k.Name + "-second"
-	second.Declare(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
+	second.Declare(
+		kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL},
+	)
 	k.Apply(parent("web"))
 	awaitEvent(k, "web", "status.color of Web")
 	k.AwaitFault("Web", "web", "CircuitOpen", "of Web")
@@ -146,7 +167,10 @@ func TestBuiltInKindAsParent(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })
 	k.Run(kit.Composite{
-		Parent: "apps/v1/deployments", Only: map[string]any{"kit": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL,
+		Parent:   "apps/v1/deployments",
+		Only:     map[string]any{"kit": k.Name},
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     hook.URL,
 	})
 	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
 		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)

@@ -7,7 +7,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestControllersOfTheSameParents has two controllers overwrite each other's status: it is reported on both, and neither stops.
+// TestControllersOfTheSameParents has two controllers overwrite each other's status: it is reported
+// on both, and neither stops.
 func TestControllersOfTheSameParents(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -37,7 +38,9 @@ spec:
 	k.Apply(parent("quiet"))
 	await(k, "Web", "quiet", "status.observedGeneration", "1")
 	k.AwaitReady("Running")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: loud, namespace: $NS}, spec: {answer: {status: {phase: up}}}}")
+	k.Apply(
+		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: loud, namespace: $NS}, spec: {answer: {status: {phase: up}}}}",
+	)
 	k.AwaitReady("ParentConflict")
 	awaitConflict(k, "metacontroller.k8s.io/v1alpha1/DecoratorController", k.Name+"-d")
 }
@@ -52,8 +55,8 @@ func awaitConflict(k *kit.Kit, kind, name string) {
 	})
 }
 
-// TestParentsWithoutStatusSubresource has the controller report, before there is any parent, that the resource has no status
-// subresource.
+// TestParentsWithoutStatusSubresource has the controller report, before there is any parent, that
+// the resource has no status subresource.
 func TestParentsWithoutStatusSubresource(t *testing.T) {
 	k := start(t)
 	k.Apply(withoutStatus)

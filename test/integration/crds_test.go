@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestCRDs installs the CRDs and sends every manifest of the API's own tests to the API server, as a dry run: it must accept
-// and refuse what those tests say that the schemas accept and refuse.
+// TestCRDs installs the CRDs and sends every manifest of the API's own tests to the API server, as
+// a dry run: it must accept and refuse what those tests say that the schemas accept and refuse.
 func TestCRDs(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,7 +40,8 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// check creates the manifest's object as a dry run and compares the outcome with the verdict's lines of the schema.
+// check creates the manifest's object as a dry run and compares the outcome with the verdict's
+// lines of the schema.
 func check(ctx context.Context, t *testing.T, client dynamic.Interface, manifest []byte, verdict string) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(manifest, object); err != nil {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// crowd is parents that somebody edits all the while, one after the other, round after round. Each has three children, whose text is the
-// number of the round.
+// crowd is parents that somebody edits all the while, one after the other, round after round. Each
+// has three children, whose text is the number of the round.
 type crowd struct {
 	*kit.Kit
 	size   int
@@ -32,7 +32,8 @@ var crowdChildren = []string{"a", "b", "c"}
 // pace is the time between two edits: more than the machine can take would only test the machine.
 const pace = 30 * time.Millisecond
 
-// startCrowd begins to create the parents, and then to edit them, until the test ends or halt is called.
+// startCrowd begins to create the parents, and then to edit them, until the test ends or halt is
+// called.
 func startCrowd(k *kit.Kit, size int) *crowd {
 	k.Helper()
 	ctx, cancel := context.WithCancel(k.Context())
@@ -72,7 +73,8 @@ func (c *crowd) web(i int, round int64) *unstructured.Unstructured {
 
 func (c *crowd) name(i int) string { return fmt.Sprintf("web-%02d", i) }
 
-// await waits until each parent has been edited again, from now on, and its children are of that round or a later one.
+// await waits until each parent has been edited again, from now on, and its children are of that
+// round or a later one.
 func (c *crowd) await() {
 	c.Helper()
 	want := c.rounds.Load() + 2
@@ -142,7 +144,8 @@ func (c *crowd) servedBy(hook string) int {
 	return n
 }
 
-// judge checks every version that a child ever had: its text is what the parent said, never older than before, and it was never deleted.
+// judge checks every version that a child ever had: its text is what the parent said, never older
+// than before, and it was never deleted.
 func (c *crowd) judge(h *kit.History) {
 	c.Helper()
 	last := map[string]int64{}
@@ -165,7 +168,8 @@ func (c *crowd) judge(h *kit.History) {
 	}
 }
 
-// judgeWrites checks the engines' writes since a mark: each child was created once, none was deleted, and no parent says that something is wrong.
+// judgeWrites checks the engines' writes since a mark: each child was created once, none was
+// deleted, and no parent says that something is wrong.
 func (c *crowd) judgeWrites(since cluster.Mark) {
 	c.Helper()
 	for i := range c.size {
@@ -222,7 +226,8 @@ func countsOf(k *kit.Kit, e *serve.Engine) (c streamCounts) {
 	return c
 }
 
-// atMost fails the test where snapshots are more than what was lost explains, or questions had to be repeated.
+// atMost fails the test where snapshots are more than what was lost explains, or questions had to
+// be repeated.
 func (c streamCounts) atMost(t *testing.T, snapshots int, reason string) {
 	t.Helper()
 	t.Logf("%s: %+v; at most %d snapshots are due", reason, c, snapshots)

@@ -25,7 +25,8 @@ func rules(k *kit.Kit) *kit.Hook {
 	})
 }
 
-// seen is a sync hook that answers in the status what related objects it is shown: "ConfigMap.v1: a b".
+// seen is a sync hook that answers in the status what related objects it is shown: "ConfigMap.v1: a
+// b".
 func seen(k *kit.Kit) *kit.Hook {
 	return k.Hook(func(r kit.Request) any {
 		groups := []string{}
@@ -44,14 +45,20 @@ func source(name, labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: $NS, labels: {" + labels + "}}}"
 }
 
-// TestRelatedObjects shows related objects as they come, change, and go: the state before a change counts as much as the one after it.
+// TestRelatedObjects shows related objects as they come, change, and go: the state before a change
+// counts as much as the one after it.
 func TestRelatedObjects(t *testing.T) {
 	k := start(t)
 	customize := rules(k)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: customize.URL})
 	k.Apply(source("first", "use: here"))
 	k.Apply(relating("web", "{apiVersion: v1, resource: configmaps, labelSelector: {matchLabels: {use: here}}}"))
-	k.Apply(relating("named", "{apiVersion: v1, resource: configmaps, names: [second]}, {apiVersion: v1, resource: secrets, names: [none]}"))
+	k.Apply(
+		relating(
+			"named",
+			"{apiVersion: v1, resource: configmaps, names: [second]}, {apiVersion: v1, resource: secrets, names: [none]}",
+		),
+	)
 	saw := func(web, named string) {
 		t.Helper()
 		await(k, "Web", "web", "status.seen", web)
@@ -81,7 +88,8 @@ func TestRelatedObjects(t *testing.T) {
 	await(k, "Web", "web", "status.seen", "")
 }
 
-// TestRelatedNamespaces follows rules of version v2: objects of other namespaces, cluster-scoped ones, and namespaces by their labels.
+// TestRelatedNamespaces follows rules of version v2: objects of other namespaces, cluster-scoped
+// ones, and namespaces by their labels.
 func TestRelatedNamespaces(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL, Version: "v2"})
@@ -135,7 +143,8 @@ func TestRelatedRulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRelatedResourceAppears waits for a related resource that is not served yet; nothing is to be restarted.
+// TestRelatedResourceAppears waits for a related resource that is not served yet; nothing is to be
+// restarted.
 func TestRelatedResourceAppears(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL})
@@ -157,14 +166,16 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	customize := rules(k)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", ", customize: {webhook: {url: \""+customize.URL+"\"}}")
-	k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
+	k.Apply(
+		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}",
+	)
 	await(k, "Web", "web", "metadata.annotations.seen", "")
 	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")
 }
 
-// TestRelatedResourcesAreWatchedOnDemand looks at the cache by its metrics: a related resource is in it from the first parent that names it to
-// the last.
+// TestRelatedResourcesAreWatchedOnDemand looks at the cache by its metrics: a related resource is
+// in it from the first parent that names it to the last.
 func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	k := start(t)
 	k.CRD("Ball", "Namespaced")
@@ -200,8 +211,8 @@ func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	await(k, "Web", "third", "status.seen", saw)
 }
 
-// TestWrongCustomizeAnswer has a customize hook answer wrongly once, as a faulty build does. The parent is right again after the
-// next resync, though nobody has changed it.
+// TestWrongCustomizeAnswer has a customize hook answer wrongly once, as a faulty build does. The
+// parent is right again after the next resync, though nobody has changed it.
 func TestWrongCustomizeAnswer(t *testing.T) {
 	k := start(t)
 	var mended atomic.Bool

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// decorate declares DecoratorControllers of Webs, named by the kit and a suffix, whose hook is the mirror; more is added to the first
-// resource rule, hooks to the hooks. It returns when the controller runs.
+// decorate declares DecoratorControllers of Webs, named by the kit and a suffix, whose hook is the
+// mirror; more is added to the first resource rule, hooks to the hooks. It returns when the
+// controller runs.
 func decorate(t *testing.T, k *kit.Kit, suffix, more, hooks string) {
 	t.Helper()
 	name := k.Name + suffix
@@ -49,8 +50,13 @@ func TestDecorator(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", "")
-	k.Apply(target(", labels: {old: label, foreign: label}, annotations: {old: note}",
-		`labels: {old: null, new: label}, annotations: {old: null, new: "a note"}, status: {seen: true}, attachments: [`+page("page", "text: one")+`]`))
+	k.Apply(target(
+		", labels: {old: label, foreign: label}, annotations: {old: note}",
+		`labels: {old: null, new: label}, annotations: {old: null, new: "a note"}, status: {seen: true}, attachments: [`+page(
+			"page",
+			"text: one",
+		)+`]`,
+	))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	await(k, "Web", "web", "status.seen", "true")
 	web := k.Get("Web", "web")
@@ -90,7 +96,8 @@ func TestDecorator(t *testing.T) {
 	}
 }
 
-// TestTargetIsWrittenOnceInASync has labels and status change together: the target is written once by each of two syncs, and no more.
+// TestTargetIsWrittenOnceInASync has labels and status change together: the target is written once
+// by each of two syncs, and no more.
 func TestTargetIsWrittenOnceInASync(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -113,9 +120,24 @@ func TestTargetIsWrittenOnceInASync(t *testing.T) {
 func TestDecoratorSelects(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
-	decorate(t, k, "", `, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, operator: In, values: ["yes, please!"]}]}`, "")
+	decorate(
+		t,
+		k,
+		"",
+		`, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, operator: In, values: ["yes, please!"]}]}`,
+		"",
+	)
 	k.Apply(target(", labels: {tier: front}", "attachments: ["+page("page", "text: one")+"]"))
-	k.Apply(strings.ReplaceAll(target(`, labels: {tier: front}, annotations: {wanted: "yes, please!"}`, "attachments: ["+page("second", "text: one")+"]"), "name: web", "name: other"))
+	k.Apply(
+		strings.ReplaceAll(
+			target(
+				`, labels: {tier: front}, annotations: {wanted: "yes, please!"}`,
+				"attachments: ["+page("second", "text: one")+"]",
+			),
+			"name: web",
+			"name: other",
+		),
+	)
 	await(k, "v1/ConfigMap", "second", "data.text", "one")
 	if k.Find("v1/ConfigMap", "page") != nil {
 		t.Error("an object that is not selected was decorated")
@@ -136,7 +158,11 @@ func TestTwoDecorators(t *testing.T) {
 	decorate(t, k, "-a", ", labelSelector: {matchLabels: {a: \"yes\"}}", "")
 	k.Apply(target(`, labels: {a: "yes"}`, "attachments: ["+page("page", "text: one")+"]"))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
-	k.Patch("Web", "web", `metadata: {labels: {a: "no"}}`+"\nspec: {answer: {attachments: ["+page("other", "text: two")+"]}}")
+	k.Patch(
+		"Web",
+		"web",
+		`metadata: {labels: {a: "no"}}`+"\nspec: {answer: {attachments: ["+page("other", "text: two")+"]}}",
+	)
 	decorate(t, k, "-b", "", "")
 	await(k, "v1/ConfigMap", "other", "data.text", "two")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
@@ -160,7 +186,9 @@ func TestDecoratorFinalizes(t *testing.T) {
 			k := start(t)
 			k.CRD("Web", "Namespaced")
 			decorate(t, k, "", `, labelSelector: {matchLabels: {a: "yes"}}`, `, finalize: {webhook: {url: "MIRROR"}}`)
-			k.Apply(target(`, labels: {a: "yes"}, finalizers: [example.com/test]`, "attachments: ["+page("page", "text: one")+"]"))
+			k.Apply(
+				target(`, labels: {a: "yes"}, finalizers: [example.com/test]`, "attachments: ["+page("page", "text: one")+"]"),
+			)
 			await(k, "v1/ConfigMap", "page", "data.text", "one")
 			k.Patch("Web", "web", "spec: {finally: {attachments: ["+page("page", "text: bye")+"], finalized: false}}")
 			leave(k)
@@ -223,7 +251,8 @@ func TestBadDecoration(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestDecoratorBesideComposite has both on the same parents with the same kind of child: neither touches what is the other's.
+// TestDecoratorBesideComposite has both on the same parents with the same kind of child: neither
+// touches what is the other's.
 func TestDecoratorBesideComposite(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
@@ -233,12 +262,17 @@ func TestDecoratorBesideComposite(t *testing.T) {
 	run(t, k, kit.Composite{Sync: hook.URL, Resync: 1})
 	decorate(t, k, "-d", "", "")
 	mark := k.Mark()
-	k.Apply(strings.Replace(target("", "attachments: ["+page("page", "text: decorator")+"]"), "spec: {", "spec: {own: mine, ", 1))
+	k.Apply(
+		strings.Replace(target("", "attachments: ["+page("page", "text: decorator")+"]"), "spec: {", "spec: {own: mine, ", 1),
+	)
 	await(k, "v1/ConfigMap", "page", "data.text", "decorator")
 	await(k, "v1/ConfigMap", "mine", "data.text", "composite")
 	awaitAsked(k, hook, "web", 3)
 	k.Settled(settled)
-	if diff := cmp.Diff([]string{"create configmaps mine", "create configmaps page"}, sorted(k.ChildWrites(mark))); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"create configmaps mine", "create configmaps page"},
+		sorted(k.ChildWrites(mark)),
+	); diff != "" {
 		t.Errorf("writes to children (-want +got):\n%s", diff)
 	}
 	k.Patch("Web", "web", "spec: {own: page}")

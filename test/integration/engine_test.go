@@ -22,7 +22,8 @@ import (
 // own marks the controllers that a test runs by an engine of its own.
 const own = "engine=own"
 
-// shared is what the tests of this binary share beside the cluster: an engine in this process, and a hook in another.
+// shared is what the tests of this binary share beside the cluster: an engine in this process, and
+// a hook in another.
 var shared struct {
 	engine sync.Once
 	stop   context.CancelFunc
@@ -78,7 +79,8 @@ func start(t *testing.T) *kit.Kit {
 	return kit.New(t)
 }
 
-// startEngine returns when the engine is ready: it sets loggers and metrics of the whole process, which the tests' own clients use.
+// startEngine returns when the engine is ready: it sets loggers and metrics of the whole process,
+// which the tests' own clients use.
 func startEngine(t *testing.T) {
 	t.Helper()
 	admin := cluster.Start(t)
@@ -104,7 +106,8 @@ func startEngine(t *testing.T) {
 	}
 }
 
-// mirror is the address of a hook in another process, which answers what the parent's spec.answer says.
+// mirror is the address of a hook in another process, which answers what the parent's spec.answer
+// says.
 func mirror(t *testing.T) string {
 	t.Helper()
 	shared.mirror.Do(func() {

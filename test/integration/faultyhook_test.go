@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault changes what a hook sends: a Welcome, or the answer about the parent bad. With hangup the hook then ends the stream.
+// fault changes what a hook sends: a Welcome, or the answer about the parent bad. With hangup the
+// hook then ends the stream.
 type fault func(m *streamv1.HookMessage) (instead []*streamv1.HookMessage, hangup bool)
 
 // answering is a fault of answers.
@@ -63,10 +64,13 @@ func saying(answers ...*streamv1.Answer) []*streamv1.HookMessage {
 
 // part is a fragment.
 func part(index uint32, total uint64, data string) *streamv1.HookMessage {
-	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}}}
+	return &streamv1.HookMessage{
+		Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}},
+	}
 }
 
-// faultyHook is the mirror over streams, which can be told to misbehave. Its questions are answered one after the other.
+// faultyHook is the mirror over streams, which can be told to misbehave. Its questions are answered
+// one after the other.
 type faultyHook struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	address string
@@ -90,7 +94,12 @@ func serveFaulty(t *testing.T) *faultyHook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &faultyHook{address: listener.Addr().String(), cut: make(chan struct{}), dismissed: make(chan struct{}), memories: map[string]*session.Memory{}}
+	h := &faultyHook{
+		address:   listener.Addr().String(),
+		cut:       make(chan struct{}),
+		dismissed: make(chan struct{}),
+		memories:  map[string]*session.Memory{},
+	}
 	server := grpc.NewServer(grpc.MaxSendMsgSize(64<<20), grpc.MaxRecvMsgSize(64<<20))
 	streamv1.RegisterHookStreamServiceServer(server, h)
 	ended := make(chan error, 1)
@@ -104,7 +113,8 @@ func serveFaulty(t *testing.T) *faultyHook {
 	return h
 }
 
-// turn has the hook misbehave from now on, or behave with nil. Its streams end; the engine opens others.
+// turn has the hook misbehave from now on, or behave with nil. Its streams end; the engine opens
+// others.
 func (h *faultyHook) turn(f fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +123,8 @@ func (h *faultyHook) turn(f fault) {
 	h.cut = make(chan struct{})
 }
 
-// memory gives each stream what the one before it left. Two streams of one session do not overlap here.
+// memory gives each stream what the one before it left. Two streams of one session do not overlap
+// here.
 func (h *faultyHook) memory(id string) *session.Memory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,7 +213,11 @@ func (h *faultyHook) note(got session.Received) {
 var errHungUp = errors.New("the hook hangs up")
 
 // say sends messages, or what the fault makes of them where they are about the parent bad.
-func (h *faultyHook) say(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage], about string, messages []*streamv1.HookMessage) error {
+func (h *faultyHook) say(
+	conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage],
+	about string,
+	messages []*streamv1.HookMessage,
+) error {
 	h.mu.Lock()
 	change := h.fault
 	h.mu.Unlock()

@@ -33,7 +33,10 @@ func newSlowHook(k *kit.Kit) *slowHook {
 		case <-r.Gone:
 			h.count(&h.gone)
 		}
-		return map[string]any{"children": []any{configMap("page-"+r.Parent.GetName(), "late")}, "status": map[string]any{"late": true}}
+		return map[string]any{
+			"children": []any{configMap("page-"+r.Parent.GetName(), "late")},
+			"status":   map[string]any{"late": true},
+		}
 	})
 	return h
 }
@@ -57,14 +60,28 @@ func (h *slowHook) reaches(k *kit.Kit, what string, n *int, want int) {
 	})
 }
 
-// leader runs an engine that leads, with three syncs waiting for their hook. It would let them finish for ten minutes if it were to stop.
+// leader runs an engine that leads, with three syncs waiting for their hook. It would let them
+// finish for ten minutes if it were to stop.
 func leader(k *kit.Kit) (*serve.Engine, *slowHook) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
 	hook := newSlowHook(k)
-	engine, labels := ownEngine(k, "--leader-election", "--leader-election-namespace="+k.Namespace, "--leader-election-id="+k.Name,
-		"--shutdown-grace-period=10m")
-	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL, Timeout: "10m", Labels: labels})
+	engine, labels := ownEngine(
+		k,
+		"--leader-election",
+		"--leader-election-namespace="+k.Namespace,
+		"--leader-election-id="+k.Name,
+		"--shutdown-grace-period=10m",
+	)
+	k.Run(
+		kit.Composite{
+			Parent:   "webs",
+			Children: []string{"v1/configmaps InPlace"},
+			Sync:     hook.URL,
+			Timeout:  "10m",
+			Labels:   labels,
+		},
+	)
 	for _, name := range []string{"a", "b", "c"} {
 		k.Apply(parent(name))
 	}
@@ -78,10 +95,15 @@ const leaseKind = "coordination.k8s.io/v1/Lease"
 func seize(k *kit.Kit) {
 	k.Helper()
 	now := metav1.NowMicro().UTC().Format(metav1.RFC3339Micro)
-	k.Patch(leaseKind, k.Name, "spec: {holderIdentity: somebody-else, leaseDurationSeconds: 600, renewTime: '"+now+"', acquireTime: '"+now+"'}")
+	k.Patch(
+		leaseKind,
+		k.Name,
+		"spec: {holderIdentity: somebody-else, leaseDurationSeconds: 600, renewTime: '"+now+"', acquireTime: '"+now+"'}",
+	)
 }
 
-// endsWithoutAWrite waits until an engine that has lost its lease has ended, which must be a failure, and looks for what it has written.
+// endsWithoutAWrite waits until an engine that has lost its lease has ended, which must be a
+// failure, and looks for what it has written.
 func endsWithoutAWrite(k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	k.Helper()
 	k.Eventually("the engine has ended", func() error {
@@ -102,8 +124,8 @@ func endsWithoutAWrite(k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	}
 }
 
-// TestLeaderThatLosesItsLeaseWritesNothing: the lease is another's while syncs are under way. They are cancelled at once, and what the hook
-// answers then is not written.
+// TestLeaderThatLosesItsLeaseWritesNothing: the lease is another's while syncs are under way. They
+// are cancelled at once, and what the hook answers then is not written.
 func TestLeaderThatLosesItsLeaseWritesNothing(t *testing.T) {
 	k := start(t)
 	engine, hook := leader(k)
@@ -114,7 +136,8 @@ func TestLeaderThatLosesItsLeaseWritesNothing(t *testing.T) {
 	endsWithoutAWrite(k, engine, mark)
 }
 
-// TestLeaderThatWasPausedWritesNothing: its lease has run out, and is another's, before it goes on. The hook's answers are there by then.
+// TestLeaderThatWasPausedWritesNothing: its lease has run out, and is another's, before it goes on.
+// The hook's answers are there by then.
 func TestLeaderThatWasPausedWritesNothing(t *testing.T) {
 	k := start(t)
 	engine, hook := leader(k)

@@ -31,7 +31,8 @@ type entrance struct {
 	gateway hook.Gateway
 }
 
-// openEntrance starts the engine. ServiceAccount laptop has a token of the gateway's audience, and no rights.
+// openEntrance starts the engine. ServiceAccount laptop has a token of the gateway's audience, and
+// no rights.
 func openEntrance(k *kit.Kit) *entrance {
 	k.Helper()
 	return openEntranceWithin(k, nil)
@@ -66,7 +67,18 @@ func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 // tokenOf makes a token of the ServiceAccount laptop for an audience.
 func tokenOf(k *kit.Kit, audience string) string {
 	k.Helper()
-	out, err := k.Cluster.Kubectl(k.Context(), "-n", k.Namespace, "create", "token", "laptop", "--audience", audience, "--duration", "8h")
+	out, err := k.Cluster.Kubectl(
+		k.Context(),
+		"-n",
+		k.Namespace,
+		"create",
+		"token",
+		"laptop",
+		"--audience",
+		audience,
+		"--duration",
+		"8h",
+	)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -130,7 +142,8 @@ func awaitParentEvent(k *kit.Kit, name, reason, says string) {
 	})
 }
 
-// TestDialIn serves parents by a hook that listens nowhere: first it is refused, and reads why; then it has the right.
+// TestDialIn serves parents by a hook that listens nowhere: first it is refused, and reads why;
+// then it has the right.
 func TestDialIn(t *testing.T) {
 	k := start(t)
 	e := openEntrance(k)
@@ -139,7 +152,11 @@ func TestDialIn(t *testing.T) {
 	k.AwaitFault("Web", "web", "HookUnreachable", `no hook that serves worker \"`+k.Name)
 
 	refused := mirrorWith(k, "refused", e.flags("--worker", k.Name)...)
-	awaitOutput(k, refused, `cannot serve resource \"hookworkers\" in API group \"metacontroller.k8s.io\" with the name \"`+k.Name)
+	awaitOutput(
+		k,
+		refused,
+		`cannot serve resource \"hookworkers\" in API group \"metacontroller.k8s.io\" with the name \"`+k.Name,
+	)
 	if _, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a trigger without the right: got %v, want PermissionDenied", err)
 	}
@@ -152,12 +169,20 @@ func TestDialIn(t *testing.T) {
 	awaitOutput(k, laptop, "attached to")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	await(k, "Web", "web", "status.by", "laptop")
-	awaitControllerCondition(k, v1alpha1.ConditionHooksMatch, v1alpha1.ReasonNotDeclared,
-		"the hook has a function for finalize, but spec.hooks.finalize is not declared: parents are deleted without it being called")
+	awaitControllerCondition(
+		k,
+		v1alpha1.ConditionHooksMatch,
+		v1alpha1.ReasonNotDeclared,
+		"the hook has a function for finalize, but spec.hooks.finalize is not declared: parents are deleted without it being called",
+	)
 	k.AwaitControllerEvent("HooksMismatch")
 	k.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: two")+"]}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
-	parents, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"})
+	parents, err := e.gateway.Trigger(
+		t.Context(),
+		k.Name,
+		hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"},
+	)
 	if err != nil || parents != 1 {
 		t.Errorf("a trigger: got %d parents, %v, want 1", parents, err)
 	}
@@ -189,7 +214,8 @@ func TestTriggersAreLimited(t *testing.T) {
 	})
 }
 
-// TestIntercept takes the parents of one team from a running controller; when the laptop has gone they are back at once.
+// TestIntercept takes the parents of one team from a running controller; when the laptop has gone
+// they are back at once.
 func TestIntercept(t *testing.T) {
 	k := start(t)
 	e := openEntrance(k)
@@ -218,6 +244,11 @@ func TestIntercept(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(k, "Web", "mine", "status.by", "deployed")
-	awaitControllerCondition(k, v1alpha1.ConditionIntercepted, v1alpha1.ReasonNotIntercepted, "the controller's hooks answer")
+	awaitControllerCondition(
+		k,
+		v1alpha1.ConditionIntercepted,
+		v1alpha1.ReasonNotIntercepted,
+		"the controller's hooks answer",
+	)
 	awaitParentEvent(k, "mine", "InterceptEnded", "The controller's hook answers again")
 }

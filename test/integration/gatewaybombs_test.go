@@ -126,7 +126,8 @@ func strangersBombs() []bomb {
 	}
 }
 
-// attached opens a stream of the worker and says raw messages. It returns its end, if it has one before it is left.
+// attached opens a stream of the worker and says raw messages. It returns its end, if it has one
+// before it is left.
 func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messages ...[]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
@@ -134,7 +135,9 @@ func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messa
 	if err != nil {
 		return err
 	}
-	attach, err := proto.Marshal(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: &streamv1.Attach{Worker: "bomber"}}})
+	attach, err := proto.Marshal(
+		&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: &streamv1.Attach{Worker: "bomber"}}},
+	)
 	if err != nil {
 		return err
 	}
@@ -165,7 +168,8 @@ func fragments(b *blast, data []byte, total int) (out [][]byte) {
 	return out
 }
 
-// workersBombs are set off by a hook that dialled in and may serve a worker, over as many streams as it may have.
+// workersBombs are set off by a hook that dialled in and may serve a worker, over as many streams
+// as it may have.
 func workersBombs() []bomb {
 	const streams = 64
 	over := func(b *blast, messages ...[]byte) {

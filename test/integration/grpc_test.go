@@ -35,7 +35,10 @@ type mirrorSays struct {
 	Finalized bool              `json:"finalized"`
 }
 
-func (grpcMirror) Sync(_ context.Context, r *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (grpcMirror) Sync(
+	_ context.Context,
+	r *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	var parent mirrored
 	if err := json.Unmarshal(r.GetParent().GetBody(), &parent); err != nil {
 		return nil, err
@@ -104,7 +107,11 @@ func TestHookOverStream(t *testing.T) {
 func life(t *testing.T, k *kit.Kit, hook, refused string) {
 	t.Helper()
 	k.CRD("Thing", "Namespaced")
-	run(t, k, kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}})
+	run(
+		t,
+		k,
+		kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}},
+	)
 	k.Apply(parent("web", page("page", "text: one"),
 		"{apiVersion: $GROUP/v1, kind: Thing, metadata: {name: big}, spec: {number: 9007199254740993}}"))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")

@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestChangesHeldBack: a child of the default method stays as it is when its hook wants it changed, and the parent
-// says so, once, until somebody deletes the child.
+// TestChangesHeldBack: a child of the default method stays as it is when its hook wants it changed,
+// and the parent says so, once, until somebody deletes the child.
 func TestChangesHeldBack(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/configmaps"}, Resync: 1})

@@ -32,7 +32,10 @@ func makePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, err
 		panic("as the test asks for")
 	}
 	child := map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": req.Parent.Name}, "data": map[string]string{"text": parent.Spec.Text},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": req.Parent.Name},
+		"data":       map[string]string{"text": parent.Spec.Text},
 	}
 	return &hook.SyncResponse{Status: map[string]any{"text": parent.Spec.Text}, Children: []any{child}}, nil
 }
@@ -42,12 +45,17 @@ func removePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, e
 	return &hook.SyncResponse{Finalized: len(req.Children["ConfigMap.v1"]) == 0}, nil
 }
 
-// TestHookInProcess runs a controller whose hook is a function of the engine's process, through a panic of it, to its parent's end.
+// TestHookInProcess runs a controller whose hook is a function of the engine's process, through a
+// panic of it, to its parent's end.
 func TestHookInProcess(t *testing.T) {
 	k := start(t)
 	k.CRD("Page", "Namespaced")
 	k.Run(kit.Composite{
-		Parent: "pages", Children: []string{"v1/configmaps InPlace"}, Sync: "inproc:page", Finalize: "inproc:page", Version: "v2",
+		Parent:   "pages",
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     "inproc:page",
+		Finalize: "inproc:page",
+		Version:  "v2",
 	})
 	awaitControllerCondition(k, v1alpha1.ConditionHooksMatch, v1alpha1.ReasonMatch, "")
 	page := "apiVersion: $GROUP/v1\nkind: Page\nmetadata: {name: home, namespace: $NS}\nspec: {text: %s}"
@@ -79,7 +87,8 @@ func TestHookInProcess(t *testing.T) {
 	})
 }
 
-// awaitSynced waits until the page's condition Synced is false for a reason, with a text in its message.
+// awaitSynced waits until the page's condition Synced is false for a reason, with a text in its
+// message.
 func awaitSynced(k *kit.Kit, reason, says string) {
 	k.Helper()
 	k.Eventually("Synced is false: "+reason, func() error {

@@ -65,8 +65,9 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 }
 
-// TestFinalizerGoesThoughTheEngineIsDown: the controller is deleted, or gets other parents, while no engine runs. The declaring object itself goes
-// at once, so that an uninstall may take the engine away first; the parents are let go by the next engine.
+// TestFinalizerGoesThoughTheEngineIsDown: the controller is deleted, or gets other parents, while
+// no engine runs. The declaring object itself goes at once, so that an uninstall may take the
+// engine away first; the parents are let go by the next engine.
 func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
 	hook := mirror(t)
 	cases := map[string]func(*kit.Kit, map[string]any){
@@ -80,7 +81,15 @@ func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
 			})
 		},
 		"the parents are of another resource": func(k *kit.Kit, labels map[string]any) {
-			k.Declare(kit.Composite{Parent: "v1/configmaps", Only: map[string]any{"none": "here"}, Sync: hook, Finalize: hook, Labels: labels})
+			k.Declare(
+				kit.Composite{
+					Parent:   "v1/configmaps",
+					Only:     map[string]any{"none": "here"},
+					Sync:     hook,
+					Finalize: hook,
+					Labels:   labels,
+				},
+			)
 		},
 	}
 	for name, leave := range cases {

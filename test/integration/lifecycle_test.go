@@ -20,7 +20,10 @@ func pages(text string) func(kit.Request) any {
 // configMap is a child as a hook answers it.
 func configMap(name, text string) map[string]any {
 	return map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"text": text},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": name},
+		"data":       map[string]any{"text": text},
 	}
 }
 
@@ -82,17 +85,35 @@ func TestClusterScopedChildOfANamespacedParentIsRefused(t *testing.T) {
 	k.AwaitReady("InvalidSpec")
 }
 
-// TestStartsDoNotWaitForEachOther declares controllers whose parents cannot be listed, because their conversion webhook is gone: more of
-// them than there are workers to start controllers. Each says what the API server answers, and others start and stop as ever.
+// TestStartsDoNotWaitForEachOther declares controllers whose parents cannot be listed, because
+// their conversion webhook is gone: more of them than there are workers to start controllers. Each
+// says what the API server answers, and others start and stop as ever.
 func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	k := start(t)
 	version := "{name: NAME, served: true, storage: STORAGE, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
-	versions := strings.NewReplacer("NAME", "v1", "STORAGE", "true").Replace(version) + ", " + strings.NewReplacer("NAME", "v2", "STORAGE", "false").Replace(version)
+	versions := strings.NewReplacer(
+		"NAME",
+		"v1",
+		"STORAGE",
+		"true",
+	).Replace(
+		version,
+	) + ", " + strings.NewReplacer(
+		"NAME",
+		"v2",
+		"STORAGE",
+		"false",
+	).Replace(
+		version,
+	)
 	k.Apply("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sicks.$GROUP}\n" +
 		"spec: {group: $GROUP, scope: Namespaced, names: {kind: Sick, plural: sicks, singular: sick}, versions: [" + versions + "]}")
 	k.Apply("{apiVersion: $GROUP/v1, kind: Sick, metadata: {name: sick, namespace: $NS}}")
-	k.Patch("apiextensions.k8s.io/v1/CustomResourceDefinition", "sicks."+k.Group,
-		"spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:1/convert'}}}}")
+	k.Patch(
+		"apiextensions.k8s.io/v1/CustomResourceDefinition",
+		"sicks."+k.Group,
+		"spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:1/convert'}}}}",
+	)
 	for i := range 5 {
 		name := fmt.Sprint(k.Name, "-", i)
 		k.Apply("apiVersion: metacontroller.k8s.io/v1alpha1\nkind: CompositeController\nmetadata: {name: " + name + "}\n" +
@@ -106,7 +127,10 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 		name := fmt.Sprint(k.Name, "-", i)
 		k.Eventually(name+" says what it waits for", func() error {
 			c := kit.Condition(k.Get(kit.CompositeController, name), v1alpha1.ConditionReady)
-			if message := fmt.Sprint(c["message"]); c["reason"] != v1alpha1.ReasonStarting || !strings.Contains(message, "conversion webhook") {
+			if message := fmt.Sprint(
+				c["message"],
+			); c["reason"] != v1alpha1.ReasonStarting ||
+				!strings.Contains(message, "conversion webhook") {
 				return fmt.Errorf("its condition is %v", c)
 			}
 			return nil

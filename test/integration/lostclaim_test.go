@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLostClaim loses the PATCH that follows the POST of server-side apply. The child counts as created, it is applied
-// in place as soon as that is possible, and it is not recreated although the server notes its values in its own way.
+// TestLostClaim loses the PATCH that follows the POST of server-side apply. The child counts as
+// created, it is applied in place as soon as that is possible, and it is not recreated although the
+// server notes its values in its own way.
 func TestLostClaim(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -25,7 +26,12 @@ func TestLostClaim(t *testing.T) {
 		},
 	})
 	mark := k.Mark()
-	k.Apply(parent("web", "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}"))
+	k.Apply(
+		parent(
+			"web",
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+		),
+	)
 	k.AwaitFault("Web", "web", "WriteInternalError", "limits")
 	uid := k.Get("v1/LimitRange", "limits").GetUID()
 	proxy.Set()
@@ -60,7 +66,8 @@ func TestLostClaim(t *testing.T) {
 	}
 }
 
-// TestDriftOfStringData: a Secret's data comes back after somebody has changed it, though the hook names stringData.
+// TestDriftOfStringData: a Secret's data comes back after somebody has changed it, though the hook
+// names stringData.
 func TestDriftOfStringData(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/secrets InPlace"}})
@@ -72,8 +79,9 @@ func TestDriftOfStringData(t *testing.T) {
 	k.NoWrites(func() { k.Settled(settled) })
 }
 
-// TestSparedChildOfAnOlderParentVersion moves a controller to another version of its parents. A child that a dry run has
-// spared is left alone when it changes, though its owner reference names the version before.
+// TestSparedChildOfAnOlderParentVersion moves a controller to another version of its parents. A
+// child that a dry run has spared is left alone when it changes, though its owner reference names
+// the version before.
 func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	k := start(t)
 	k.Apply(`
@@ -94,9 +102,19 @@ spec:
   - {<<: *version, name: v2, storage: false}
 `)
 	_, labels := ownEngine(k, "--apply-strategy=server-side-apply")
-	controller := kit.Composite{Parent: "webs", Children: []string{"v1/limitranges Recreate"}, Sync: mirror(t), Labels: labels}
+	controller := kit.Composite{
+		Parent:   "webs",
+		Children: []string{"v1/limitranges Recreate"},
+		Sync:     mirror(t),
+		Labels:   labels,
+	}
 	k.Run(controller)
-	k.Apply(parent("web", "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}"))
+	k.Apply(
+		parent(
+			"web",
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+		),
+	)
 	awaitSync(k, "web")
 	k.Settled(settled)
 	mark, uid := k.Mark(), k.Get("v1/LimitRange", "limits").GetUID()

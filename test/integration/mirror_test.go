@@ -47,7 +47,8 @@ type mirrorHook struct {
 	address string
 }
 
-// mirrorProcess starts a mirror at an address, or at a free one where it is empty, until the test ends.
+// mirrorProcess starts a mirror at an address, or at a free one where it is empty, until the test
+// ends.
 func mirrorProcess(k *kit.Kit, address string) mirrorHook {
 	k.Helper()
 	if address == "" {
@@ -57,7 +58,8 @@ func mirrorProcess(k *kit.Kit, address string) mirrorHook {
 	return mirrorHook{p, listening(k, p)}
 }
 
-// mirrorWith starts a mirror with flags, until the test ends. It says by whom in the status of its parents.
+// mirrorWith starts a mirror with flags, until the test ends. It says by whom in the status of its
+// parents.
 func mirrorWith(k *kit.Kit, by string, flags ...string) *proc.Process {
 	k.Helper()
 	return k.Process(proc.Spec{Name: by, Path: os.Args[0], Args: flags, Env: []string{asHook + "=" + by}})

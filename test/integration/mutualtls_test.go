@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMutualTLS goes the documented way: the certificates of manifests/hooks/certificates.sh, the SDK's flags, the controller's fields. Then
-// the authority is replaced while all goes on.
+// TestMutualTLS goes the documented way: the certificates of manifests/hooks/certificates.sh, the
+// SDK's flags, the controller's fields. Then the authority is replaced while all goes on.
 func TestMutualTLS(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("there is no openssl")
@@ -27,7 +27,8 @@ func TestMutualTLS(t *testing.T) {
 	hook := mirrorWith(k, "mirror", "--listen", "127.0.0.1:0", "--tls-cert", file("tls.crt"), "--tls-key", file("tls.key"),
 		"--client-ca", file("ca.crt"), "--client-name", "hookloop")
 	k.CRD("Web", "Namespaced")
-	// The hook is not behind its Service here: the owner of the Secret says that the engine may show it to this host.
+	// The hook is not behind its Service here: the owner of the Secret says that the engine may
+	// show it to this host.
 	k.Patch("v1/Secret", "hookloop-client", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	k.Apply(strings.ReplaceAll(`
 apiVersion: metacontroller.k8s.io/v1alpha1
@@ -66,7 +67,12 @@ func certificates(k *kit.Kit, environment ...string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	script := exec.CommandContext(k.Context(), filepath.Join(cluster.Root(), "manifests", "hooks", "certificates.sh"), k.Namespace, "hello")
+	script := exec.CommandContext(
+		k.Context(),
+		filepath.Join(cluster.Root(), "manifests", "hooks", "certificates.sh"),
+		k.Namespace,
+		"hello",
+	)
 	script.Env = append(os.Environ(), "KUBECONFIG="+k.Cluster.Kubeconfig(), "KUBECTL="+filepath.Join(folder, "kubectl"))
 	script.Env = append(script.Env, environment...)
 	if out, err := script.CombinedOutput(); err != nil {
@@ -77,7 +83,15 @@ func certificates(k *kit.Kit, environment ...string) {
 // mount writes the files of a Secret, as the kubelet does.
 func mount(k *kit.Kit, secret, folder string) {
 	k.Helper()
-	s, err := kubernetes.NewForConfigOrDie(k.Cluster.Admin()).CoreV1().Secrets(k.Namespace).Get(k.Context(), secret, metav1.GetOptions{})
+	s, err := kubernetes.NewForConfigOrDie(
+		k.Cluster.Admin(),
+	).CoreV1().Secrets(
+		k.Namespace,
+	).Get(
+		k.Context(),
+		secret,
+		metav1.GetOptions{},
+	)
 	if err != nil {
 		k.Fatal(err)
 	}

@@ -19,16 +19,22 @@ type unmetered struct{}
 
 func (unmetered) Wrote(string, string) {}
 
-// TestObjectOfAnEarlierParent has a child's name taken by what an earlier parent of the same name has left. Its owner
-// reference names a version that is not served, so that Kubernetes' garbage collector cannot tell either. The parent's
-// message names both, and once the parent is old enough, the object is deleted and the child created.
+// TestObjectOfAnEarlierParent has a child's name taken by what an earlier parent of the same name
+// has left. Its owner reference names a version that is not served, so that Kubernetes' garbage
+// collector cannot tell either. The parent's message names both, and once the parent is old enough,
+// the object is deleted and the child created.
 func TestObjectOfAnEarlierParent(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
 	k.Apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS, ownerReferences: [
 		{apiVersion: $GROUP/v0, kind: Web, name: web, uid: before, controller: true}]}, data: {text: theirs}}`)
 	k.Apply(parent("web", page("page", "text: ours")))
-	k.AwaitFault("Web", "web", "ChildNameTaken", `is controlled by an earlier Web "web" with the UID before, not by the present one`)
+	k.AwaitFault(
+		"Web",
+		"web",
+		"ChildNameTaken",
+		`is controlled by an earlier Web "web" with the UID before, not by the present one`,
+	)
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "theirs" {
 		t.Errorf("the object of the earlier parent says %q", got)
 	}
@@ -45,9 +51,14 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 	}
 	maps := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	_, err = writer.Do(t.Context(), plan.Action{
-		Verb: plan.Create, Resource: object.Resource{GVK: maps, Plural: "configmaps", Namespaced: true},
-		Ref:  object.Ref{GVK: maps, Namespace: k.Namespace, Name: "page"},
-		Body: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "page", "namespace": k.Namespace}},
+		Verb:     plan.Create,
+		Resource: object.Resource{GVK: maps, Plural: "configmaps", Namespaced: true},
+		Ref:      object.Ref{GVK: maps, Namespace: k.Namespace, Name: "page"},
+		Body: map[string]any{
+			"apiVersion": "v1",
+			"kind":       "ConfigMap",
+			"metadata":   map[string]any{"name": "page", "namespace": k.Namespace},
+		},
 		Owner: plan.Owner{
 			GVK: web.GroupVersionKind(), Name: "web", UID: web.GetUID(),
 			Resource: object.Resource{GVK: web.GroupVersionKind(), Plural: "webs", Namespaced: true},

@@ -43,7 +43,9 @@ func awaitOwner(k *kit.Kit, name, owner string) {
 func TestOrphanIsAdopted(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{BySelector: true})
-	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {app: other}}, data: {text: mine, more: mine}}")
+	k.Apply(
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {app: other}}, data: {text: mine, more: mine}}",
+	)
 	k.Apply(selecting())
 	awaitSync(k, "web")
 	mark := k.Mark()
@@ -66,8 +68,9 @@ func TestOrphanIsAdopted(t *testing.T) {
 	}
 }
 
-// TestChildIsReleased changes the labels of a child so that the parent no longer selects it. Its name is then taken: the parent says so,
-// and goes on once the answer has another name for the child.
+// TestChildIsReleased changes the labels of a child so that the parent no longer selects it. Its
+// name is then taken: the parent says so, and goes on once the answer has another name for the
+// child.
 func TestChildIsReleased(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{BySelector: true})
@@ -103,7 +106,8 @@ func TestSelectorIsGenerated(t *testing.T) {
 	}
 }
 
-// TestFinalizeHook deletes a parent whose finalize hook has it first empty the children and then let it go.
+// TestFinalizeHook deletes a parent whose finalize hook has it first empty the children and then
+// let it go.
 func TestFinalizeHook(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Finalize: mirror(t)})
@@ -134,14 +138,18 @@ func TestFinalizeHook(t *testing.T) {
 	})
 }
 
-// TestChildrenOfADeletedParentAreCollected has Kubernetes' own garbage collector remove what a parent without a finalize hook leaves.
-// The parent is a ConfigMap, because the collector hears of a new resource after half a minute only.
+// TestChildrenOfADeletedParentAreCollected has Kubernetes' own garbage collector remove what a
+// parent without a finalize hook leaves. The parent is a ConfigMap, because the collector hears of
+// a new resource after half a minute only.
 func TestChildrenOfADeletedParentAreCollected(t *testing.T) {
 	k := start(t)
 	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"children": []any{child}} })
 	k.Run(kit.Composite{
-		Parent: "v1/configmaps", Only: map[string]any{"test": k.Name}, Children: []string{"v1/secrets InPlace"}, Sync: hook.URL,
+		Parent:   "v1/configmaps",
+		Only:     map[string]any{"test": k.Name},
+		Children: []string{"v1/secrets InPlace"},
+		Sync:     hook.URL,
 	})
 	mark := k.Mark()
 	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: parent, labels: {test: $NAME}}}")
@@ -157,8 +165,10 @@ func TestClusterScopedParentHasNamespacedChild(t *testing.T) {
 	k := start(t)
 	k.CRD("Site", "Cluster")
 	k.Run(kit.Composite{Parent: "sites", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t)})
-	k.Apply("{apiVersion: $GROUP/v1, kind: Site, metadata: {name: site}, spec: {answer: {status: {phase: up}, children: [" +
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS}, data: {text: one}}]}}}")
+	k.Apply(
+		"{apiVersion: $GROUP/v1, kind: Site, metadata: {name: site}, spec: {answer: {status: {phase: up}, children: [" +
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS}, data: {text: one}}]}}}",
+	)
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	awaitOwner(k, "page", "site")
 	await(k, "Site", "site", "status.phase", "up")
@@ -166,7 +176,8 @@ func TestClusterScopedParentHasNamespacedChild(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestTakenNameIsLeftAlone has two parents want one child: the second says whose it is, and gets it when the first lets it go.
+// TestTakenNameIsLeftAlone has two parents want one child: the second says whose it is, and gets it
+// when the first lets it go.
 func TestTakenNameIsLeftAlone(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -175,7 +186,11 @@ func TestTakenNameIsLeftAlone(t *testing.T) {
 	uid := k.Get("v1/ConfigMap", "page").GetUID()
 	k.Apply(parent("second", page("page", "text: second")))
 	k.AwaitFault("Web", "second", "ChildNameTaken", `is controlled by Web "first"`)
-	if got := k.Get("v1/ConfigMap", "page"); got.GetUID() != uid || field(k, "v1/ConfigMap", "page", "data.text") != "first" {
+	if got := k.Get(
+		"v1/ConfigMap",
+		"page",
+	); got.GetUID() != uid ||
+		field(k, "v1/ConfigMap", "page", "data.text") != "first" {
 		t.Error("the ConfigMap was changed")
 	}
 	k.Apply(parent("first"))

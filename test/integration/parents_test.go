@@ -15,27 +15,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestParentsOfAnyResource has a Namespace as parent: any resource that the API server serves may be one.
+// TestParentsOfAnyResource has a Namespace as parent: any resource that the API server serves may
+// be one.
 func TestParentsOfAnyResource(t *testing.T) {
 	k := start(t)
 	child := map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "welcome", "namespace": k.Namespace}, "data": map[string]any{"to": "you"},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": "welcome", "namespace": k.Namespace},
+		"data":       map[string]any{"to": "you"},
 	}
 	hook := k.Hook(func(kit.Request) any {
 		return map[string]any{"children": []any{child}, "status": map[string]any{"phase": "Active"}}
 	})
 	k.Run(kit.Composite{
-		Parent: "v1/namespaces", Only: map[string]any{"test": k.Name}, Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL,
+		Parent:   "v1/namespaces",
+		Only:     map[string]any{"test": k.Name},
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     hook.URL,
 	})
 	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: $NAME}}")
 	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
 	k.Delete("v1/ConfigMap", "welcome")
 	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
-	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: null}}") // so that its deletion meets no controller
+	// so that its deletion meets no controller
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: null}}")
 }
 
-// TestParentsWithoutStatus has a hook answer a status for a resource that has none: the children are made, the controller says that the
-// status is lost, and nothing is tried again and again.
+// TestParentsWithoutStatus has a hook answer a status for a resource that has none: the children
+// are made, the controller says that the status is lost, and nothing is tried again and again.
 func TestParentsWithoutStatus(t *testing.T) {
 	k := start(t)
 	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}
@@ -43,7 +51,11 @@ func TestParentsWithoutStatus(t *testing.T) {
 		return map[string]any{"children": []any{child}, "status": map[string]any{"phase": "up"}}
 	})
 	k.Run(kit.Composite{
-		Parent: "v1/configmaps", Only: map[string]any{"test": k.Name}, Children: []string{"v1/secrets InPlace"}, Sync: hook.URL, Resync: 1,
+		Parent:   "v1/configmaps",
+		Only:     map[string]any{"test": k.Name},
+		Children: []string{"v1/secrets InPlace"},
+		Sync:     hook.URL,
+		Resync:   1,
 	})
 	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}}")
 	k.AwaitReady("StatusDropped")
@@ -79,17 +91,28 @@ func TestIgnoreStatusChanges(t *testing.T) {
 	k.Patch("Web", "web", "metadata: {finalizers: null}")
 }
 
-// TestIgnoreStatusChangesWithoutGenerations lets changes of data pass where the resource counts no generations.
+// TestIgnoreStatusChangesWithoutGenerations lets changes of data pass where the resource counts no
+// generations.
 func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
 		text, _, _ := unstructured.NestedString(r.Parent.Object, "data", "text")
-		return map[string]any{"children": []any{map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}, "stringData": map[string]any{"text": text}, "type": "test/" + text,
-		}}}
+		return map[string]any{"children": []any{
+			map[string]any{
+				"apiVersion": "v1",
+				"kind":       "Secret",
+				"metadata":   map[string]any{"name": "child"},
+				"stringData": map[string]any{"text": text},
+				"type":       "test/" + text,
+			},
+		}}
 	})
 	k.Run(kit.Composite{
-		Parent: "v1/configmaps", Only: map[string]any{"test": k.Name}, Children: []string{"v1/secrets Recreate"}, Sync: hook.URL, IgnoreStatus: true,
+		Parent:       "v1/configmaps",
+		Only:         map[string]any{"test": k.Name},
+		Children:     []string{"v1/secrets Recreate"},
+		Sync:         hook.URL,
+		IgnoreStatus: true,
 	})
 	k.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {test: $NAME}}, data: {text: one}}")
 	await(k, "v1/Secret", "child", "type", "test/one")
@@ -97,7 +120,8 @@ func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 	await(k, "v1/Secret", "child", "type", "test/two")
 }
 
-// TestOptOut takes a parent out of what its controller selects: the finalize hook has the last word, and without one children stay.
+// TestOptOut takes a parent out of what its controller selects: the finalize hook has the last
+// word, and without one children stay.
 func TestOptOut(t *testing.T) {
 	for name, finalize := range map[string]bool{"with a finalize hook": true, "without one": false} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +158,8 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestFinalizedFromSyncIsNoEnd has a sync hook say finalized while its parent lives: the finalizer stays, and nothing goes round in circles.
+// TestFinalizedFromSyncIsNoEnd has a sync hook say finalized while its parent lives: the finalizer
+// stays, and nothing goes round in circles.
 func TestFinalizedFromSyncIsNoEnd(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any { return map[string]any{"children": []any{good(r)}, "finalized": true} })
@@ -181,7 +206,8 @@ func TestOrderedTeardown(t *testing.T) {
 	}
 }
 
-// TestFinalizerGoesWithItsHook takes the finalizer off live parents when the finalize hook is no longer declared.
+// TestFinalizerGoesWithItsHook takes the finalizer off live parents when the finalize hook is no
+// longer declared.
 func TestFinalizerGoesWithItsHook(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Finalize: mirror(t)})
@@ -204,7 +230,8 @@ func TestFinalizerGoesWithItsHook(t *testing.T) {
 	}
 }
 
-// TestThrottledHook obeys a 429 with Retry-After without a word; without one it is a fault like others, with backoff.
+// TestThrottledHook obeys a 429 with Retry-After without a word; without one it is a fault like
+// others, with backoff.
 func TestThrottledHook(t *testing.T) {
 	k := start(t)
 	var answers, early atomic.Int64

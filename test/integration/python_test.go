@@ -13,7 +13,17 @@ import (
 // pythonHook starts a hook on the SDK in Python, in a process of its own.
 func pythonHook(k *kit.Kit, flags ...string) *proc.Process {
 	k.Helper()
-	sdk, script := filepath.Join(cluster.Root(), "sdk", "python"), filepath.Join(cluster.Root(), "test", "integration", "testdata", "mirror_sdk.py")
+	sdk, script := filepath.Join(
+		cluster.Root(),
+		"sdk",
+		"python",
+	), filepath.Join(
+		cluster.Root(),
+		"test",
+		"integration",
+		"testdata",
+		"mirror_sdk.py",
+	)
 	return k.Process(proc.Spec{
 		Name: "mirror_sdk.py", Path: "/usr/bin/python3", Args: append([]string{script}, flags...),
 		Env: []string{"PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1"},
@@ -35,8 +45,8 @@ func TestHookInPythonDialsIn(t *testing.T) {
 	dialsIn(t, pythonHook)
 }
 
-// TestHookInPythonIsReplaced stops the hook's process, which leaves in order, and starts another one at its address: the session goes on, with
-// a hook that holds nothing.
+// TestHookInPythonIsReplaced stops the hook's process, which leaves in order, and starts another
+// one at its address: the session goes on, with a hook that holds nothing.
 func TestHookInPythonIsReplaced(t *testing.T) {
 	k := start(t)
 	first := pythonHook(k, "--listen", "127.0.0.1:0")

@@ -9,7 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// ownEngine runs an engine in a process of its own, for controllers with the labels that are returned.
+// ownEngine runs an engine in a process of its own, for controllers with the labels that are
+// returned.
 func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
 	return engineWithin(k, nil, flags...)
@@ -19,7 +20,9 @@ func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 func engineWithin(k *kit.Kit, limit *confine.Group, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
 	e, err := serve.Start(k.Context(), serve.Settings{
-		Within: limit, Kubeconfig: k.Cluster.Kubeconfig(), Flags: append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
+		Within:     limit,
+		Kubeconfig: k.Cluster.Kubeconfig(),
+		Flags:      append([]string{"--target-label-selector=" + own + ",test=" + k.Name}, flags...),
 	})
 	if e != nil {
 		k.Own(e.Process)
@@ -30,15 +33,22 @@ func engineWithin(k *kit.Kit, limit *confine.Group, flags ...string) (*serve.Eng
 	return e, map[string]any{"engine": "own", "test": k.Name}
 }
 
-// TestRestartRecreatesNothing starts an engine anew beside children that the server writes in its own way: 1000m of CPU is 1. Nothing is
-// remembered of that, and still nothing is recreated.
+// TestRestartRecreatesNothing starts an engine anew beside children that the server writes in its
+// own way: 1000m of CPU is 1. Nothing is remembered of that, and still nothing is recreated.
 func TestRestartRecreatesNothing(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	engine, labels := ownEngine(k)
-	k.Run(kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments Recreate"}, Sync: mirror(t), Labels: labels})
-	k.Apply(parent("web", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, template: {
-		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx, resources: {requests: {cpu: 1000m}}}]}}}}`))
+	k.Run(
+		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments Recreate"}, Sync: mirror(t), Labels: labels},
+	)
+	k.Apply(
+		parent(
+			"web",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, template: {
+		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx, resources: {requests: {cpu: 1000m}}}]}}}}`,
+		),
+	)
 	await(k, "apps/v1/Deployment", "server", "spec.replicas", "1")
 	awaitSync(k, "web")
 	before, mark := k.Get("apps/v1/Deployment", "server").GetUID(), k.Mark()

@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAPIServerRestarts kills the API server of a cluster of its own several times in a row, as a rolling upgrade of a control plane may. Each
-// time, an edit that it takes afterwards is acted on without a wait that grows: the time is logged.
+// TestAPIServerRestarts kills the API server of a cluster of its own several times in a row, as a
+// rolling upgrade of a control plane may. Each time, an edit that it takes afterwards is acted on
+// without a wait that grows: the time is logged.
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -64,14 +65,28 @@ func TestAPIServerRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decorate := fmt.Sprintf(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"echo"},"spec":{
+	decorate := fmt.Sprintf(
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"echo"},"spec":{
 		"resources":[{"apiVersion":"v1","resource":"configmaps","labelSelector":{"matchLabels":{"echo":"yes"}}}],
-		"hooks":{"sync":{"webhook":{"url":%q}}}}}`, echo.URL)
-	if err := client.RESTClient().Post().AbsPath("/apis/metacontroller.k8s.io/v1alpha1/decoratorcontrollers").Body([]byte(decorate)).
-		SetHeader("Content-Type", "application/json").Do(ctx).Error(); err != nil {
+		"hooks":{"sync":{"webhook":{"url":%q}}}}}`,
+		echo.URL,
+	)
+	if err := client.RESTClient().Post().AbsPath(
+		"/apis/metacontroller.k8s.io/v1alpha1/decoratorcontrollers",
+	).Body(
+		[]byte(decorate),
+	).
+		SetHeader(
+			"Content-Type",
+			"application/json",
+		).Do(
+		ctx,
+	).Error(); err != nil {
 		t.Fatal(err)
 	}
-	page := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","labels":{"echo":"yes"}},"data":{"text":"0"}}`)
+	page := []byte(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","labels":{"echo":"yes"}},"data":{"text":"0"}}`,
+	)
 	if err := client.RESTClient().Post().AbsPath("/api/v1/namespaces/default/configmaps").Body(page).
 		SetHeader("Content-Type", "application/json").Do(ctx).Error(); err != nil {
 		t.Fatal(err)
@@ -101,7 +116,15 @@ func TestAPIServerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		edit := fmt.Appendf(nil, `{"data":{"text":"%d"}}`, n)
-		if _, err := client.CoreV1().ConfigMaps("default").Patch(ctx, "page", types.MergePatchType, edit, metav1.PatchOptions{FieldManager: kit.UserAgent}); err != nil {
+		if _, err := client.CoreV1().ConfigMaps(
+			"default",
+		).Patch(
+			ctx,
+			"page",
+			types.MergePatchType,
+			edit,
+			metav1.PatchOptions{FieldManager: kit.UserAgent},
+		); err != nil {
 			t.Fatal(err)
 		}
 		seen(fmt.Sprint(n))

@@ -12,8 +12,9 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestMissingRightsNameTheRole runs an engine with the rights of the production manifests and nothing else: the controller's condition names the
-// ClusterRole that it needs. Once that is applied as it stands there, the controller runs by itself.
+// TestMissingRightsNameTheRole runs an engine with the rights of the production manifests and
+// nothing else: the controller's condition names the ClusterRole that it needs. Once that is
+// applied as it stands there, the controller runs by itself.
 func TestMissingRightsNameTheRole(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -39,7 +40,10 @@ func TestMissingRightsNameTheRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Declare(kit.Composite{
-		Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t), Labels: map[string]any{"engine": "own", "test": k.Name},
+		Parent:   "webs",
+		Children: []string{"v1/configmaps InPlace"},
+		Sync:     mirror(t),
+		Labels:   map[string]any{"engine": "own", "test": k.Name},
 	})
 	k.AwaitReady(v1alpha1.ReasonForbidden)
 	message := fmt.Sprint(kit.Condition(k.Get(kit.CompositeController, k.Name), v1alpha1.ConditionReady)["message"])

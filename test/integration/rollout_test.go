@@ -63,7 +63,12 @@ func awaitUpdated(k *kit.Kit, reason, says string) {
 func ready(k *kit.Kit, name, status string) {
 	k.Helper()
 	generation := k.Get("Ball", name).GetGeneration()
-	k.Patch("Ball", name, fmt.Sprintf("status: {observedGeneration: %d, conditions: [{type: Ready, status: '%s'}]}", generation, status), "status")
+	k.Patch(
+		"Ball",
+		name,
+		fmt.Sprintf("status: {observedGeneration: %d, conditions: [{type: Ready, status: '%s'}]}", generation, status),
+		"status",
+	)
 }
 
 // ballWrites are the engine's writes to Balls since a mark.
@@ -89,8 +94,9 @@ func runBalls(k *kit.Kit, c kit.Composite) {
 	k.Run(c)
 }
 
-// TestRollingUpdate moves five children one at a time, pauses at a failing check, goes on through a kill of the engine, brings a lost child
-// back at its own revision, and rolls back. Run it with -v to read it as a story.
+// TestRollingUpdate moves five children one at a time, pauses at a failing check, goes on through a
+// kill of the engine, brings a lost child back at its own revision, and rolls back. Run it with -v
+// to read it as a story.
 func TestRollingUpdate(t *testing.T) {
 	k := start(t)
 	engine, labels := ownEngine(k)
@@ -166,7 +172,8 @@ func awaitRevisions(k *kit.Kit, want int) []unstructured.Unstructured {
 	return found
 }
 
-// TestRollingRecreate recreates one child after the other, in the hook's order. A null status is no status, and no hindrance.
+// TestRollingRecreate recreates one child after the other, in the hook's order. A null status is no
+// status, and no hindrance.
 func TestRollingRecreate(t *testing.T) {
 	k := start(t)
 	runBalls(k, kit.Composite{Children: []string{"$GROUP/v1/balls RollingRecreate"}, Sync: mirror(t)})
@@ -207,18 +214,26 @@ func TestRollingFollowsScale(t *testing.T) {
 	awaitUpdated(k, "OnLatestRevision", "")
 }
 
-// TestRollingUnderClusterScope rolls children in two namespaces. The revisions of a cluster-scoped parent are in the namespace default.
+// TestRollingUnderClusterScope rolls children in two namespaces. The revisions of a cluster-scoped
+// parent are in the namespace default.
 func TestRollingUnderClusterScope(t *testing.T) {
 	k := start(t)
 	k.CRD("Ball", "Namespaced")
 	k.CRD("Site", "Cluster")
 	k.Run(kit.Composite{
-		Parent: "sites", Children: []string{"$GROUP/v1/balls RollingInPlace"}, Sync: mirror(t), Checks: []any{map[string]any{"type": "Ready"}},
+		Parent:   "sites",
+		Children: []string{"$GROUP/v1/balls RollingInPlace"},
+		Sync:     mirror(t),
+		Checks:   []any{map[string]any{"type": "Ready"}},
 	})
 	site := func(colour string) string {
 		ball := "{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: %s, namespace: %s}, spec: {colour: " + colour + "}}"
 		return "apiVersion: $GROUP/v1\nkind: Site\nmetadata: {name: $NS}\nspec: {answer: {children: [" +
-			fmt.Sprintf(ball, "ball-0", "$NS") + ", " + fmt.Sprintf(ball, "ball-0", "kube-public") + ", " + fmt.Sprintf(ball, "ball-1", "$NS") + "]}}"
+			fmt.Sprintf(
+				ball,
+				"ball-0",
+				"$NS",
+			) + ", " + fmt.Sprintf(ball, "ball-0", "kube-public") + ", " + fmt.Sprintf(ball, "ball-1", "$NS") + "]}}"
 	}
 	t.Cleanup(func() { k.Delete("Site", k.Namespace) })
 	k.Apply(site("red"))
@@ -236,7 +251,8 @@ func TestRollingUnderClusterScope(t *testing.T) {
 	awaitColours(k, "blue red")
 }
 
-// TestRevisionsAreAdopted makes a parent anew whose children and revisions were orphaned. It goes on with the rollout that it finds.
+// TestRevisionsAreAdopted makes a parent anew whose children and revisions were orphaned. It goes
+// on with the rollout that it finds.
 func TestRevisionsAreAdopted(t *testing.T) {
 	k := start(t)
 	engine, labels := ownEngine(k)
@@ -255,7 +271,8 @@ func TestRevisionsAreAdopted(t *testing.T) {
 	if err := engine.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// What the garbage collector does for "kubectl delete --cascade=orphan", once it knows the kinds.
+	// What the garbage collector does for "kubectl delete --cascade=orphan", once it knows the
+	// kinds.
 	before := awaitRevisions(k, 2)
 	for _, r := range before {
 		k.Patch(revision, r.GetName(), "metadata: {ownerReferences: null}")
@@ -273,7 +290,8 @@ func TestRevisionsAreAdopted(t *testing.T) {
 		t.Errorf("the Balls are %s", got)
 	}
 	for i, r := range awaitRevisions(k, 2) {
-		if r.GetUID() != before[i].GetUID() || len(r.GetOwnerReferences()) != 1 || r.GetOwnerReferences()[0].UID != k.Get("Web", "web").GetUID() {
+		if r.GetUID() != before[i].GetUID() || len(r.GetOwnerReferences()) != 1 ||
+			r.GetOwnerReferences()[0].UID != k.Get("Web", "web").GetUID() {
 			t.Errorf("revision %s is not the one from before, adopted: %v", r.GetName(), r.GetOwnerReferences())
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestMetricSeriesGoWithTheirController scrapes an engine before and after its controller is deleted.
+// TestMetricSeriesGoWithTheirController scrapes an engine before and after its controller is
+// deleted.
 func TestMetricSeriesGoWithTheirController(t *testing.T) {
 	k := start(t)
 	engine, labels := ownEngine(k)

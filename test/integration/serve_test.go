@@ -72,7 +72,8 @@ func installCRDs(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// TestServeStartsAndStops runs the binary: ready when its caches are, metrics of every family, exit code 0 after SIGTERM.
+// TestServeStartsAndStops runs the binary: ready when its caches are, metrics of every family, exit
+// code 0 after SIGTERM.
 func TestServeStartsAndStops(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -95,7 +96,8 @@ func TestServeStartsAndStops(t *testing.T) {
 	s.stop(t)
 }
 
-// TestServeElectsALeader runs two replicas: one works, the other stands by and takes over when the first is stopped.
+// TestServeElectsALeader runs two replicas: one works, the other stands by and takes over when the
+// first is stopped.
 func TestServeElectsALeader(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// breaker is an API server's address whose open watches a test can cut: the API server itself ends one only after minutes, whatever became
-// of the right to it.
+// breaker is an API server's address whose open watches a test can cut: the API server itself ends
+// one only after minutes, whatever became of the right to it.
 type breaker struct {
 	proxy http.Handler
 
@@ -50,7 +50,8 @@ func (b *breaker) cut() {
 	b.cancels = nil
 }
 
-// breakerFor starts a breaker in front of the API server, for a client with the rights of config, and writes a kubeconfig for it.
+// breakerFor starts a breaker in front of the API server, for a client with the rights of config,
+// and writes a kubeconfig for it.
 func breakerFor(k *kit.Kit, config *rest.Config) (*breaker, string) {
 	k.Helper()
 	target, err := url.Parse(config.Host)
@@ -77,7 +78,8 @@ func breakerFor(k *kit.Kit, config *rest.Config) (*breaker, string) {
 	return b, file
 }
 
-// engineWithRoles runs an engine of its own as a ServiceAccount with the rights of the production manifests and those that bind gives it.
+// engineWithRoles runs an engine of its own as a ServiceAccount with the rights of the production
+// manifests and those that bind gives it.
 func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut func()) {
 	k.Helper()
 	config, err := k.Cluster.ServiceAccount(k.Context(), k.Namespace, "engine")
@@ -87,13 +89,16 @@ func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut 
 	k.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
 	grant(k, "hookloop-engine")
 	for name, rule := range rules {
-		k.Apply("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "-$NAME}, rules: [" + rule + "]}")
+		k.Apply(
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "-$NAME}, rules: [" + rule + "]}",
+		)
 		k.Cleanup(func() { k.Delete("rbac.authorization.k8s.io/v1/ClusterRole", name+"-"+k.Name) })
 		grant(k, name+"-"+k.Name)
 	}
 	b, kubeconfig := breakerFor(k, config)
 	e, err = serve.Start(k.Context(), serve.Settings{
-		Kubeconfig: kubeconfig, Flags: []string{"--stale-view-after=1s", "--target-label-selector=" + own + ",test=" + k.Name},
+		Kubeconfig: kubeconfig,
+		Flags:      []string{"--stale-view-after=1s", "--target-label-selector=" + own + ",test=" + k.Name},
 	})
 	if e != nil {
 		k.Own(e.Process)
@@ -118,8 +123,9 @@ func revoke(k *kit.Kit, role string) {
 	k.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", role+"-"+k.Namespace)
 }
 
-// TestStaleView revokes the right to watch the children while the controller runs: nothing is decided any more from what may be wrong, the
-// condition, an Event and a metric name the resource, and all of it heals with the right.
+// TestStaleView revokes the right to watch the children while the controller runs: nothing is
+// decided any more from what may be wrong, the condition, an Event and a metric name the resource,
+// and all of it heals with the right.
 func TestStaleView(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -132,7 +138,10 @@ func TestStaleView(t *testing.T) {
 		return "{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: ball}, spec: {text: " + text + "}}"
 	}
 	k.Run(kit.Composite{
-		Parent: "webs", Children: []string{"$GROUP/v1/balls InPlace"}, Sync: mirror(t), Labels: map[string]any{"engine": "own", "test": k.Name},
+		Parent:   "webs",
+		Children: []string{"$GROUP/v1/balls InPlace"},
+		Sync:     mirror(t),
+		Labels:   map[string]any{"engine": "own", "test": k.Name},
 	})
 	k.Apply(parent("web", ball("one")))
 	await(k, "Ball", "ball", "spec.text", "one")
@@ -148,7 +157,9 @@ func TestStaleView(t *testing.T) {
 	}
 	k.AwaitControllerEvent(v1alpha1.ReasonStaleView)
 	text, err := serve.Fetch(t.Context(), "http://"+e.Metrics+"/metrics")
-	if age := `hookloop_cache_view_age_seconds{resource="balls.` + k.Group + `/v1"}`; err != nil || !strings.Contains(text, age) || strings.Contains(text, age+" 0\n") {
+	if age := `hookloop_cache_view_age_seconds{resource="balls.` + k.Group + `/v1"}`; err != nil ||
+		!strings.Contains(text, age) ||
+		strings.Contains(text, age+" 0\n") {
 		t.Errorf("metric %s is not above 0 (%v)", age, err)
 	}
 	k.Apply(parent("web")) // without the ball

@@ -21,7 +21,8 @@ func awaitAsked(k *kit.Kit, hook *kit.Hook, parent string, n int) {
 	})
 }
 
-// TestStatusIsTheHooks has the hook's status replace the parent's, with the generation that it is about.
+// TestStatusIsTheHooks has the hook's status replace the parent's, with the generation that it is
+// about.
 func TestStatusIsTheHooks(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -57,8 +58,8 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestQuiescence has children whose fields the server defaults, drops and takes for null, and whose status Kubernetes' own controllers
-// write: once they are as desired, nothing is written any more.
+// TestQuiescence has children whose fields the server defaults, drops and takes for null, and whose
+// status Kubernetes' own controllers write: once they are as desired, nothing is written any more.
 func TestQuiescence(t *testing.T) {
 	k := start(t)
 	labels := map[string]any{"app": "web"}
@@ -84,7 +85,9 @@ func TestQuiescence(t *testing.T) {
 	text["data"].(map[string]any)["gone"], text["immutable"] = nil, nil
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"children": []any{deployment, service, text}} })
 	run(t, k, kit.Composite{
-		Sync: hook.URL, Resync: 1, Children: []string{"apps/v1/deployments InPlace", "v1/services InPlace", "v1/configmaps InPlace"},
+		Sync:     hook.URL,
+		Resync:   1,
+		Children: []string{"apps/v1/deployments InPlace", "v1/services InPlace", "v1/configmaps InPlace"},
 	})
 	mark := k.Mark()
 	k.Apply(parent("web"))

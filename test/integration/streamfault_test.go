@@ -17,7 +17,8 @@ import (
 // badStream is what a hook does wrong on its stream, and what becomes of it.
 type badStream struct {
 	fault fault
-	// reason and says are what the parent's condition and Event say; empty where the fault heals by itself.
+	// reason and says are what the parent's condition and Event say; empty where the fault heals by
+	// itself.
 	reason, says string
 	// told is what the hook reads at the stream's end; empty where the stream goes on.
 	told string
@@ -59,7 +60,9 @@ var badStreams = map[string]badStream{
 		fault: answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{part(0, 20<<20, "the beginning")}
 		}),
-		reason: "InvalidHookAnswer", says: "a message of 20971520 bytes is larger than the maximum of 16777216", told: "is larger than the maximum",
+		reason: "InvalidHookAnswer",
+		says:   "a message of 20971520 bytes is larger than the maximum of 16777216",
+		told:   "is larger than the maximum",
 	},
 	"sends more than the limit in one piece": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
@@ -144,8 +147,9 @@ func once(f fault) fault {
 	}
 }
 
-// TestBadStreams has a hook break the protocol in many ways, with the real engine at the other end: the parent says what is wrong, the hook
-// is told, nothing wrong is written, other parents are served, and all is well again once the hook behaves.
+// TestBadStreams has a hook break the protocol in many ways, with the real engine at the other end:
+// the parent says what is wrong, the hook is told, nothing wrong is written, other parents are
+// served, and all is well again once the hook behaves.
 func TestBadStreams(t *testing.T) {
 	for name, c := range badStreams {
 		t.Run("the hook "+name, func(t *testing.T) { c.run(t, start(t)) })
@@ -191,7 +195,8 @@ func (c badStream) run(t *testing.T, k *kit.Kit) {
 	}
 }
 
-// TestHookThatIsSilent never answers about one parent. The parent says so at the deadline; much later the stream is given up, too.
+// TestHookThatIsSilent never answers about one parent. The parent says so at the deadline; much
+// later the stream is given up, too.
 func TestHookThatIsSilent(t *testing.T) {
 	k := start(t)
 	h := serveFaulty(t)
@@ -217,7 +222,8 @@ func TestHookThatIsSilent(t *testing.T) {
 	}
 }
 
-// TestFloodOfTriggers asks for a thousand syncs at once: most are refused, each is answered, and questions are asked meanwhile.
+// TestFloodOfTriggers asks for a thousand syncs at once: most are refused, each is answered, and
+// questions are asked meanwhile.
 func TestFloodOfTriggers(t *testing.T) {
 	const flood = 1000
 	k := start(t)
@@ -229,7 +235,12 @@ func TestFloodOfTriggers(t *testing.T) {
 	h.turn(once(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 		out := saying(a)
 		for id := range uint64(flood) {
-			out = append(out, &streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id + 1, Reason: "a flood"}}})
+			out = append(
+				out,
+				&streamv1.HookMessage{
+					Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id + 1, Reason: "a flood"}},
+				},
+			)
 		}
 		return out
 	})))

@@ -15,8 +15,9 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// TestStreamUnderLoad kills hooks and the engine while sixty parents are edited without a pause. What is written is always what some parent
-// said, every child is made once, and whole sets travel only where the one side or the other has lost what it held.
+// TestStreamUnderLoad kills hooks and the engine while sixty parents are edited without a pause.
+// What is written is always what some parent said, every child is made once, and whole sets travel
+// only where the one side or the other has lost what it held.
 func TestStreamUnderLoad(t *testing.T) {
 	const parents = 60
 	k := start(t)
@@ -83,12 +84,20 @@ func TestStreamUnderLoad(t *testing.T) {
 	}
 	c.await()
 	c.halt()
-	countsOf(k, engine).atMost(t, 2*parents, "the engine was killed; parents may have been asked about before the second stream was open")
+	countsOf(
+		k,
+		engine,
+	).atMost(
+		t,
+		2*parents,
+		"the engine was killed; parents may have been asked about before the second stream was open",
+	)
 	c.judge(history)
 	c.judgeWrites(mark)
 }
 
-// TestConnectionIsCut ends the connection between engine and hook while both live on: what the hook holds is still of use.
+// TestConnectionIsCut ends the connection between engine and hook while both live on: what the hook
+// holds is still of use.
 func TestConnectionIsCut(t *testing.T) {
 	const parents = 12
 	k := start(t)
@@ -118,18 +127,26 @@ func TestConnectionIsCut(t *testing.T) {
 			return nil
 		})
 		c.await()
-		// A call that is under way when the connection is cut may have changed what one side only holds.
+		// A call that is under way when the connection is cut may have changed what one side only
+		// holds.
 		now := countsOf(k, engine)
 		now.atMost(t, parents+now.Lost, fmt.Sprintf("the connection was cut %d times", cut+1))
 		if now.Kept <= now.Lost || now.Kept+now.Lost != (cut+1)*parents {
-			t.Errorf("in %d cuts %d parents were kept and %d lost, want all %d, most of them kept", cut+1, now.Kept, now.Lost, (cut+1)*parents)
+			t.Errorf(
+				"in %d cuts %d parents were kept and %d lost, want all %d, most of them kept",
+				cut+1,
+				now.Kept,
+				now.Lost,
+				(cut+1)*parents,
+			)
 		}
 	}
 	c.halt()
 	c.judge(history)
 }
 
-// anotherBuild is this program with a byte more at its end, which makes it another build for the SDK, and changes nothing else.
+// anotherBuild is this program with a byte more at its end, which makes it another build for the
+// SDK, and changes nothing else.
 func anotherBuild(t *testing.T) string {
 	t.Helper()
 	program, err := os.ReadFile(os.Args[0])
@@ -143,8 +160,8 @@ func anotherBuild(t *testing.T) string {
 	return path
 }
 
-// TestTwoBuilds deploys another build of a hook beside the one that runs, and rolls it back: parents that nobody edits are asked about again,
-// by the build that is to answer now.
+// TestTwoBuilds deploys another build of a hook beside the one that runs, and rolls it back:
+// parents that nobody edits are asked about again, by the build that is to answer now.
 func TestTwoBuilds(t *testing.T) {
 	k := start(t)
 	ports, err := cluster.FreePorts(2)

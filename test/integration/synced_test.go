@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// awaitSyncedTrue waits for what "kubectl wait --for=condition=Synced" waits for: True, and of the present generation.
+// awaitSyncedTrue waits for what "kubectl wait --for=condition=Synced" waits for: True, and of the
+// present generation.
 func awaitSyncedTrue(k *kit.Kit, kind, name string) {
 	k.Helper()
 	k.Eventually(kind+" "+name+" is Synced", func() error {
@@ -23,7 +24,8 @@ func awaitSyncedTrue(k *kit.Kit, kind, name string) {
 	})
 }
 
-// TestSyncedIsAlwaysThere follows the condition Synced through a fault, with a hook that answers the conditions that it was shown.
+// TestSyncedIsAlwaysThere follows the condition Synced through a fault, with a hook that answers
+// the conditions that it was shown.
 func TestSyncedIsAlwaysThere(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
@@ -44,7 +46,8 @@ func TestSyncedIsAlwaysThere(t *testing.T) {
 	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
 }
 
-// TestSwapWritesNoParentAtRest has a parent as Metacontroller has left it, without the condition Synced: it is not written for that.
+// TestSwapWritesNoParentAtRest has a parent as Metacontroller has left it, without the condition
+// Synced: it is not written for that.
 func TestSwapWritesNoParentAtRest(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -79,8 +82,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestFaultWithoutStatusSubresource has a fault repeat on a parent whose generation each write of its status changes: it is written
-// once, and taken back once.
+// TestFaultWithoutStatusSubresource has a fault repeat on a parent whose generation each write of
+// its status changes: it is written once, and taken back once.
 func TestFaultWithoutStatusSubresource(t *testing.T) {
 	k := start(t)
 	k.Apply(withoutStatus)
@@ -106,7 +109,8 @@ func TestFaultWithoutStatusSubresource(t *testing.T) {
 	}
 }
 
-// TestDecoratorWritesAnEmptyStatus has an answered status be written although it is empty: what follows it needs the event.
+// TestDecoratorWritesAnEmptyStatus has an answered status be written although it is empty: what
+// follows it needs the event.
 func TestDecoratorWritesAnEmptyStatus(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

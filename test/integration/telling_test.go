@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// teller is a mirror whose answers say more: what the parent holds in spec.answer (while it is being deleted, spec.finally), in the
-// webhook's words. Where it requires related objects it says in the status which it is shown; with spec.flip it requires them while it is
-// shown none.
+// teller is a mirror whose answers say more: what the parent holds in spec.answer (while it is
+// being deleted, spec.finally), in the webhook's words. Where it requires related objects it says
+// in the status which it is shown; with spec.flip it requires them while it is shown none.
 type teller struct {
 	address, version string
 	asked            func(parent string) int
@@ -157,13 +157,24 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	if r.Finalizing {
 		a = parent.Spec.Finally
 	}
-	response := &hook.SyncResponse{Status: a.Status, Children: a.desired(), Finalized: a.Finalized, Conditions: a.Conditions}
+	response := &hook.SyncResponse{
+		Status:     a.Status,
+		Children:   a.desired(),
+		Finalized:  a.Finalized,
+		Conditions: a.Conditions,
+	}
 	for _, e := range a.Events {
-		response.Events = append(response.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+		response.Events = append(
+			response.Events,
+			hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message},
+		)
 	}
 	for _, result := range a.Results {
 		severity := map[string]hook.Severity{"Info": hook.Info, "Warning": hook.Warning, "Fatal": hook.Fatal}[result.Severity]
-		response.Results = append(response.Results, hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message})
+		response.Results = append(
+			response.Results,
+			hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message},
+		)
 	}
 	if len(a.Requirements) == 0 {
 		return response, nil

@@ -41,7 +41,8 @@ func TestHookInTypeScriptDialsIn(t *testing.T) {
 	dialsIn(t, typescriptHook)
 }
 
-// dialsIn has a hook come to the engine: first it is refused, and says why; then it has the right. Told to stop, it leaves in order.
+// dialsIn has a hook come to the engine: first it is refused, and says why; then it has the right.
+// Told to stop, it leaves in order.
 func dialsIn(t *testing.T, begin func(k *kit.Kit, flags ...string) *proc.Process) {
 	t.Helper()
 	k := start(t)
@@ -50,7 +51,11 @@ func dialsIn(t *testing.T, begin func(k *kit.Kit, flags ...string) *proc.Process
 	k.Apply(parent("web", page("page", "number: '9007199254740993'")))
 	refused := begin(k, e.flags("--worker", k.Name)...)
 	awaitOutput(k, refused, `PERMISSION_DENIED: `)
-	awaitOutput(k, refused, `cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name "`+k.Name)
+	awaitOutput(
+		k,
+		refused,
+		`cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name "`+k.Name,
+	)
 	if err := refused.Stop(kit.Deadline); err != nil {
 		t.Error(err)
 	}

@@ -16,8 +16,8 @@ func hrad(field string) string {
 		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}"
 }
 
-// TestUnknownFieldOfAChild: the API server drops a misspelt field and warns; the parent reports child and field, once,
-// until the hook is mended.
+// TestUnknownFieldOfAChild: the API server drops a misspelt field and warns; the parent reports
+// child and field, once, until the hook is mended.
 func TestUnknownFieldOfAChild(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"apps/v1/deployments InPlace"}, Resync: 1})
@@ -49,7 +49,9 @@ func TestStrictFieldValidation(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	_, labels := ownEngine(k, "--field-validation=Strict")
-	k.Run(kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments InPlace"}, Sync: mirror(t), Labels: labels})
+	k.Run(
+		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments InPlace"}, Sync: mirror(t), Labels: labels},
+	)
 	k.Apply(parent("web", hrad("hrad: 1, ")))
 	k.AwaitFault("Web", "web", "WriteBadRequest", `unknown field "spec.hrad"`)
 	if o := k.Find("apps/v1/Deployment", "server"); o != nil {

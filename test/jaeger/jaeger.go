@@ -1,9 +1,10 @@
 // Package jaeger runs a real Jaeger on loopback, asks it for traces, and draws a trace as text.
 //
-// It is for tests and demonstrations: spans are held in memory and are gone with the process. The program that it runs is built by
-// "make jaeger-build" from the module in the folder program; it has no user interface, so the address of a trace is that of
-// Jaeger's JSON API. What is drawn comes from that API alone. A Jaeger and a Query are safe for concurrent use. The tests send
-// spans over OTLP to the real program and read them back.
+// It is for tests and demonstrations: spans are held in memory and are gone with the process. The
+// program that it runs is built by "make jaeger-build" from the module in the folder program; it
+// has no user interface, so the address of a trace is that of Jaeger's JSON API. What is drawn
+// comes from that API alone. A Jaeger and a Query are safe for concurrent use. The tests send spans
+// over OTLP to the real program and read them back.
 package jaeger
 
 import (
@@ -23,7 +24,8 @@ import (
 
 // Options configure a Jaeger. The zero value is good.
 type Options struct {
-	// Program is the Jaeger program; empty for HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the repository.
+	// Program is the Jaeger program; empty for HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the
+	// repository.
 	Program string
 	// Log gets what the program writes; it may be nil.
 	Log io.Writer
@@ -44,8 +46,8 @@ const (
 	stopGrace    = 2 * time.Second
 )
 
-// listeners are the flags of all ports that the program opens. The first two are the ones used here; the others cannot all be
-// switched off, so that they get a free port on loopback too.
+// listeners are the flags of all ports that the program opens. The first two are the ones used
+// here; the others cannot all be switched off, so that they get a free port on loopback too.
 var listeners = []string{
 	"collector.otlp.grpc.host-port", "query.http-server.host-port",
 	"collector.otlp.http.host-port", "collector.grpc-server.host-port", "collector.http-server.host-port",
@@ -85,7 +87,8 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 	return j, nil
 }
 
-// awaitReady relies on the order in which the program starts: the collector before the query service.
+// awaitReady relies on the order in which the program starts: the collector before the query
+// service.
 func (j *Jaeger) awaitReady(ctx context.Context) error {
 	return j.Process.Await(ctx, func(ctx context.Context) error {
 		_, err := j.Services(ctx)
@@ -110,9 +113,14 @@ func (j *Jaeger) Stop() error {
 // OTLP is the URL that takes spans by OTLP over gRPC, in plain text.
 func (j *Jaeger) OTLP() string { return j.otlp }
 
-// Env is the environment, as NAME=value, that makes a program with a standard OpenTelemetry set-up export its spans to this Jaeger.
+// Env is the environment, as NAME=value, that makes a program with a standard OpenTelemetry set-up
+// export its spans to this Jaeger.
 func (j *Jaeger) Env() []string {
-	return []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=" + j.otlp}
+	return []string{
+		"OTEL_TRACES_EXPORTER=otlp",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + j.otlp,
+	}
 }
 
 func findProgram(program string) (string, error) {
@@ -135,7 +143,8 @@ var shared struct {
 	err    error
 }
 
-// Start returns the Jaeger that all tests of a test binary share; the first call starts it. It dies with the test binary.
+// Start returns the Jaeger that all tests of a test binary share; the first call starts it. It dies
+// with the test binary.
 func Start(t testing.TB) *Jaeger {
 	t.Helper()
 	shared.once.Do(func() { shared.jaeger, shared.err = New(context.Background(), Options{}) })

@@ -53,7 +53,8 @@ func (q *Query) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Trace is the trace with this id (32 hexadecimal digits), as far as Jaeger has it. The error is ErrNotFound where it has nothing.
+// Trace is the trace with this id (32 hexadecimal digits), as far as Jaeger has it. The error is
+// ErrNotFound where it has nothing.
 func (q *Query) Trace(ctx context.Context, id string) (*Trace, error) {
 	var found []apiTrace
 	if err := q.get(ctx, q.TraceURL(id), nil, &found); err != nil {
@@ -102,8 +103,8 @@ func (q *Query) Find(ctx context.Context, s Search) ([]*Trace, error) {
 	return traces, nil
 }
 
-// Await polls until a trace is complete in the caller's eyes, because spans come in batches and from several processes. After
-// ctx is done it returns what there is and an error.
+// Await polls until a trace is complete in the caller's eyes, because spans come in batches and
+// from several processes. After ctx is done it returns what there is and an error.
 func (q *Query) Await(ctx context.Context, id string, complete func(*Trace) bool) (*Trace, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -16,10 +16,12 @@ type Trace struct {
 
 // Span is one span of a trace.
 type Span struct {
-	// ID is 16 hexadecimal digits. Parent is the id of the parent span, which the trace need not have; empty for a root.
+	// ID is 16 hexadecimal digits. Parent is the id of the parent span, which the trace need not
+	// have; empty for a root.
 	ID, Parent         string
 	Operation, Service string
-	// Tags are the span's attributes, and what Jaeger makes of its kind and status (span.kind, otel.status_code, error).
+	// Tags are the span's attributes, and what Jaeger makes of its kind and status (span.kind,
+	// otel.status_code, error).
 	Tags     map[string]string
 	Links    []Link
 	Start    time.Time
@@ -64,7 +66,8 @@ func (t *Trace) Services() []string {
 	return slices.Compact(names)
 }
 
-// Named are the spans whose operation is this one, or this one and a target: "sync" finds "sync composite/website".
+// Named are the spans whose operation is this one, or this one and a target: "sync" finds "sync
+// composite/website".
 func (t *Trace) Named(operation string) []Span {
 	var named []Span
 	for _, s := range t.Spans {
@@ -98,7 +101,8 @@ func (t *Trace) Span(id string) (Span, bool) {
 	return t.Spans[i], true
 }
 
-// Children are the spans whose parent has this id. Those of "" are the roots: the spans whose parent the trace does not have.
+// Children are the spans whose parent has this id. Those of "" are the roots: the spans whose
+// parent the trace does not have.
 func (t *Trace) Children(id string) []Span {
 	var children []Span
 	for _, s := range t.Spans {

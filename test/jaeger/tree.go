@@ -9,28 +9,57 @@ import (
 	"unicode/utf8"
 )
 
-// shown are the attributes that Tree draws, in this order. What is the same for all spans of a trace (kind, namespace, UID) is not
-// among them.
+// shown are the attributes that Tree draws, in this order. What is the same for all spans of a
+// trace (kind, namespace, UID) is not among them.
 var shown = []string{
-	"hookloop.controller", "hookloop.parent.name", "hookloop.parent.generation", "hookloop.attempt", "hookloop.queue.wait_ms",
+	"hookloop.controller",
+	"hookloop.parent.name",
+	"hookloop.parent.generation",
+	"hookloop.attempt",
+	"hookloop.queue.wait_ms",
 	"hookloop.causes",
-	"hookloop.hook.op", "hookloop.hook.transport", "hookloop.hook.address",
-	"rpc.method", "rpc.response.status_code", "rpc.grpc.status_code", "http.request.method", "http.response.status_code",
-	"hookloop.hook.request_bytes", "hookloop.hook.response_bytes",
-	"hookloop.children.observed", "hookloop.children.desired", "hookloop.children.unchanged", "hookloop.actions", "hookloop.writes",
-	"hookloop.write.verb", "hookloop.write.resource", "hookloop.write.name", "hookloop.write.why", "hookloop.write.result",
-	"hookloop.result", "error.type", "otel.status_description",
+	"hookloop.hook.op",
+	"hookloop.hook.transport",
+	"hookloop.hook.address",
+	"rpc.method",
+	"rpc.response.status_code",
+	"rpc.grpc.status_code",
+	"http.request.method",
+	"http.response.status_code",
+	"hookloop.hook.request_bytes",
+	"hookloop.hook.response_bytes",
+	"hookloop.children.observed",
+	"hookloop.children.desired",
+	"hookloop.children.unchanged",
+	"hookloop.actions",
+	"hookloop.writes",
+	"hookloop.write.verb",
+	"hookloop.write.resource",
+	"hookloop.write.name",
+	"hookloop.write.why",
+	"hookloop.write.result",
+	"hookloop.result",
+	"error.type",
+	"otel.status_description",
 }
 
 // shortened are prefixes that an attribute's name is drawn without; the first that fits counts.
 var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel."}
 
-// Tree draws a trace as text: one line for each span, children below their parents and in the order in which they began, with
-// service, begin (since the trace's), duration and the attributes that tell the story. A span that failed is marked with "!".
+// Tree draws a trace as text: one line for each span, children below their parents and in the order
+// in which they began, with service, begin (since the trace's), duration and the attributes that
+// tell the story. A span that failed is marked with "!".
 func Tree(t *Trace) string {
 	var b strings.Builder
 	services := t.Services()
-	fmt.Fprintf(&b, "trace %s: %d spans, %s, %s\n\n", t.ID, len(t.Spans), strings.Join(services, " and "), milliseconds(t.Duration()))
+	fmt.Fprintf(
+		&b,
+		"trace %s: %d spans, %s, %s\n\n",
+		t.ID,
+		len(t.Spans),
+		strings.Join(services, " and "),
+		milliseconds(t.Duration()),
+	)
 	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines("", "")...)
 	var width [4]int
 	for _, l := range lines {
@@ -86,7 +115,8 @@ func attributes(s Span) string {
 	return strings.Join(parts, " ")
 }
 
-// readable draws a list, which Jaeger has as JSON, as its items, and puts into quotes what has spaces.
+// readable draws a list, which Jaeger has as JSON, as its items, and puts into quotes what has
+// spaces.
 func readable(value string) string {
 	var list []string
 	if json.Unmarshal([]byte(value), &list) == nil {
@@ -107,7 +137,8 @@ func short(key string) string {
 	return key
 }
 
-// milliseconds writes a duration with one digit after the point, so that the column can be compared at a glance.
+// milliseconds writes a duration with one digit after the point, so that the column can be compared
+// at a glance.
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }

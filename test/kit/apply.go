@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies YAML documents, after Expand, as a user with kubectl would (server-side apply). It waits until a CRD that it
-// applied is served.
+// Apply applies YAML documents, after Expand, as a user with kubectl would (server-side apply). It
+// waits until a CRD that it applied is served.
 func (k *Kit) Apply(text string) {
 	k.Helper()
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(k.Expand(text))))
@@ -75,7 +75,8 @@ func (k *Kit) TryApply(o *unstructured.Unstructured) error {
 	return err
 }
 
-// served returns nil when a CRD is established, and each of its versions is in discovery and answers.
+// served returns nil when a CRD is established, and each of its versions is in discovery and
+// answers.
 func (k *Kit) served(name string) error {
 	o, err := k.Lookup("apiextensions.k8s.io/v1/CustomResourceDefinition", name)
 	if err != nil {
@@ -92,7 +93,10 @@ func (k *Kit) served(name string) error {
 		if !version.Served {
 			continue
 		}
-		r, err := k.resource(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}, "")
+		r, err := k.resource(
+			schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind},
+			"",
+		)
 		if err != nil {
 			return err
 		}

@@ -19,12 +19,13 @@ type Composite struct {
 	Parent string
 	// Only narrows the parents by labels; empty takes all.
 	Only map[string]any
-	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it is left out.
+	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it
+	// is left out.
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
-	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls, "stream:host:port", "worker:name" or
-	// "inproc:name".
+	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls,
+	// "stream:host:port", "worker:name" or "inproc:name".
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty stands for v1.
 	Version string
@@ -41,8 +42,8 @@ type Composite struct {
 	Labels     map[string]any
 }
 
-// CRD installs a CustomResourceDefinition in the kit's group whose objects may hold anything in spec and status. The plural is the
-// lower-case kind with an s. scope is Namespaced or Cluster.
+// CRD installs a CustomResourceDefinition in the kit's group whose objects may hold anything in
+// spec and status. The plural is the lower-case kind with an s. scope is Namespaced or Cluster.
 func (k *Kit) CRD(kind, scope string) {
 	k.Helper()
 	singular := strings.ToLower(kind)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// History is every version of the objects of one kind in the kit's namespace, as the API server tells it to watchers. It is safe for
-// concurrent use.
+// History is every version of the objects of one kind in the kit's namespace, as the API server
+// tells it to watchers. It is safe for concurrent use.
 type History struct {
 	mu     sync.Mutex // guards events
 	events []Version

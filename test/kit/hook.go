@@ -27,7 +27,8 @@ type Request struct {
 	Gone <-chan struct{} `json:"-"`
 }
 
-// Answer is an HTTP answer that is not the usual one. Any other value that a hook returns is sent as JSON with status 200.
+// Answer is an HTTP answer that is not the usual one. Any other value that a hook returns is sent
+// as JSON with status 200.
 type Answer struct {
 	Code int
 	Body string
@@ -58,7 +59,8 @@ func (k *Kit) Hook(answer func(Request) any) *Hook {
 	return h
 }
 
-// Mirror is a hook's answer that the parent holds itself, in spec.answer; while it is being deleted, in spec.finally.
+// Mirror is a hook's answer that the parent holds itself, in spec.answer; while it is being
+// deleted, in spec.finally.
 func Mirror(r Request) any {
 	field := "answer"
 	if r.Finalizing {

@@ -1,9 +1,10 @@
-// Package kit is what integration tests say their stories with: apply, read, change and delete objects, wait for a condition, and ask the
-// audit log who wrote what.
+// Package kit is what integration tests say their stories with: apply, read, change and delete
+// objects, wait for a condition, and ask the audit log who wrote what.
 //
-// It holds no expectations of its own. Its data comes from the real API server of package cluster. A Kit belongs to one test; each has a
-// namespace and an API group of its own, so that tests run in parallel. Its methods end the test when the API server refuses, so that they
-// are for the test's own goroutine; the tests beside it run on a real cluster.
+// It holds no expectations of its own. Its data comes from the real API server of package cluster.
+// A Kit belongs to one test; each has a namespace and an API group of its own, so that tests run in
+// parallel. Its methods end the test when the API server refuses, so that they are for the test's
+// own goroutine; the tests beside it run on a real cluster.
 package kit
 
 import (
@@ -67,8 +68,8 @@ func (k *Kit) Expand(text string) string {
 	return strings.NewReplacer("$NS", k.Namespace, "$GROUP", k.Group, "$NAME", k.Name).Replace(text)
 }
 
-// Eventually waits until condition returns nil, and fails with its last error after Deadline. A condition looks objects up with Lookup or
-// Find: Get would end the test at the first look.
+// Eventually waits until condition returns nil, and fails with its last error after Deadline. A
+// condition looks objects up with Lookup or Find: Get would end the test at the first look.
 func (k *Kit) Eventually(what string, condition func() error) {
 	k.Helper()
 	k.EventuallyWithin(Deadline, what, condition)

@@ -80,7 +80,12 @@ func TestCRDIsServed(t *testing.T) {
 		k.Apply("apiVersion: $GROUP/v1\nkind: " + kind + "\nmetadata: {name: it}\nspec: {any: {field: 1}}")
 		k.Patch(kind, "it", "status: {seen: true}", "status")
 		o := k.Get(kind, "it")
-		if seen, _, _ := unstructured.NestedBool(o.Object, "status", "seen"); !seen || (o.GetNamespace() == "") != (scope == "Cluster") {
+		if seen, _, _ := unstructured.NestedBool(
+			o.Object,
+			"status",
+			"seen",
+		); !seen ||
+			(o.GetNamespace() == "") != (scope == "Cluster") {
 			t.Errorf("%s, %s: %v", kind, scope, o.Object)
 		}
 	}
@@ -107,10 +112,20 @@ func createAsEngine(t *testing.T, k *kit.Kit, name string) {
 	t.Helper()
 	config := k.Cluster.Admin()
 	config.UserAgent = "hookloop/test"
-	_, err := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).
-		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
-		}}, metav1.CreateOptions{})
+	_, err := dynamic.NewForConfigOrDie(
+		config,
+	).Resource(
+		schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	).Namespace(
+		k.Namespace,
+	).
+		Create(
+			t.Context(),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
+			}},
+			metav1.CreateOptions{},
+		)
 	if err != nil {
 		t.Fatal(err)
 	}

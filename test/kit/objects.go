@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Lookup reads an object and returns the API server's answer. kind is "apps/v1/Deployment", "v1/Pod", or "Kind" for the kit's own
-// group.
+// Lookup reads an object and returns the API server's answer. kind is "apps/v1/Deployment",
+// "v1/Pod", or "Kind" for the kit's own group.
 func (k *Kit) Lookup(kind, name string) (*unstructured.Unstructured, error) {
 	r, err := k.resource(k.gvk(kind), "")
 	if err != nil {
@@ -64,7 +64,15 @@ func (k *Kit) Patch(kind, name, text string, subresources ...string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	if _, err := k.of(kind).Patch(k.Context(), name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...); err != nil {
+	if _, err := k.of(
+		kind,
+	).Patch(
+		k.Context(),
+		name,
+		types.MergePatchType,
+		data,
+		metav1.PatchOptions{},
+		subresources...); err != nil {
 		k.Fatalf("patch %s %s: %v", kind, name, err)
 	}
 }

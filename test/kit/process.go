@@ -2,7 +2,8 @@ package kit
 
 import "github.com/hookloop/hookloop/test/proc"
 
-// Process starts a child process, which can be paused, killed and restarted, and which the test owns.
+// Process starts a child process, which can be paused, killed and restarted, and which the test
+// owns.
 func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	k.Helper()
 	p, err := proc.Start(spec)
@@ -13,7 +14,8 @@ func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	return p
 }
 
-// Own has the test's end kill a process; where the test failed, it also shows what the process wrote.
+// Own has the test's end kill a process; where the test failed, it also shows what the process
+// wrote.
 func (k *Kit) Own(p *proc.Process) {
 	k.Helper()
 	k.Cleanup(func() {

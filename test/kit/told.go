@@ -20,8 +20,8 @@ func Condition(o *unstructured.Unstructured, conditionType string) map[string]an
 	return nil
 }
 
-// AwaitFault waits until a parent says that its sync fails: by the condition Synced with the reason and a message that contains says,
-// and by a warning Event with the same text.
+// AwaitFault waits until a parent says that its sync fails: by the condition Synced with the reason
+// and a message that contains says, and by a warning Event with the same text.
 func (k *Kit) AwaitFault(kind, name, reason, says string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, says), func() error {
@@ -41,8 +41,8 @@ func (k *Kit) AwaitFault(kind, name, reason, says string) {
 	})
 }
 
-// AwaitSynced waits until a parent no longer reports a fault: its condition Synced is True or, where nothing else was to be
-// written, absent.
+// AwaitSynced waits until a parent no longer reports a fault: its condition Synced is True or,
+// where nothing else was to be written, absent.
 func (k *Kit) AwaitSynced(kind, name string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has no condition Synced=False", kind, name), func() error {
@@ -59,7 +59,8 @@ func (k *Kit) AwaitControllerEvent(reason string) {
 	k.AwaitEventOf(k.Name, reason, "")
 }
 
-// AwaitEventOf waits until there is an Event about a cluster-scoped object with a reason and a message that contains says.
+// AwaitEventOf waits until there is an Event about a cluster-scoped object with a reason and a
+// message that contains says.
 func (k *Kit) AwaitEventOf(name, reason, says string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, says), func() error {

@@ -19,7 +19,8 @@ func (k *Kit) Mark() cluster.Mark {
 	return mark
 }
 
-// Writes are the engine's writes since a mark that concern the kit's namespace, group or controller; dry runs are none.
+// Writes are the engine's writes since a mark that concern the kit's namespace, group or
+// controller; dry runs are none.
 func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
@@ -35,8 +36,9 @@ func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	return own
 }
 
-// ChildWrites are the writes since a mark that concern neither the parents (the kit's group) nor the controller, one line each:
-// "create configmaps page". A write that was refused has its status behind it.
+// ChildWrites are the writes since a mark that concern neither the parents (the kit's group) nor
+// the controller, one line each: "create configmaps page". A write that was refused has its status
+// behind it.
 func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	k.Helper()
 	lines := []string{}
@@ -53,7 +55,8 @@ func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	return lines
 }
 
-// NoWrites fails the test for each of the engine's writes during the given function, which waits for whatever must not cause one.
+// NoWrites fails the test for each of the engine's writes during the given function, which waits
+// for whatever must not cause one.
 func (k *Kit) NoWrites(during func()) {
 	k.Helper()
 	mark := k.Mark()
@@ -81,8 +84,8 @@ func Count(writes []cluster.Write, verb, resource string) int {
 	return n
 }
 
-// Settled waits until no engine has written for the given time, which is not a claim about speed: it is how long silence must last to count.
-// It returns the mark from which the silence lasts.
+// Settled waits until no engine has written for the given time, which is not a claim about speed:
+// it is how long silence must last to count. It returns the mark from which the silence lasts.
 func (k *Kit) Settled(silence time.Duration) cluster.Mark {
 	k.Helper()
 	mark, since := k.Mark(), time.Now()

@@ -1,8 +1,9 @@
-// Package kubelet stands in for the kubelets that a bare control plane lacks: Pods become Running and Ready, and those that are not
-// restarted succeed.
+// Package kubelet stands in for the kubelets that a bare control plane lacks: Pods become Running
+// and Ready, and those that are not restarted succeed.
 //
-// It runs no container and schedules nothing. A Pod with the annotation stand-in.hookloop.dev/hold stays as it is until the annotation
-// goes, so that a story can tell of a Pod that does not become ready. It is used by the examples and by tests.
+// It runs no container and schedules nothing. A Pod with the annotation stand-in.hookloop.dev/hold
+// stays as it is until the annotation goes, so that a story can tell of a Pod that does not become
+// ready. It is used by the examples and by tests.
 package kubelet
 
 import (
@@ -24,7 +25,8 @@ import (
 // Hold is the annotation of a Pod that is to be left as it is.
 const Hold = "stand-in.hookloop.dev/hold"
 
-// Run looks after all Pods until ctx is done. What cannot be written is passed to fault, which must not block.
+// Run looks after all Pods until ctx is done. What cannot be written is passed to fault, which must
+// not block.
 func Run(ctx context.Context, config *rest.Config, fault func(error)) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -61,7 +63,16 @@ func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) er
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = client.CoreV1().Pods(
+		pod.Namespace,
+	).Patch(
+		ctx,
+		pod.Name,
+		types.MergePatchType,
+		patch,
+		metav1.PatchOptions{},
+		"status",
+	)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it has gone, or another one has its name
 	}

@@ -47,7 +47,8 @@ func (i *issuer) secret(name string) map[string][]byte {
 	return s.Data
 }
 
-// accepts reports whether the holder of one Secret accepts the certificate of the other, for a name if one is given.
+// accepts reports whether the holder of one Secret accepts the certificate of the other, for a name
+// if one is given.
 func (i *issuer) accepts(of, shown map[string][]byte, name string, usage x509.ExtKeyUsage) error {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(of["ca.crt"])
@@ -74,7 +75,8 @@ func (i *issuer) both(engine, hook map[string][]byte) {
 	}
 }
 
-// TestCertificates makes certificates, leaves them alone, and replaces their authority while old and new ones are in use together.
+// TestCertificates makes certificates, leaves them alone, and replaces their authority while old
+// and new ones are in use together.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -110,7 +112,8 @@ func TestCertificates(t *testing.T) {
 	i.both(trustingEngine, newHook)
 	i.both(newEngine, newHook)
 	role, err := i.client.RbacV1().RoleBindings(k.Namespace).Get(t.Context(), "hookloop-client", metav1.GetOptions{})
-	if err != nil || len(role.Subjects) != 1 || role.Subjects[0].Name != "hookloop" || role.Subjects[0].Namespace != system {
+	if err != nil || len(role.Subjects) != 1 || role.Subjects[0].Name != "hookloop" ||
+		role.Subjects[0].Namespace != system {
 		t.Errorf("the engine may not read its certificate: %v, %v", role.Subjects, err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // none are defaults that are empty.
 var none = map[string]any{}
 
-// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command and image.repository name the program; gateway
-// and networkPolicy are Hookloop's own.
+// TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command
+// and image.repository name the program; gateway and networkPolicy are Hookloop's own.
 func TestDefaultValues(t *testing.T) {
 	every := []any{"*"}
 	want := map[string]any{
@@ -49,9 +49,12 @@ func TestDefaultValues(t *testing.T) {
 		"gateway":             map[string]any{"enabled": false, "port": float64(9444), "tlsSecret": "", "clientCASecret": ""},
 		"networkPolicy": map[string]any{
 			"enabled": true, "hookNamespaces": []any{}, "hookLabels": none,
-			"gatewayFrom": []any{map[string]any{
-				"namespaceSelector": none, "podSelector": map[string]any{"matchLabels": map[string]any{"hookloop.dev/dials-in": "true"}},
-			}},
+			"gatewayFrom": []any{
+				map[string]any{
+					"namespaceSelector": none,
+					"podSelector":       map[string]any{"matchLabels": map[string]any{"hookloop.dev/dials-in": "true"}},
+				},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, values(t, path("helm", "hookloop", "values.yaml"))); diff != "" {
@@ -72,7 +75,8 @@ func values(t *testing.T, file string) map[string]any {
 	return out
 }
 
-// TestEveryValueCounts has a values file set every parameter, and each of its values show in what is rendered.
+// TestEveryValueCounts has a values file set every parameter, and each of its values show in what
+// is rendered.
 func TestEveryValueCounts(t *testing.T) {
 	all := values(t, "testdata/all-values.yaml")
 	missing(t, "", values(t, path("helm", "hookloop", "values.yaml")), all)
@@ -183,7 +187,12 @@ func TestArguments(t *testing.T) {
 
 // TestGatewayOfTheChart follows the Secrets into the Pod, and the port out of it.
 func TestGatewayOfTheChart(t *testing.T) {
-	text := chart(t, "--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate", "--set=gateway.clientCASecret=clients")
+	text := chart(
+		t,
+		"--set=gateway.enabled=true",
+		"--set=gateway.tlsSecret=certificate",
+		"--set=gateway.clientCASecret=clients",
+	)
 	all, set, service := objects(t, text), &appsv1.StatefulSet{}, &corev1.Service{}
 	into(t, workload(t, all).Object, set)
 	pod := set.Spec.Template.Spec
@@ -195,7 +204,10 @@ func TestGatewayOfTheChart(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"/etc/hookloop/gateway": "certificate", "/etc/hookloop/clients": "clients"}, files); diff != "" {
+	if diff := cmp.Diff(
+		map[string]string{"/etc/hookloop/gateway": "certificate", "/etc/hookloop/clients": "clients"},
+		files,
+	); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	for _, argument := range []string{
@@ -252,13 +264,22 @@ func TestOneVersion(t *testing.T) {
 	}
 }
 
-// TestChartIsInstalled installs and upgrades the chart on the cluster, and finds nothing to say against it.
+// TestChartIsInstalled installs and upgrades the chart on the cluster, and finds nothing to say
+// against it.
 func TestChartIsInstalled(t *testing.T) {
 	folder := path("helm", "hookloop")
 	if _, err := helm(t, "lint", "--strict", folder); err != nil {
 		t.Error(err)
 	}
-	args := []string{"upgrade", "--install", "installed", folder, "--namespace=chart-installed", "--create-namespace", "--skip-crds"}
+	args := []string{
+		"upgrade",
+		"--install",
+		"installed",
+		folder,
+		"--namespace=chart-installed",
+		"--create-namespace",
+		"--skip-crds",
+	}
 	for _, flags := range [][]string{nil, {allValues, "--set=namespaceOverride=chart-installed", "--set=networkPolicy.hookNamespaces={chart-installed}"}} {
 		if _, err := helm(t, append(args, flags...)...); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,8 @@ var renderings = map[string]func(*testing.T) string{
 	"the chart without its own probes": func(t *testing.T) string { return chart(t, "--set=commandArgs={--health-probe-bind-address=0}") },
 }
 
-// TestTheAPIServerTakesIt asks the API server, by a dry run that knows every field, whether it would take all objects.
+// TestTheAPIServerTakesIt asks the API server, by a dry run that knows every field, whether it
+// would take all objects.
 func TestTheAPIServerTakesIt(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,8 @@ func dryRun(k *kit.Kit, t *testing.T, text string) {
 	}
 }
 
-// TestPodsAreRestricted creates a Pod of each workload's template, as a dry run, where nothing but restricted Pods is let in.
+// TestPodsAreRestricted creates a Pod of each workload's template, as a dry run, where nothing but
+// restricted Pods is let in.
 func TestPodsAreRestricted(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +87,9 @@ func TestPodsAreRestricted(t *testing.T) {
 func restricted(t *testing.T) *kit.Kit {
 	t.Helper()
 	k := kit.New(t)
-	k.Apply(`{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {pod-security.kubernetes.io/enforce: restricted}}}`)
+	k.Apply(
+		`{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {pod-security.kubernetes.io/enforce: restricted}}}`,
+	)
 	k.Eventually("the namespace has its ServiceAccount", func() error {
 		_, err := k.Lookup("v1/ServiceAccount", "default")
 		return err

@@ -24,8 +24,9 @@ import (
 // account is who the engine is in the production base.
 const account = "system:serviceaccount:" + system + ":hookloop"
 
-// TestProductionRights installs the production base and the role of the example hello-webhook, runs the engine as the base's
-// ServiceAccount with the Deployment's arguments, and has a HelloWorld made, changed, repaired and deleted. Nothing may be forbidden.
+// TestProductionRights installs the production base and the role of the example hello-webhook, runs
+// the engine as the base's ServiceAccount with the Deployment's arguments, and has a HelloWorld
+// made, changed, repaired and deleted. Nothing may be forbidden.
 func TestProductionRights(t *testing.T) {
 	k := kit.New(t)
 	base := kustomize(t, "production")
@@ -46,7 +47,8 @@ func TestProductionRights(t *testing.T) {
 	checkRefusals(t, k, engine, mark)
 }
 
-// awaitRights waits until the control plane has added the labelled roles up and the API server knows it.
+// awaitRights waits until the control plane has added the labelled roles up and the API server
+// knows it.
 func awaitRights(k *kit.Kit) {
 	k.Helper()
 	for _, right := range [][]string{
@@ -64,7 +66,17 @@ func awaitRights(k *kit.Kit) {
 func awaitPods(k *kit.Kit) {
 	k.Helper()
 	k.Eventually("the Deployment has its two Pods", func() error {
-		out, err := k.Cluster.Kubectl(k.Context(), "get", "pods", "-n", system, "-l", "app.kubernetes.io/name=hookloop", "-o", "name")
+		out, err := k.Cluster.Kubectl(
+			k.Context(),
+			"get",
+			"pods",
+			"-n",
+			system,
+			"-l",
+			"app.kubernetes.io/name=hookloop",
+			"-o",
+			"name",
+		)
 		if n := strings.Count(out, "pod/"); err == nil && n != 2 {
 			err = fmt.Errorf("there are %d", n)
 		}
@@ -180,7 +192,8 @@ func awaitStatus(k *kit.Kit, greeting string) {
 	})
 }
 
-// stop ends the engine in order, after a look at its metrics: they count every answer of the API server.
+// stop ends the engine in order, after a look at its metrics: they count every answer of the API
+// server.
 func stop(t *testing.T, engine *serve.Engine) {
 	t.Helper()
 	metrics, err := serve.Fetch(t.Context(), "http://"+engine.Metrics+"/metrics")
@@ -197,7 +210,8 @@ func stop(t *testing.T, engine *serve.Engine) {
 	}
 }
 
-// checkRefusals looks for anything forbidden in the log and in the audit log, which must know the account.
+// checkRefusals looks for anything forbidden in the log and in the audit log, which must know the
+// account.
 func checkRefusals(t *testing.T, k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	t.Helper()
 	for _, line := range strings.Split(engine.Output(), "\n") {

@@ -1,10 +1,11 @@
-// Package manifests tests what installs Hookloop: the kustomizations and the Helm chart of the folder manifests, and the YAML in
-// docs/installing.md.
+// Package manifests tests what installs Hookloop: the kustomizations and the Helm chart of the
+// folder manifests, and the YAML in docs/installing.md.
 //
-// It does not test what the engine does with controllers; package integration does. Its data comes from kubectl and Helm, which render,
-// and from a real API server, which is asked by dry run whether it would take the result: fields, admission, Pod security. One test
-// installs the production base and works with nothing but its rights. The tests share one cluster and run in parallel; each has its own Kit.
-// "make controlplane helm-build build" builds the programs first.
+// It does not test what the engine does with controllers; package integration does. Its data comes
+// from kubectl and Helm, which render, and from a real API server, which is asked by dry run
+// whether it would take the result: fields, admission, Pod security. One test installs the
+// production base and works with nothing but its rights. The tests share one cluster and run in
+// parallel; each has its own Kit. "make controlplane helm-build build" builds the programs first.
 package manifests
 
 import (
@@ -46,7 +47,8 @@ func kustomize(t *testing.T, name string) string {
 	return text
 }
 
-// helm runs Helm and returns what it prints on standard output; an error has what it prints on the other.
+// helm runs Helm and returns what it prints on standard output; an error has what it prints on the
+// other.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), serve.Program("helm"), args...)
@@ -65,7 +67,11 @@ func helm(t *testing.T, args ...string) (string, error) {
 // chart renders the chart for the namespace chart-test.
 func chart(t *testing.T, flags ...string) string {
 	t.Helper()
-	text, err := helm(t, append([]string{"template", "test", path("helm", "hookloop"), "--include-crds", "--namespace", "chart-test"}, flags...)...)
+	text, err := helm(
+		t,
+		append(
+			[]string{"template", "test", path("helm", "hookloop"), "--include-crds", "--namespace", "chart-test"},
+			flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

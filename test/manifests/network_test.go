@@ -60,7 +60,8 @@ func TestNetworkPolicyOfHooks(t *testing.T) {
 			}
 			peer := policy.Spec.Ingress[0].From[0]
 			namespace := map[string]string{corev1.LabelMetadataName: c.system}
-			if !selects(t, *peer.PodSelector, workloadLabels(t, objects(t, c.engine))) || !selects(t, *peer.NamespaceSelector, namespace) {
+			if !selects(t, *peer.PodSelector, workloadLabels(t, objects(t, c.engine))) ||
+				!selects(t, *peer.NamespaceSelector, namespace) {
 				t.Errorf("%v does not select the engine's Pods", peer)
 			}
 			if !selects(t, policy.Spec.PodSelector, map[string]string{"hookloop.dev/hook": "true"}) {

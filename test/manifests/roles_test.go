@@ -61,7 +61,8 @@ func TestChartAndBaseGiveTheSameRights(t *testing.T) {
 	}
 }
 
-// TestAggregatedRolesHaveNoRules sees to it that applying one again does not take away what the control plane has put in.
+// TestAggregatedRolesHaveNoRules sees to it that applying one again does not take away what the
+// control plane has put in.
 func TestAggregatedRolesHaveNoRules(t *testing.T) {
 	for _, o := range objects(t, kustomize(t, "production")+"\n---\n"+chart(t, allValues)) {
 		_, aggregated := o.Object["aggregationRule"]

@@ -1,8 +1,8 @@
-// Package proc runs child processes for tests and demonstrations: their output is kept, and they die with the process that
-// started them, even if that one is killed.
+// Package proc runs child processes for tests and demonstrations: their output is kept, and they
+// die with the process that started them, even if that one is killed.
 //
-// It is not a supervisor: a process that ends is not restarted by itself. A Process is safe for concurrent use. It is tested through
-// packages cluster and jaeger, which run on it.
+// It is not a supervisor: a process that ends is not restarted by itself. A Process is safe for
+// concurrent use. It is tested through packages cluster and jaeger, which run on it.
 package proc
 
 import (
@@ -27,7 +27,8 @@ type Spec struct {
 	Args []string
 	// Env are additions to this process's environment, as NAME=value.
 	Env []string
-	// Log gets standard output and standard error as they come, beside what Output keeps; it may be nil.
+	// Log gets standard output and standard error as they come, beside what Output keeps; it may be
+	// nil.
 	Log io.Writer
 }
 
@@ -48,11 +49,13 @@ func Start(spec Spec) (*Process, error) {
 	return p, p.start()
 }
 
-// start runs the command from a thread of its own, because the kernel's parent-death signal follows the thread and not the process.
+// start runs the command from a thread of its own, because the kernel's parent-death signal follows
+// the thread and not the process.
 func (p *Process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	command := exec.Command(p.spec.Path, p.spec.Args...) //nolint:gosec // running the given program is this package's purpose
+	// running the given program is this package's purpose
+	command := exec.Command(p.spec.Path, p.spec.Args...) //nolint:gosec
 	command.Env = append(os.Environ(), p.spec.Env...)
 	command.Stdout = io.Writer(p.output)
 	if p.spec.Log != nil {
@@ -158,8 +161,8 @@ func (p *Process) Restart() error {
 	return p.start()
 }
 
-// Await polls until ready returns nil. It ends early when the process ends or ctx is done; the error then carries the last answer of
-// ready and the process's last words.
+// Await polls until ready returns nil. It ends early when the process ends or ctx is done; the
+// error then carries the last answer of ready and the process's last words.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -173,7 +176,12 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w; its output ends: %s", p.spec.Name, err, p.output.Tail(2000))
 		case <-p.Done():
-			return fmt.Errorf("%s has ended: %w; its output ends: %s", p.spec.Name, errors.Join(p.Err(), err), p.output.Tail(2000))
+			return fmt.Errorf(
+				"%s has ended: %w; its output ends: %s",
+				p.spec.Name,
+				errors.Join(p.Err(), err),
+				p.output.Tail(2000),
+			)
 		}
 	}
 }

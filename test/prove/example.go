@@ -35,7 +35,8 @@ func find() ([]string, error) {
 	return names, nil
 }
 
-// prove runs one example and cleans up after it: its hook as a process and its script, or a script that starts hooks itself.
+// prove runs one example and cleans up after it: its hook as a process and its script, or a script
+// that starts hooks itself.
 func (s *stage) prove(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -72,8 +73,9 @@ func (s *stage) script(ctx context.Context, dir string) error {
 	return nil
 }
 
-// bringsHooks reports whether an example's script starts the hooks that it is about: there is none at the example's top, or it is part of
-// an engine. They have ended when the script has, so that the silence after it would prove nothing.
+// bringsHooks reports whether an example's script starts the hooks that it is about: there is none
+// at the example's top, or it is part of an engine. They have ended when the script has, so that
+// the silence after it would prove nothing.
 func bringsHooks(name string) bool {
 	dir := filepath.Join(cluster.Root(), "examples", name)
 	if name == embedded {
@@ -97,11 +99,27 @@ func command(name string) proc.Spec {
 	}
 	switch {
 	case has("hook.py"):
-		spec.Path, spec.Args = "python3", []string{filepath.Join(examples, "serve.py"), filepath.Join(examples, name, "hook.py"), "--port", "0"}
+		spec.Path, spec.Args = "python3", []string{
+			filepath.Join(examples, "serve.py"),
+			filepath.Join(examples, name, "hook.py"),
+			"--port",
+			"0",
+		}
 	case has("hook.mjs"):
-		spec.Path, spec.Args = "node", []string{filepath.Join(examples, "serve.mjs"), filepath.Join(examples, name, "hook.mjs"), "--port", "0"}
+		spec.Path, spec.Args = "node", []string{
+			filepath.Join(examples, "serve.mjs"),
+			filepath.Join(examples, name, "hook.mjs"),
+			"--port",
+			"0",
+		}
 	case has("hook.jsonnet"):
-		spec.Path, spec.Args = serve.Program("jsonnet-hook"), []string{"--listen", "127.0.0.1:0", filepath.Join(examples, name)}
+		spec.Path, spec.Args = serve.Program(
+			"jsonnet-hook",
+		), []string{
+			"--listen",
+			"127.0.0.1:0",
+			filepath.Join(examples, name),
+		}
 	default:
 		spec.Path, spec.Args = serve.Program(name), []string{"--listen", "127.0.0.1:0"}
 	}
@@ -122,7 +140,8 @@ func (s *stage) copy(name, address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil { //nolint:gosec // a file of the stage's own folder
+	// a file of the stage's own folder
+	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil { //nolint:gosec
 		return "", err
 	}
 	file := filepath.Join(to, name, "controller.yaml")

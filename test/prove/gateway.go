@@ -27,7 +27,8 @@ func newGateway(ctx context.Context, dir string) (gateway, error) {
 		return gateway{}, err
 	}
 	script := filepath.Join(cluster.Root(), "examples", "dial-in", "certificate.sh")
-	if out, err := exec.CommandContext(ctx, script, dir).CombinedOutput(); err != nil { //nolint:gosec // a script of the repository
+	// a script of the repository
+	if out, err := exec.CommandContext(ctx, script, dir).CombinedOutput(); err != nil { //nolint:gosec
 		return gateway{}, fmt.Errorf("%s: %w: %s", script, err, out)
 	}
 	return gateway{address: fmt.Sprintf("127.0.0.1:%d", ports[0]), dir: dir}, nil
@@ -36,7 +37,9 @@ func newGateway(ctx context.Context, dir string) (gateway, error) {
 // flags are those of the engine.
 func (g gateway) flags() []string {
 	return []string{
-		"--gateway-address=" + g.address, "--gateway-tls-cert=" + filepath.Join(g.dir, "tls.crt"), "--gateway-tls-key=" + filepath.Join(g.dir, "tls.key"),
+		"--gateway-address=" + g.address,
+		"--gateway-tls-cert=" + filepath.Join(g.dir, "tls.crt"),
+		"--gateway-tls-key=" + filepath.Join(g.dir, "tls.key"),
 	}
 }
 

@@ -1,7 +1,9 @@
-// Command prove runs the examples on a real control plane, one after the other, and prints a table: each example's hook as a process,
-// its script prove.sh, and then the proof that nothing is written any more.
+// Command prove runs the examples on a real control plane, one after the other, and prints a table:
+// each example's hook as a process, its script prove.sh, and then the proof that nothing is written
+// any more.
 //
-// Arguments are names of examples; without any, all are run. A real kubelet is missing; package kubelet stands in.
+// Arguments are names of examples; without any, all are run. A real kubelet is missing; package
+// kubelet stands in.
 package main
 
 import (

@@ -13,14 +13,16 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// period is the time between two resyncs while silence is proved, and silence how long it must last: more than two periods.
+// period is the time between two resyncs while silence is proved, and silence how long it must
+// last: more than two periods.
 const (
 	period  = time.Second
 	silence = 3 * period
 )
 
-// quiet has the example's controllers resync every second, and waits until the hooks have been asked at least twice more and the audit
-// log shows no write of the engine for longer than two periods.
+// quiet has the example's controllers resync every second, and waits until the hooks have been
+// asked at least twice more and the audit log shows no write of the engine for longer than two
+// periods.
 func (s *stage) quiet(ctx context.Context, dir string) error {
 	resync := fmt.Sprintf(`{"spec":{"resyncPeriodSeconds":%d}}`, int(period.Seconds()))
 	if err := s.run(ctx, "patch", "-f", filepath.Join(dir, "controller.yaml"), "--type=merge", "-p", resync); err != nil {
@@ -88,7 +90,8 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 	}
 	total := 0.0
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "metacontroller_sync_requests_total{") || strings.HasPrefix(line, "metacontroller_finalize_requests_total{") {
+		if strings.HasPrefix(line, "metacontroller_sync_requests_total{") ||
+			strings.HasPrefix(line, "metacontroller_finalize_requests_total{") {
 			var n float64
 			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n); err != nil {
 				return 0, fmt.Errorf("metrics: %q: %w", line, err)
@@ -111,12 +114,14 @@ func (s *stage) clean(ctx context.Context, dir string) error {
 	if crds, err := filepath.Glob(filepath.Join(dir, "crd.yaml")); err == nil && len(crds) > 0 {
 		errs = append(errs, s.run(ctx, "delete", "--ignore-not-found", "--wait", "-f", crds[0]))
 	}
-	return errors.Join(append(errs, s.run(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(dir, "controller.yaml")))...)
+	return errors.Join(
+		append(errs, s.run(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(dir, "controller.yaml")))...)
 }
 
 // run runs kubectl.
 func (s *stage) run(ctx context.Context, args ...string) error {
-	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...)) //nolint:gosec // the stage's own kubectl
+	// the stage's own kubectl
+	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...)) //nolint:gosec
 }
 
 func (s *stage) command(c *exec.Cmd) error {

@@ -30,7 +30,8 @@ type stage struct {
 	flows   sync.WaitGroup
 }
 
-// open starts the control plane, an engine and the stand-in for kubelets. What has been started is in the stage even with an error.
+// open starts the control plane, an engine and the stand-in for kubelets. What has been started is
+// in the stage even with an error.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
 	var err error
@@ -60,7 +61,13 @@ func open(ctx context.Context) (*stage, error) {
 		return s, err
 	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
-		Kubeconfig: s.cluster.Kubeconfig(), Flags: append(s.gateway.flags(), "--client-go-qps=-1", "--discovery-interval=5s", "--target-label-selector="+notEmbedded),
+		Kubeconfig: s.cluster.Kubeconfig(),
+		Flags: append(
+			s.gateway.flags(),
+			"--client-go-qps=-1",
+			"--discovery-interval=5s",
+			"--target-label-selector="+notEmbedded,
+		),
 	})
 	return s, err
 }

@@ -1,7 +1,8 @@
-// Package serve runs `hookloop serve` and hooks as processes of their own, as a user does, and waits until they are ready.
+// Package serve runs `hookloop serve` and hooks as processes of their own, as a user does, and
+// waits until they are ready.
 //
-// It starts no control plane and declares no controllers; packages cluster and kit do. It is used by the demonstration, the examples and
-// the tests that need an engine which can be killed.
+// It starts no control plane and declares no controllers; packages cluster and kit do. It is used
+// by the demonstration, the examples and the tests that need an engine which can be killed.
 package serve
 
 import (
@@ -40,7 +41,8 @@ type Engine struct {
 	Health, Metrics string
 }
 
-// Start runs an engine and returns when it is ready. With an error, the process is there to be stopped if it is not nil.
+// Start runs an engine and returns when it is ready. With an error, the process is there to be
+// stopped if it is not nil.
 func Start(ctx context.Context, s Settings) (*Engine, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package silentproxy is a TCP proxy that can fall silent without closing: what a lost node, a dropped NAT entry or a stateful firewall
-// does to connections. Bytes are accepted and go nowhere, and neither side is told.
+// Package silentproxy is a TCP proxy that can fall silent without closing: what a lost node, a
+// dropped NAT entry or a stateful firewall does to connections. Bytes are accepted and go nowhere,
+// and neither side is told.
 //
-// It stands between a client and a server in tests; it reads nothing of what it carries. It is not a proxy of HTTP. A Proxy is safe for
-// concurrent use; its goroutines end with Close. It is tested with an echo server.
+// It stands between a client and a server in tests; it reads nothing of what it carries. It is not
+// a proxy of HTTP. A Proxy is safe for concurrent use; its goroutines end with Close. It is tested
+// with an echo server.
 package silentproxy
 
 import (
@@ -122,7 +124,8 @@ func (p *Proxy) carry(c *pair) {
 	})
 }
 
-// copy carries one direction. Silent, it reads on and drops, so that not even a full buffer is noticed, and it passes no end on.
+// copy carries one direction. Silent, it reads on and drops, so that not even a full buffer is
+// noticed, and it passes no end on.
 func (c *pair) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

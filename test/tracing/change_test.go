@@ -19,7 +19,8 @@ import (
 // silence is how long no engine writes before a story counts as ended.
 const silence = 500 * time.Millisecond
 
-// TestChangeIsOneTrace changes one object. Its trace tells the whole story, and then a drift repair is a trace of its own.
+// TestChangeIsOneTrace changes one object. Its trace tells the whole story, and then a drift repair
+// is a trace of its own.
 func TestChangeIsOneTrace(t *testing.T) {
 	k, j := start(t)
 	greetings(k, traced, helloGRPC(k, j.Env()...))
@@ -54,14 +55,15 @@ func TestChangeIsOneTrace(t *testing.T) {
 	checkRepair(t, k, j, id, k.Writes(mark))
 }
 
-// changeOf derives the ids of a change as any observer can: from the cluster, the object's UID and its generation.
+// changeOf derives the ids of a change as any observer can: from the cluster, the object's UID and
+// its generation.
 func changeOf(k *kit.Kit, parent *unstructured.Unstructured) change.ID {
 	k.Helper()
 	return change.Of(k.Get("v1/Namespace", "kube-system").GetUID(), parent.GetUID(), parent.GetGeneration())
 }
 
-// await waits until Jaeger has a change's trace: its root, at least as many writes as the audit log, and what the hook did for each
-// question.
+// await waits until Jaeger has a change's trace: its root, at least as many writes as the audit
+// log, and what the hook did for each question.
 func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), kit.Deadline)
@@ -82,7 +84,8 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 	return trace
 }
 
-// checkRoot says that the root is one span with the derived id, and that all below it are syncs, none of which begins before it.
+// checkRoot says that the root is one span with the derived id, and that all below it are syncs,
+// none of which begins before it.
 func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 	t.Helper()
 	roots := trace.Children("")
@@ -102,8 +105,8 @@ func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 // stages is the order of a sync's stages.
 var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
-// checkSync says that a sync is the change's, has its stages as children in order, with writes below act or report, and the hook's own
-// span within ask.
+// checkSync says that a sync is the change's, has its stages as children in order, with writes
+// below act or report, and the hook's own span within ask.
 func checkSync(t *testing.T, trace *jaeger.Trace, sync jaeger.Span, id change.ID) {
 	t.Helper()
 	if sync.Parent != id.Root.String() {
@@ -166,7 +169,8 @@ var requests = map[string]string{
 	"adopt": "patch", "release": "patch", "add-finalizer": "patch", "remove-finalizer": "patch",
 }
 
-// checkWrites compares the successful writes in traces with those that the audit log saw, one to one.
+// checkWrites compares the successful writes in traces with those that the audit log saw, one to
+// one.
 func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 	t.Helper()
 	var want, got []string
@@ -203,7 +207,8 @@ func written(s jaeger.Span) string {
 	return fmt.Sprintf("%s %s.%s %s/%s", verb, plural, group, s.Tags["k8s.namespace.name"], s.Tags["hookloop.write.name"])
 }
 
-// checkRepair says that what was written after convergence is in traces of their own, each with a link to the change.
+// checkRepair says that what was written after convergence is in traces of their own, each with a
+// link to the change.
 func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes []cluster.Write) {
 	t.Helper()
 	var repairs []*jaeger.Trace

@@ -8,7 +8,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestCollectorIsDown runs an engine and a hook whose collector does not exist: their work does not wait for it.
+// TestCollectorIsDown runs an engine and a hook whose collector does not exist: their work does not
+// wait for it.
 func TestCollectorIsDown(t *testing.T) {
 	ports, err := cluster.FreePorts(1)
 	if err != nil {

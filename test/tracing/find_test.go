@@ -11,7 +11,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestTraceCommand finds the trace of an object's latest change with the command that users have for it.
+// TestTraceCommand finds the trace of an object's latest change with the command that users have
+// for it.
 func TestTraceCommand(t *testing.T) {
 	k, _ := start(t)
 	greetings(k, traced, helloGRPC(k))
@@ -29,13 +30,22 @@ func TestTraceCommand(t *testing.T) {
 			t.Errorf("hookloop %s = %q, %v; want %s", strings.Join(all, " "), out, err, id)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), "trace", "--kubeconfig", k.Cluster.Kubeconfig(), "nothings", "hello").CombinedOutput()
+	out, err := exec.CommandContext(
+		t.Context(),
+		serve.Program("hookloop"),
+		"trace",
+		"--kubeconfig",
+		k.Cluster.Kubeconfig(),
+		"nothings",
+		"hello",
+	).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), `"nothings"`) {
 		t.Errorf("an unknown resource gives %q, %v; want an error that names it", out, err)
 	}
 }
 
-// TestStartIsATrace finds the start of a controller from the Event on it: what the engine wrote there is in that trace.
+// TestStartIsATrace finds the start of a controller from the Event on it: what the engine wrote
+// there is in that trace.
 func TestStartIsATrace(t *testing.T) {
 	k, j := start(t)
 	greetings(k, traced, helloGRPC(k))

@@ -1,8 +1,10 @@
-// Package tracing tests what users see of a sync in Jaeger: an engine and hooks as processes of their own, a real control plane, a
-// real Jaeger, and the audit log as the witness that no write is missing from a trace.
+// Package tracing tests what users see of a sync in Jaeger: an engine and hooks as processes of
+// their own, a real control plane, a real Jaeger, and the audit log as the witness that no write is
+// missing from a trace.
 //
-// It holds no test of how spans are made; those stand beside the code. All tests share one cluster, one Jaeger and one engine, and work
-// in namespaces of their own. "make controlplane jaeger-build build" builds the programs first.
+// It holds no test of how spans are made; those stand beside the code. All tests share one cluster,
+// one Jaeger and one engine, and work in namespaces of their own. "make controlplane jaeger-build
+// build" builds the programs first.
 package tracing
 
 import (
@@ -89,7 +91,8 @@ func helloGRPC(k *kit.Kit, env ...string) string {
 	return address
 }
 
-// greetings declares the controller of examples/hello-grpc, for the engine with a name and for objects in the kit's group.
+// greetings declares the controller of examples/hello-grpc, for the engine with a name and for
+// objects in the kit's group.
 func greetings(k *kit.Kit, engine, address string) {
 	k.Helper()
 	k.CRD("Greeting", "Namespaced")
@@ -102,7 +105,9 @@ func greetings(k *kit.Kit, engine, address string) {
 // greet creates the Greeting "hello", or changes whom it greets, and waits until that is done.
 func greet(k *kit.Kit, who string) {
 	k.Helper()
-	k.Apply("{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, spec: {who: " + who + ", replicas: 1}}")
+	k.Apply(
+		"{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, spec: {who: " + who + ", replicas: 1}}",
+	)
 	k.Eventually("the Greeting is converged", func() error { return greets(k, who) })
 }
 
@@ -114,7 +119,8 @@ func greets(k *kit.Kit, who string) error {
 		return err
 	}
 	status, _ := parent.Object["status"].(map[string]any)
-	if status["greeting"] != text || status["servers"] != int64(1) || status["observedGeneration"] != parent.GetGeneration() {
+	if status["greeting"] != text || status["servers"] != int64(1) ||
+		status["observedGeneration"] != parent.GetGeneration() {
 		return fmt.Errorf("generation %d, its status is %v", parent.GetGeneration(), status)
 	}
 	for _, kind := range []string{"v1/ConfigMap", "apps/v1/Deployment", "v1/Service", "v1/Pod"} {

@@ -16,7 +16,8 @@ import (
 // canaries are values of a Secret, before and after its change.
 var canaries = []string{"canary-of-the-first-day", "canary-of-the-second-day"}
 
-// TestSecretsStaySecret creates, changes and repairs a Secret: its data is in no span, no log line and no Event.
+// TestSecretsStaySecret creates, changes and repairs a Secret: its data is in no span, no log line
+// and no Event.
 func TestSecretsStaySecret(t *testing.T) {
 	k, j := start(t)
 	hook := k.Hook(kit.Mirror)
@@ -80,7 +81,12 @@ func holds(k *kit.Kit, canary string) {
 // traces are all traces of the engine that concern the kit's namespace, as Jaeger answers them.
 func traces(k *kit.Kit, base string) string {
 	k.Helper()
-	query := url.Values{"service": {"hookloop"}, "limit": {"1000"}, "start": {"0"}, "tags": {`{"k8s.namespace.name":"` + k.Namespace + `"}`}}
+	query := url.Values{
+		"service": {"hookloop"},
+		"limit":   {"1000"},
+		"start":   {"0"},
+		"tags":    {`{"k8s.namespace.name":"` + k.Namespace + `"}`},
+	}
 	request, err := http.NewRequestWithContext(k.Context(), http.MethodGet, base+"/api/traces?"+query.Encode(), nil)
 	if err != nil {
 		k.Fatal(err)

@@ -66,7 +66,8 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The binary and the standard library depend on the tool chain; four packages are the fixture's.
+	// The binary and the standard library depend on the tool chain; four packages are the
+	// fixture's.
 	if own := r.Program.Packages - r.Program.Standard; own != 4 || r.Program.Standard == 0 || r.Program.Bytes < 100_000 {
 		t.Errorf("program: %+v, want 4 packages of its own, some of the standard library, and a binary", r.Program)
 	}

@@ -1,9 +1,11 @@
-// Package budget divides the memory that the process may use among the parts that grow with what peers send: messages that are being
-// decoded, sessions, kept answers, recordings. What a part cannot have is waited for, evicted or refused, and counted.
+// Package budget divides the memory that the process may use among the parts that grow with what
+// peers send: messages that are being decoded, sessions, kept answers, recordings. What a part
+// cannot have is waited for, evicted or refused, and counted.
 //
-// It allocates nothing itself: its users report sizes, which are estimates. It is not for the API server's objects, which cannot be
-// refused; their size is reported (Report), and what can be evicted makes room for them. The limit comes from a flag or from the
-// container. A Budget is safe for concurrent use, and a nil *Budget or *Share has no limit. Tests drive it with numbers alone.
+// It allocates nothing itself: its users report sizes, which are estimates. It is not for the API
+// server's objects, which cannot be refused; their size is reported (Report), and what can be
+// evicted makes room for them. The limit comes from a flag or from the container. A Budget is safe
+// for concurrent use, and a nil *Budget or *Share has no limit. Tests drive it with numbers alone.
 package budget
 
 import (
@@ -30,13 +32,15 @@ const (
 	Caches Part = "caches"
 )
 
-// divisors are the parts of the limit: one n-th each. What is left is for everything else and for garbage.
+// divisors are the parts of the limit: one n-th each. What is left is for everything else and for
+// garbage.
 var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings: 24, Plans: 12, Caches: 4}
 
 // evictable are the parts that make room for caches.
 var evictable = []Part{Sessions, Answers, Recordings, Plans}
 
-// MessageBytes bounds what one message may take once it is built, whatever the limit of the process.
+// MessageBytes bounds what one message may take once it is built, whatever the limit of the
+// process.
 const MessageBytes = 128 << 20
 
 // Budget is the memory of one process.
@@ -74,7 +78,8 @@ func (b *Budget) Share(part Part) *Share {
 	return b.shares[part]
 }
 
-// Report sets the size of the caches. The shares that can be evicted shrink by what caches have beyond theirs.
+// Report sets the size of the caches. The shares that can be evicted shrink by what caches have
+// beyond theirs.
 func (b *Budget) Report(caches int64) {
 	if b == nil {
 		return

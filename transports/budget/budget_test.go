@@ -48,7 +48,8 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsDoesNotWait refuses a lease at once to a caller that holds one: two such callers could wait for each other.
+// TestWhoHoldsDoesNotWait refuses a lease at once to a caller that holds one: two such callers
+// could wait for each other.
 func TestWhoHoldsDoesNotWait(t *testing.T) {
 	s := budget.New(total).Share(budget.Decoding)
 	first, err := s.Lease(t.Context(), 500, false)
@@ -63,7 +64,8 @@ func TestWhoHoldsDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestClosedAccountHoldsNothing sets an account that has been closed, as a shrink does that was under way.
+// TestClosedAccountHoldsNothing sets an account that has been closed, as a shrink does that was
+// under way.
 func TestClosedAccountHoldsNothing(t *testing.T) {
 	b := budget.New(total)
 	account := b.Share(budget.Sessions).Join(func(int64) {})

@@ -2,14 +2,15 @@ package budget
 
 import "context"
 
-// Lease is what one message takes of a share while it is read, decoded and used. It is not safe for concurrent use.
+// Lease is what one message takes of a share while it is read, decoded and used. It is not safe for
+// concurrent use.
 type Lease struct {
 	share *Share
 	bytes int64
 }
 
-// Lease begins with n bytes. It waits for them until ctx ends, unless the caller holds some of the share already: callers that hold
-// and wait could wait for each other.
+// Lease begins with n bytes. It waits for them until ctx ends, unless the caller holds some of the
+// share already: callers that hold and wait could wait for each other.
 func (s *Share) Lease(ctx context.Context, n int64, holds bool) (*Lease, error) {
 	var err error
 	if holds {
@@ -23,7 +24,8 @@ func (s *Share) Lease(ctx context.Context, n int64, holds bool) (*Lease, error) 
 	return &Lease{s, n}, nil
 }
 
-// Resize has the lease take n bytes in all. It does not wait for more: two leases could wait for each other.
+// Resize has the lease take n bytes in all. It does not wait for more: two leases could wait for
+// each other.
 func (l *Lease) Resize(n int64) error {
 	if n > l.bytes {
 		if err := l.share.TryAcquire(n - l.bytes); err != nil {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Share is the memory of one part. It is taken for a time (Acquire, Release), or held by accounts that can be told to shrink (Join).
+// Share is the memory of one part. It is taken for a time (Acquire, Release), or held by accounts
+// that can be told to shrink (Join).
 type Share struct {
 	budget *Budget
 	part   Part
@@ -45,8 +46,9 @@ func (s *Share) Limit() int64 {
 	return max(s.size/4, s.size-int64(float64(s.budget.excess())*float64(s.size)/float64(all)))
 }
 
-// Acquire takes n bytes. It waits for others to release theirs until ctx ends; then, or where n is more than there ever is, it returns an
-// *ExhaustedError. Who holds some already must not wait for more: use TryAcquire.
+// Acquire takes n bytes. It waits for others to release theirs until ctx ends; then, or where n is
+// more than there ever is, it returns an *ExhaustedError. Who holds some already must not wait for
+// more: use TryAcquire.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -108,8 +110,9 @@ type Account struct {
 	closed bool
 }
 
-// Join opens an account. shrink must drop what was used longest ago until the holder has at most limit bytes, as far as that can be
-// dropped, and call Set. It is called by Balance, from any goroutine.
+// Join opens an account. shrink must drop what was used longest ago until the holder has at most
+// limit bytes, as far as that can be dropped, and call Set. It is called by Balance, from any
+// goroutine.
 func (s *Share) Join(shrink func(limit int64)) *Account {
 	if s == nil {
 		return nil
@@ -121,7 +124,8 @@ func (s *Share) Join(shrink func(limit int64)) *Account {
 	return a
 }
 
-// Set notes what the holder has now. Balance should follow, where the caller holds no lock that shrink takes.
+// Set notes what the holder has now. Balance should follow, where the caller holds no lock that
+// shrink takes.
 func (a *Account) Set(bytes int64) {
 	if a == nil {
 		return
@@ -149,8 +153,9 @@ func (a *Account) Close() {
 	a.closed = true
 }
 
-// Balance has the largest accounts shrink while the part has more than its limit: each to an equal part of it. Another caller that is at it
-// makes it return at once. The caller must not hold a lock that an account's shrink takes.
+// Balance has the largest accounts shrink while the part has more than its limit: each to an equal
+// part of it. Another caller that is at it makes it return at once. The caller must not hold a lock
+// that an account's shrink takes.
 func (s *Share) Balance() {
 	if s == nil || s.held.Load() <= s.Limit() || !s.balancing.TryLock() {
 		return
@@ -171,7 +176,8 @@ func (s *Share) Balance() {
 	}
 }
 
-// level is the most that each account may have, so that all together have at most limit: small accounts leave their rest to large ones.
+// level is the most that each account may have, so that all together have at most limit: small
+// accounts leave their rest to large ones.
 func level(accounts []*Account, limit int64) int64 {
 	sizes := make([]int64, len(accounts))
 	for i, a := range accounts {

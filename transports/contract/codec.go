@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused before it is built. A *Raw takes any
-// message.
+// Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused
+// before it is built. A *Raw takes any message.
 func Codec(limits decode.Limits) encoding.CodecV2 {
 	return codec{encoding.GetCodecV2(grpcproto.Name), limits}
 }

@@ -1,9 +1,11 @@
-// Package contract writes questions in the messages of package hookloop.hook.v1 of proto, and reads answers and failures from them: what
-// every transport of the gRPC contract does in the same way, whichever way its messages travel.
+// Package contract writes questions in the messages of package hookloop.hook.v1 of proto, and reads
+// answers and failures from them: what every transport of the gRPC contract does in the same way,
+// whichever way its messages travel.
 //
-// It reaches no hook. Messages share the bytes of the objects that they are made of, and are only read. Responses come from outside and
-// are checked for what the messages allow and the port does not; what an answer means is package plan's. Functions are safe for
-// concurrent use. Tests of the transports cover it, with transporttest's suite.
+// It reaches no hook. Messages share the bytes of the objects that they are made of, and are only
+// read. Responses come from outside and are checked for what the messages allow and the port does
+// not; what an answer means is package plan's. Functions are safe for concurrent use. Tests of the
+// transports cover it, with transporttest's suite.
 package contract
 
 import (
@@ -25,10 +27,12 @@ type Call struct {
 // New writes a question.
 func New(q *hook.Question) Call { return write(q, whole{}) }
 
-// NewShell writes a question without its objects: groups are there, and empty. They travel in another way.
+// NewShell writes a question without its objects: groups are there, and empty. They travel in
+// another way.
 func NewShell(q *hook.Question) proto.Message { return write(q, shell{}).Request }
 
-// Method is the full name of the method that a question is put to: "/hookloop.hook.v1.CompositeHookService/Sync".
+// Method is the full name of the method that a question is put to:
+// "/hookloop.hook.v1.CompositeHookService/Sync".
 func Method(q *hook.Question) string {
 	service := hookv1.CompositeHookService_ServiceDesc.ServiceName
 	if q.Contract == hook.Decorator {
@@ -48,7 +52,10 @@ func writeComposite(q *hook.Question, w writer) Call {
 	controller, parent := w.object(q.Controller), w.object(q.Parent)
 	switch q.Op {
 	case hook.Customize:
-		return Call{&hookv1.CompositeHookServiceCustomizeRequest{Controller: controller, Parent: parent}, &hookv1.CompositeHookServiceCustomizeResponse{}}
+		return Call{
+			&hookv1.CompositeHookServiceCustomizeRequest{Controller: controller, Parent: parent},
+			&hookv1.CompositeHookServiceCustomizeResponse{},
+		}
 	case hook.Finalize:
 		return Call{&hookv1.CompositeHookServiceFinalizeRequest{
 			Controller: controller, Parent: parent, Children: groups(q.Children, w), Related: related(q.Related, w),
@@ -64,7 +71,10 @@ func writeDecorator(q *hook.Question, w writer) Call {
 	controller, parent := w.object(q.Controller), w.object(q.Parent)
 	switch q.Op {
 	case hook.Customize:
-		return Call{&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent}, &hookv1.DecoratorHookServiceCustomizeResponse{}}
+		return Call{
+			&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent},
+			&hookv1.DecoratorHookServiceCustomizeResponse{},
+		}
 	case hook.Finalize:
 		return Call{&hookv1.DecoratorHookServiceFinalizeRequest{
 			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),

@@ -12,7 +12,9 @@ import (
 )
 
 func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
-	_, err := Answer(&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}})
+	_, err := Answer(
+		&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}},
+	)
 	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
 		t.Errorf("got %v, want an error that names the label", err)
 	}
@@ -21,7 +23,10 @@ func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
 // TestBombs refuses what unfolds inside of a message: JSON of a status, and details of a failure.
 func TestBombs(t *testing.T) {
 	status := []byte(`{"a":[` + strings.Repeat("{},", 1<<20) + "{}]}")
-	if _, err := Answer(&hookv1.CompositeHookServiceSyncResponse{Status: status}); err == nil || !strings.Contains(err.Error(), "status: has too many values") {
+	if _, err := Answer(
+		&hookv1.CompositeHookServiceSyncResponse{Status: status},
+	); err == nil ||
+		!strings.Contains(err.Error(), "status: has too many values") {
 		t.Errorf("a status: got %v, want a refusal", err)
 	}
 	info := &errdetails.ErrorInfo{Reason: "TooLate", Metadata: map[string]string{"a": strings.Repeat("x", maxDetailBytes)}}
@@ -29,7 +34,13 @@ func TestBombs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small, err := grpcstatus.New(codes.Internal, "no").WithDetails(&errdetails.ErrorInfo{Reason: "TooLate"}, &errdetails.BadRequest{})
+	small, err := grpcstatus.New(
+		codes.Internal,
+		"no",
+	).WithDetails(
+		&errdetails.ErrorInfo{Reason: "TooLate"},
+		&errdetails.BadRequest{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,10 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 	switch {
 	case len(status) == 0 || string(status) == "null":
 	case !json.Valid(status):
-		return nil, fmt.Errorf("status begins with %q, expected a JSON object", endpoint.Excerpt(status[:min(len(status), 20)]))
+		return nil, fmt.Errorf(
+			"status begins with %q, expected a JSON object",
+			endpoint.Excerpt(status[:min(len(status), 20)]),
+		)
 	default:
 		a.Status = status
 	}
@@ -105,7 +108,8 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 	return a, err
 }
 
-// body is a desired object's JSON; "null" where the message carries none, which package plan refuses by name.
+// body is a desired object's JSON; "null" where the message carries none, which package plan
+// refuses by name.
 func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
 	switch e := d.GetEncoding(); {
 	case e != hookv1.Encoding_ENCODING_UNSPECIFIED && e != hookv1.Encoding_ENCODING_JSON:
@@ -179,9 +183,16 @@ func selector(s *hookv1.LabelSelector) (json.RawMessage, error) {
 	for i, e := range s.GetMatchExpressions() {
 		operator, ok := operators[e.GetOperator()]
 		if !ok {
-			return nil, fmt.Errorf("match_expressions[%d].operator: is %s, expected one of IN, NOT_IN, EXISTS and DOES_NOT_EXIST", i, e.GetOperator())
+			return nil, fmt.Errorf(
+				"match_expressions[%d].operator: is %s, expected one of IN, NOT_IN, EXISTS and DOES_NOT_EXIST",
+				i,
+				e.GetOperator(),
+			)
 		}
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.GetKey(), Operator: operator, Values: e.GetValues()})
+		out.MatchExpressions = append(
+			out.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: e.GetKey(), Operator: operator, Values: e.GetValues()},
+		)
 	}
 	return json.Marshal(out)
 }

@@ -52,10 +52,17 @@ func related(list []hook.RelatedGroup, w writer) []*hookv1.RelatedGroup {
 	out := make([]*hookv1.RelatedGroup, len(list))
 	for i, g := range list {
 		gvk := g.Resource.GVK
-		out[i] = &hookv1.RelatedGroup{ApiVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Resource: g.Resource.Plural, Name: g.Name}
+		out[i] = &hookv1.RelatedGroup{
+			ApiVersion: gvk.GroupVersion().String(),
+			Kind:       gvk.Kind,
+			Resource:   g.Resource.Plural,
+			Name:       g.Name,
+		}
 		switch {
 		case g.NotFound:
-			out[i].Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "the API server does not serve " + g.Resource.String()}}
+			out[i].Result = &hookv1.RelatedGroup_NotFound{
+				NotFound: &hookv1.RelatedNotFound{Message: "the API server does not serve " + g.Resource.String()},
+			}
 		case g.Err != nil:
 			out[i].Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "ReadFailed", Message: g.Err.Error()}}
 		default:

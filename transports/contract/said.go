@@ -9,13 +9,19 @@ import (
 func said(r common, children []*hookv1.DesiredObject) (hook.Said, error) {
 	s := hook.Said{States: states(children)}
 	for _, c := range r.GetConditions() {
-		s.Conditions = append(s.Conditions, hook.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage()})
+		s.Conditions = append(
+			s.Conditions,
+			hook.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage()},
+		)
 	}
 	for _, e := range r.GetEvents() {
 		s.Events = append(s.Events, hook.Event{Warning: e.GetWarning(), Reason: e.GetReason(), Message: e.GetMessage()})
 	}
 	for _, result := range r.GetResults() {
-		s.Results = append(s.Results, hook.Result{Severity: severity(result.GetSeverity()), Reason: result.GetReason(), Message: result.GetMessage()})
+		s.Results = append(
+			s.Results,
+			hook.Result{Severity: severity(result.GetSeverity()), Reason: result.GetReason(), Message: result.GetMessage()},
+		)
 	}
 	var err error
 	s.Requirements, err = rules("requirements", r.GetRequirements())
@@ -32,7 +38,12 @@ func states(children []*hookv1.DesiredObject) []hook.ChildState {
 		state := hook.ChildState{Index: i, Ready: c.Ready}
 		for _, d := range c.GetDependsOn() {
 			state.DependsOn = append(state.DependsOn, hook.Dependency{
-				Named:     hook.Named{APIVersion: d.GetApiVersion(), Kind: d.GetKind(), Namespace: d.GetNamespace(), Name: d.GetName()},
+				Named: hook.Named{
+					APIVersion: d.GetApiVersion(),
+					Kind:       d.GetKind(),
+					Namespace:  d.GetNamespace(),
+					Name:       d.GetName(),
+				},
 				Condition: d.GetCondition(),
 			})
 		}

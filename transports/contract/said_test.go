@@ -18,7 +18,9 @@ func TestAnswersThatSayMore(t *testing.T) {
 		{Severity: hookv1.Severity_SEVERITY_WARNING, Reason: "Old", Message: "ill"},
 		{Severity: hookv1.Severity_SEVERITY_FATAL, Reason: "Gone"}, {Severity: 77, Reason: "New"},
 	}
-	requirements := []*hookv1.RelatedResourceRule{{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}}
+	requirements := []*hookv1.RelatedResourceRule{
+		{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"},
+	}
 	children := []*hookv1.DesiredObject{
 		{Body: []byte(`{"a":1}`)},
 		{Body: []byte(`{"b":1}`), Ready: proto.Bool(false), DependsOn: []*hookv1.Dependency{
@@ -29,8 +31,14 @@ func TestAnswersThatSayMore(t *testing.T) {
 		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
 		Events:     []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
-			{Severity: hook.Info, Reason: "None"}, {Severity: hook.Info, Reason: "Fine"}, {Severity: hook.Warning, Reason: "Old", Message: "ill"},
-			{Severity: hook.Fatal, Reason: "Gone"}, {Severity: hook.Fatal, Reason: "New"},
+			{
+				Severity: hook.Info,
+				Reason:   "None",
+			},
+			{Severity: hook.Info, Reason: "Fine"},
+			{Severity: hook.Warning, Reason: "Old", Message: "ill"},
+			{Severity: hook.Fatal, Reason: "Gone"},
+			{Severity: hook.Fatal, Reason: "New"},
 		},
 		Requirements: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
 		States: []hook.ChildState{{Index: 1, Ready: &no, DependsOn: []hook.Dependency{

@@ -24,8 +24,8 @@ func (e *statusError) Error() string { return fmt.Sprintf("%s: %q", e.code, e.te
 // Code is the label of metrics.
 func (e *statusError) Code() string { return e.code.String() }
 
-// Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is the hook's, in messages; timeout is what
-// it was given.
+// Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is
+// the hook's, in messages; timeout is what it was given.
 func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
 	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
 	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: said}
@@ -52,7 +52,8 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	return failure
 }
 
-// mismatch is what to do where one side speaks TLS and the other plain text; empty for other failures. gRPC's own words name neither.
+// mismatch is what to do where one side speaks TLS and the other plain text; empty for other
+// failures. gRPC's own words name neither.
 func mismatch(text string) string {
 	switch {
 	case strings.Contains(text, "error reading server preface"):
@@ -64,7 +65,8 @@ func mismatch(text string) string {
 }
 
 const (
-	// maxDetails is how many details of a status are looked at, and maxDetailBytes how large one may be.
+	// maxDetails is how many details of a status are looked at, and maxDetailBytes how large one
+	// may be.
 	maxDetails     = 16
 	maxDetailBytes = 8 << 10
 )
@@ -96,7 +98,8 @@ func kindOf(s *status.Status) hook.Kind {
 	case codes.DeadlineExceeded:
 		return hook.TimedOut
 	case codes.ResourceExhausted:
-		// The library itself reports with this code what is larger than a side accepts; asking again does not make it smaller.
+		// The library itself reports with this code what is larger than a side accepts; asking
+		// again does not make it smaller.
 		if strings.Contains(s.Message(), "larger than max") {
 			return hook.Invalid
 		}

@@ -1,9 +1,11 @@
-// Package decode unmarshals protobuf messages of peers that are not trusted. It walks the wire format first, and estimates
-// the memory that the message takes once it is built; a message over its limit is refused before anything is allocated.
+// Package decode unmarshals protobuf messages of peers that are not trusted. It walks the wire
+// format first, and estimates the memory that the message takes once it is built; a message over
+// its limit is refused before anything is allocated.
 //
-// It is not for validating content: what a field may hold is decided by whoever reads the message. Its data comes from
-// gRPC and from fragments of streams. It is pure, and safe for concurrent use. Tests fill each repeated field of each
-// message with empty elements, and compare the estimate with what building the message allocates.
+// It is not for validating content: what a field may hold is decided by whoever reads the message.
+// Its data comes from gRPC and from fragments of streams. It is pure, and safe for concurrent use.
+// Tests fill each repeated field of each message with empty elements, and compare the estimate with
+// what building the message allocates.
 package decode
 
 import (
@@ -19,8 +21,8 @@ import (
 type Limits struct {
 	// Memory bounds the estimate, in bytes.
 	Memory uint64
-	// Elements bounds repeated fields and maps by their full names; all elements in one message count, in however many
-	// messages inside it they are.
+	// Elements bounds repeated fields and maps by their full names; all elements in one message
+	// count, in however many messages inside it they are.
 	Elements map[protoreflect.FullName]int
 }
 
@@ -40,7 +42,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: takes more than %d bytes of memory", e.Message, e.Limit)
 }
 
-// Unmarshal builds a message, unless it is over a limit (*LimitError) or malformed. Unknown fields are dropped.
+// Unmarshal builds a message, unless it is over a limit (*LimitError) or malformed. Unknown fields
+// are dropped.
 func Unmarshal(data []byte, m proto.Message, l Limits) error {
 	if _, err := Estimate(data, m.ProtoReflect().Descriptor(), l); err != nil {
 		return err
@@ -91,7 +94,8 @@ func (w *walk) message(data []byte, d protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// field counts one occurrence of a field. A singular message that occurs again counts again: it is merged into the first.
+// field counts one occurrence of a field. A singular message that occurs again counts again: it is
+// merged into the first.
 func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 	content := value
 	if kind == protowire.BytesType {
@@ -115,7 +119,8 @@ func (w *walk) field(f *field, kind protowire.Type, value []byte) error {
 	}
 	if limit, found := w.Elements[f.name]; found {
 		if w.counted[f.name] += elements; w.counted[f.name] > limit {
-			return &LimitError{Message: w.root, Field: f.name, Limit: uint64(limit)} //nolint:gosec // limits are not negative
+			// limits are not negative
+			return &LimitError{Message: w.root, Field: f.name, Limit: uint64(limit)} //nolint:gosec
 		}
 	}
 	return w.take(uint64(elements) * elementBytes)
@@ -146,10 +151,12 @@ func packed(content []byte, wire protowire.Type) int {
 }
 
 const (
-	// messageBytes is what a message takes beside its fields, and fieldBytes a field at most: a string or a slice.
+	// messageBytes is what a message takes beside its fields, and fieldBytes a field at most: a
+	// string or a slice.
 	messageBytes = 48
 	fieldBytes   = 24
-	// elementBytes is what an element takes in its slice, which grows by doubling; entryBytes is for an entry of a map.
+	// elementBytes is what an element takes in its slice, which grows by doubling; entryBytes is
+	// for an entry of a map.
 	elementBytes = 48
 	entryBytes   = 160
 )
@@ -182,9 +189,12 @@ func typeOf(d protoreflect.MessageDescriptor) *messageType {
 		f := d.Fields().Get(i)
 		t.memory += fieldBytes
 		t.fields[f.Number()] = &field{
-			name: f.FullName(), message: f.Message(), repeated: f.Cardinality() == protoreflect.Repeated,
-			packable: f.IsList() && f.Message() == nil && f.Kind() != protoreflect.StringKind && f.Kind() != protoreflect.BytesKind,
-			wire:     wireOf(f.Kind()),
+			name:     f.FullName(),
+			message:  f.Message(),
+			repeated: f.Cardinality() == protoreflect.Repeated,
+			packable: f.IsList() && f.Message() == nil && f.Kind() != protoreflect.StringKind &&
+				f.Kind() != protoreflect.BytesKind,
+			wire: wireOf(f.Kind()),
 		}
 	}
 	actual, _ := types.LoadOrStore(d.FullName(), t)

@@ -52,8 +52,9 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestBombs fills each repeated field of each message with empty elements: refused over the limit, for next to no memory,
-// and within it the estimate is no less than half of what is allocated (slices leave their smaller arrays to the collector).
+// TestBombs fills each repeated field of each message with empty elements: refused over the limit,
+// for next to no memory, and within it the estimate is no less than half of what is allocated
+// (slices leave their smaller arrays to the collector).
 func TestBombs(t *testing.T) {
 	const elements = 100_000
 	repeated := 0
@@ -73,7 +74,11 @@ func TestBombs(t *testing.T) {
 			if !errors.As(err, &limit) || took > 64<<10 {
 				t.Errorf("%s: %v for %d bytes, expected a LimitError before it is built", f.FullName(), err, took)
 			}
-			err = Unmarshal(bomb, m, Limits{Memory: math.MaxUint64, Elements: map[protoreflect.FullName]int{f.FullName(): elements - 1}})
+			err = Unmarshal(
+				bomb,
+				m,
+				Limits{Memory: math.MaxUint64, Elements: map[protoreflect.FullName]int{f.FullName(): elements - 1}},
+			)
 			if !errors.As(err, &limit) || limit.Field != f.FullName() {
 				t.Errorf("%s: %v, expected a LimitError that names the field", f.FullName(), err)
 			}
@@ -101,7 +106,8 @@ func newMessage(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// TestNested counts what is in messages inside the message, packed numbers one by one, and a singular message each time.
+// TestNested counts what is in messages inside the message, packed numbers one by one, and a
+// singular message each time.
 func TestNested(t *testing.T) {
 	many := make([]*hookv1.Dependency, 1000)
 	for i := range many {
@@ -112,7 +118,10 @@ func TestNested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := Limits{Memory: 1 << 30, Elements: map[protoreflect.FullName]int{"hookloop.hook.v1.DesiredObject.depends_on": 999}}
+	limits := Limits{
+		Memory:   1 << 30,
+		Elements: map[protoreflect.FullName]int{"hookloop.hook.v1.DesiredObject.depends_on": 999},
+	}
 	var limit *LimitError
 	err = Unmarshal(data, &hookv1.CompositeHookServiceSyncResponse{}, limits)
 	if !errors.As(err, &limit) || limit.Field != "hookloop.hook.v1.DesiredObject.depends_on" {

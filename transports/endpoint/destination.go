@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AllowedHostsAnnotation on a Secret names the hosts, apart from Services in its own namespace, to which hooks may have its values sent:
-// "hooks.example.com, other.example.com:8443".
+// AllowedHostsAnnotation on a Secret names the hosts, apart from Services in its own namespace, to
+// which hooks may have its values sent: "hooks.example.com, other.example.com:8443".
 const AllowedHostsAnnotation = "hookloop.dev/allowed-hosts"
 
 // DefaultClusterDomain ends the full names of Services where nothing else is known.
@@ -20,12 +20,13 @@ const DefaultClusterDomain = "cluster.local"
 // anyNamespace among Policy.Unrestricted stands for all namespaces.
 const anyNamespace = "*"
 
-// Policy says where values of Secrets may go. Whoever may declare a controller could otherwise have any Secret sent to an address of theirs. The
-// zero value is the rule without exceptions.
+// Policy says where values of Secrets may go. Whoever may declare a controller could otherwise have
+// any Secret sent to an address of theirs. The zero value is the rule without exceptions.
 type Policy struct {
 	// ClusterDomain ends the full names of Services; empty stands for DefaultClusterDomain.
 	ClusterDomain string
-	// Unrestricted are the namespaces whose Secrets may go anywhere, as Metacontroller lets them; "*" stands for all.
+	// Unrestricted are the namespaces whose Secrets may go anywhere, as Metacontroller lets them;
+	// "*" stands for all.
 	Unrestricted []string
 }
 
@@ -38,8 +39,9 @@ type Destination struct {
 	Policy
 }
 
-// allows reports whether values of a Secret with the given annotation may go there: to a Service in the Secret's own namespace; to hosts that
-// the annotation names, over TLS or on the loopback; anywhere from an unrestricted namespace. The engine's own namespace is like any other.
+// allows reports whether values of a Secret with the given annotation may go there: to a Service in
+// the Secret's own namespace; to hosts that the annotation names, over TLS or on the loopback;
+// anywhere from an unrestricted namespace. The engine's own namespace is like any other.
 func (d Destination) allows(namespace, annotation string) bool {
 	if d.unrestricted(namespace) {
 		return true
@@ -54,16 +56,26 @@ func (d Destination) allows(namespace, annotation string) bool {
 	return len(d.Hosts) > 0
 }
 
-// refusal is the error for a Secret whose values may not go there. It is the same whether or not there is such a Secret, which is nobody's
-// business who may not use it.
+// refusal is the error for a Secret whose values may not go there. It is the same whether or not
+// there is such a Secret, which is nobody's business who may not use it.
 func (d Destination) refusal(at, field string, from Reference) error {
 	how := "over TLS"
 	if d.Plain {
 		how = "in plain text"
 	}
-	return fmt.Errorf("%s%s: there is no Secret %s/%s that may be sent to %s %s; expected a Service in namespace %s (NAME.%s.svc), "+
-		"or TLS and the host in the Secret's annotation %s, or the namespace in --unrestricted-secret-namespaces",
-		at, field, from.Namespace, from.Name, strings.Join(d.Hosts, ", "), how, from.Namespace, from.Namespace, AllowedHostsAnnotation)
+	return fmt.Errorf(
+		"%s%s: there is no Secret %s/%s that may be sent to %s %s; expected a Service in namespace %s (NAME.%s.svc), "+
+			"or TLS and the host in the Secret's annotation %s, or the namespace in --unrestricted-secret-namespaces",
+		at,
+		field,
+		from.Namespace,
+		from.Name,
+		strings.Join(d.Hosts, ", "),
+		how,
+		from.Namespace,
+		from.Namespace,
+		AllowedHostsAnnotation,
+	)
 }
 
 func (p Policy) unrestricted(namespace string) bool {
@@ -80,8 +92,9 @@ func (p Policy) domain() string {
 // service is a Service's name in the DNS of the cluster.
 type service struct{ namespace, full string }
 
-// service reads NAME.NAMESPACE, NAME.NAMESPACE.svc and NAME.NAMESPACE.svc.DOMAIN, and the names of single Pods below the latter two; nil for
-// other hosts. A name with a dot at its end is a whole one.
+// service reads NAME.NAMESPACE, NAME.NAMESPACE.svc and NAME.NAMESPACE.svc.DOMAIN, and the names of
+// single Pods below the latter two; nil for other hosts. A name with a dot at its end is a whole
+// one.
 func (p Policy) service(host string) *service {
 	name, _ := splitHost(host)
 	if _, err := netip.ParseAddr(name); err == nil {
@@ -103,15 +116,17 @@ func (p Policy) service(host string) *service {
 			return nil
 		}
 	}
-	if len(labels) < 2 || slices.ContainsFunc(labels, func(l string) bool { return len(validation.IsDNS1123Label(l)) > 0 }) {
+	if len(labels) < 2 ||
+		slices.ContainsFunc(labels, func(l string) bool { return len(validation.IsDNS1123Label(l)) > 0 }) {
 		return nil
 	}
 	return &service{labels[len(labels)-1], strings.Join(labels, ".") + ".svc." + p.domain() + "."}
 }
 
-// Resolved is the name by which a host is to be resolved: for a Service in the namespace of a Secret that is sent there its whole name, so that
-// no search path and no public domain (a namespace may be called dev, or com) leads elsewhere. Otherwise it is the host itself, and direct is
-// false. direct also forbids a proxy, which would resolve the name in its own way.
+// Resolved is the name by which a host is to be resolved: for a Service in the namespace of a
+// Secret that is sent there its whole name, so that no search path and no public domain (a
+// namespace may be called dev, or com) leads elsewhere. Otherwise it is the host itself, and direct
+// is false. direct also forbids a proxy, which would resolve the name in its own way.
 func (s *Security) Resolved(p Policy, host string) (resolved string, direct bool) {
 	found := p.service(host)
 	if found == nil {
@@ -169,8 +184,8 @@ func splitHost(host string) (name, port string) {
 	return lower(name), port
 }
 
-// lower is a text with its ASCII letters in lower case. Other letters stay: İ is an i to strings.ToLower, and not in the names of
-// DNS.
+// lower is a text with its ASCII letters in lower case. Other letters stay: İ is an i to
+// strings.ToLower, and not in the names of DNS.
 func lower(text string) string {
 	out := []byte(text)
 	for i, b := range out {

@@ -20,7 +20,8 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Akamai
 }
 
-// Guard is a net.Dialer's Control. It refuses link-local and metadata addresses, after names have been resolved.
+// Guard is a net.Dialer's Control. It refuses link-local and metadata addresses, after names have
+// been resolved.
 func Guard(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -29,8 +30,8 @@ func Guard(_, address string, _ syscall.RawConn) error {
 	return Refuse(at.Addr())
 }
 
-// Refuse is Guard for an address that somebody else will dial. An address that leads to another one, by a translator or a tunnel, is refused as
-// that one is.
+// Refuse is Guard for an address that somebody else will dial. An address that leads to another
+// one, by a translator or a tunnel, is refused as that one is.
 func Refuse(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if slices.ContainsFunc(append(embedded(ip), ip), forbidden) {
@@ -51,11 +52,15 @@ type embedding struct {
 }
 
 var embeddings = []embedding{
-	{prefix: netip.MustParsePrefix("::/96"), at: [4]int{12, 13, 14, 15}},                     // IPv4-compatible (RFC 4291)
-	{prefix: netip.MustParsePrefix("::ffff:0:0:0/96"), at: [4]int{12, 13, 14, 15}},           // IPv4-translated (RFC 2765)
-	{prefix: netip.MustParsePrefix("64:ff9b::/96"), at: [4]int{12, 13, 14, 15}},              // NAT64 (RFC 6052)
-	{prefix: netip.MustParsePrefix("64:ff9b:1::/48"), at: [4]int{6, 7, 9, 10}},               // NAT64 of a network (RFC 8215), as a prefix of 48 bits
-	{prefix: netip.MustParsePrefix("64:ff9b:1::/48"), at: [4]int{12, 13, 14, 15}},            // the same, as one of 96 bits
+	// IPv4-compatible (RFC 4291)
+	{prefix: netip.MustParsePrefix("::/96"), at: [4]int{12, 13, 14, 15}},
+	// IPv4-translated (RFC 2765)
+	{prefix: netip.MustParsePrefix("::ffff:0:0:0/96"), at: [4]int{12, 13, 14, 15}},
+	{prefix: netip.MustParsePrefix("64:ff9b::/96"), at: [4]int{12, 13, 14, 15}}, // NAT64 (RFC 6052)
+	// NAT64 of a network (RFC 8215), as a prefix of 48 bits
+	{prefix: netip.MustParsePrefix("64:ff9b:1::/48"), at: [4]int{6, 7, 9, 10}},
+	// the same, as one of 96 bits
+	{prefix: netip.MustParsePrefix("64:ff9b:1::/48"), at: [4]int{12, 13, 14, 15}},
 	{prefix: netip.MustParsePrefix("2002::/16"), at: [4]int{2, 3, 4, 5}},                     // 6to4 (RFC 3056)
 	{prefix: netip.MustParsePrefix("2001::/32"), at: [4]int{12, 13, 14, 15}, inverted: true}, // Teredo (RFC 4380)
 }

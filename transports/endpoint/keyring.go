@@ -17,9 +17,11 @@ import (
 const (
 	// Lifetime is how long what was read of a Secret or ConfigMap counts without being read again.
 	Lifetime = 60 * time.Second
-	// renewal is the shortest time between two readings that calls ask for because they were refused.
+	// renewal is the shortest time between two readings that calls ask for because they were
+	// refused.
 	renewal = 5 * time.Second
-	// pause is how long a fault counts without another reading, so that a thousand parents' calls do not bring a thousand readings.
+	// pause is how long a fault counts without another reading, so that a thousand parents' calls
+	// do not bring a thousand readings.
 	pause = time.Second
 )
 
@@ -40,8 +42,9 @@ func (m *Material) SameClient(other *Material) bool {
 	})
 }
 
-// Keyring resolves a Security. It reads Secrets and ConfigMaps when they are needed, keeps what it has read for Lifetime, and reads anew when a
-// call was refused, so that what rotates in the cluster is taken up without a restart. It is safe for concurrent use.
+// Keyring resolves a Security. It reads Secrets and ConfigMaps when they are needed, keeps what it
+// has read for Lifetime, and reads anew when a call was refused, so that what rotates in the
+// cluster is taken up without a restart. It is safe for concurrent use.
 type Keyring struct {
 	security   Security
 	at         string
@@ -57,8 +60,9 @@ type Keyring struct {
 	renewed  time.Time
 }
 
-// NewKeyring makes a Keyring. at comes before field names in messages; serverName is the name that a certificate must carry, empty for the
-// address's; to is where values of Secrets would go. The error is about what the spec holds itself; what it refers to is read later.
+// NewKeyring makes a Keyring. at comes before field names in messages; serverName is the name that
+// a certificate must carry, empty for the address's; to is where values of Secrets would go. The
+// error is about what the spec holds itself; what it refers to is read later.
 func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Settings) (*Keyring, error) {
 	k := &Keyring{security: s, at: at, serverName: serverName, to: to, lookup: settings.Lookup, clock: settings.Clock}
 	if k.clock == nil {
@@ -78,8 +82,9 @@ func (k *Keyring) refers() bool {
 	return bundle || s.ClientTLS != nil || s.Authorization != nil || s.BasicAuth != nil
 }
 
-// Current is the material to use now. The error names the field, the object and the key, and never a value. While the objects cannot be
-// read, what was read last still counts; of an object or key that is gone, or holds what cannot be used, it does not.
+// Current is the material to use now. The error names the field, the object and the key, and never
+// a value. While the objects cannot be read, what was read last still counts; of an object or key
+// that is gone, or holds what cannot be used, it does not.
 func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,8 +98,8 @@ func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	return k.load(ctx)
 }
 
-// Renew is for a call that was refused: it reads again, unless another call did so since used was current or a moment ago. It says whether
-// there is now other material than used.
+// Renew is for a call that was refused: it reads again, unless another call did so since used was
+// current or a moment ago. It says whether there is now other material than used.
 func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

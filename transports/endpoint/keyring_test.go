@@ -23,7 +23,11 @@ const (
 var beside = endpoint.Destination{Hosts: []string{"web.hooks.svc:443"}}
 
 // keyring makes a Keyring of a spec's fields, with a clock that the test moves.
-func keyring(t *testing.T, fields string, v *transporttest.Vault) (*endpoint.Keyring, *clocktesting.FakePassiveClock, error) {
+func keyring(
+	t *testing.T,
+	fields string,
+	v *transporttest.Vault,
+) (*endpoint.Keyring, *clocktesting.FakePassiveClock, error) {
 	t.Helper()
 	var s endpoint.Security
 	if err := json.Unmarshal([]byte(fields), &s); err != nil {
@@ -93,12 +97,18 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 			t.Errorf("%s: the error tells a value: %v", fields, err)
 		}
 	}
-	if _, _, err := keyring(t, `{"caBundle":{"inline":"none"}}`, v); err == nil || !strings.Contains(err.Error(), "caBundle.inline: has no certificate") {
+	if _, _, err := keyring(
+		t,
+		`{"caBundle":{"inline":"none"}}`,
+		v,
+	); err == nil ||
+		!strings.Contains(err.Error(), "caBundle.inline: has no certificate") {
 		t.Errorf("inline: error %v", err)
 	}
 }
 
-// TestRotation reads again after the lifetime, or earlier when a call was refused; and goes on with what it has while nothing can be read.
+// TestRotation reads again after the lifetime, or earlier when a call was refused; and goes on with
+// what it has while nothing can be read.
 func TestRotation(t *testing.T) {
 	v := &transporttest.Vault{}
 	put := func(token string) { v.Put("Secret/hooks/token", map[string]string{"token": token}) }
@@ -156,7 +166,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestOneVersion replaces a certificate with its key between two readings: never is the one used with the other's.
+// TestOneVersion replaces a certificate with its key between two readings: never is the one used
+// with the other's.
 func TestOneVersion(t *testing.T) {
 	authority, v := transporttest.NewAuthority(t), &transporttest.Vault{}
 	issue := func() {
@@ -219,8 +230,9 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSecretsStayWhereTheyMayGo has each kind of credentials refused for a foreign address, by the same error whether or not there is such a
-// Secret, until its owner names the address. What is not sent to the hook is not held to that.
+// TestSecretsStayWhereTheyMayGo has each kind of credentials refused for a foreign address, by the
+// same error whether or not there is such a Secret, until its owner names the address. What is not
+// sent to the hook is not held to that.
 func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 	foreign := endpoint.Destination{Hosts: []string{"evil.example.com:443"}}
 	for field, fields := range map[string]string{
@@ -241,7 +253,10 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 			}
 			_, err = k.Current(t.Context())
 			if err == nil || !strings.HasPrefix(err.Error(), field+": there is no Secret hooks/") ||
-				!strings.Contains(err.Error(), "that may be sent to evil.example.com:443 over TLS; expected a Service in namespace hooks") ||
+				!strings.Contains(
+					err.Error(),
+					"that may be sent to evil.example.com:443 over TLS; expected a Service in namespace hooks",
+				) ||
 				!strings.Contains(err.Error(), "--unrestricted-secret-namespaces") {
 				t.Errorf("%s, %s: got %v, want a refusal that names the rule", field, when, err)
 			}

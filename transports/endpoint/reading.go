@@ -15,7 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// reading assembles a Material. It reads each object once, so that a certificate and its key, or a user and its password, are of one version.
+// reading assembles a Material. It reads each object once, so that a certificate and its key, or a
+// user and its password, are of one version.
 type reading struct {
 	security *Security
 	at       string
@@ -24,7 +25,8 @@ type reading struct {
 	seen     map[string]*hook.Source
 }
 
-// unreadError says that an object could not be read: whether it is there, and what it holds, is not known.
+// unreadError says that an object could not be read: whether it is there, and what it holds, is not
+// known.
 type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
@@ -88,7 +90,12 @@ func (r *reading) certificate(ctx context.Context, m *Material) ([]byte, error) 
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil { // the error could quote what it could not read
-		return nil, fmt.Errorf("%sclientTLS: Secret %s/%s holds no certificate with its key; expected PEM", r.at, c.SecretRef.Namespace, c.SecretRef.Name)
+		return nil, fmt.Errorf(
+			"%sclientTLS: Secret %s/%s holds no certificate with its key; expected PEM",
+			r.at,
+			c.SecretRef.Namespace,
+			c.SecretRef.Name,
+		)
 	}
 	m.TLS.Certificates = []tls.Certificate{pair}
 	return bytes.Join([][]byte{certificate, key}, []byte{0}), nil
@@ -125,7 +132,10 @@ func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
 		return nil, err
 	}
 	if strings.Contains(user, ":") {
-		return nil, fmt.Errorf("%sbasicAuth.usernameKey: the user name has a colon, which ends a user name; expected one without", r.at)
+		return nil, fmt.Errorf(
+			"%sbasicAuth.usernameKey: the user name has a colon, which ends a user name; expected one without",
+			r.at,
+		)
 	}
 	password, err := r.word(ctx, "basicAuth.secretRef", b.SecretRef, cmp.Or(b.PasswordKey, "password"))
 	if err != nil {
@@ -143,7 +153,14 @@ func (r *reading) word(ctx context.Context, field string, from Reference, key st
 	}
 	word := strings.TrimRight(string(value), "\r\n")
 	if word == "" || strings.ContainsFunc(word, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return "", fmt.Errorf("%s%s: key %s of Secret %s/%s is empty or has control characters; expected one line of text", r.at, field, key, from.Namespace, from.Name)
+		return "", fmt.Errorf(
+			"%s%s: key %s of Secret %s/%s is empty or has control characters; expected one line of text",
+			r.at,
+			field,
+			key,
+			from.Namespace,
+			from.Name,
+		)
 	}
 	return word, nil
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Security is how a hook is trusted and how the engine shows who it is: the fields caBundle, clientTLS, authorization and basicAuth of a hook
-// or of an entry of endpointConfigs (compatibility: Webhook, endpointConfigs).
+// Security is how a hook is trusted and how the engine shows who it is: the fields caBundle,
+// clientTLS, authorization and basicAuth of a hook or of an entry of endpointConfigs
+// (compatibility: Webhook, endpointConfigs).
 type Security struct {
 	CABundle      *CABundle      `json:"caBundle"`
 	ClientTLS     *ClientTLS     `json:"clientTLS"`
@@ -53,9 +54,14 @@ type BasicAuth struct {
 // empty says whether nothing is set.
 func (s *Security) empty() bool { return *s == Security{} }
 
-// Choose is what counts for a hook at host (with its port): its own fields or, where it has none, the first entry of endpointConfigs for its
-// host. There is no merging. at is the field that the choice comes from, for messages: empty for the hook's own.
-func Choose(own Security, endpointConfigs json.RawMessage, host, defaultPort string) (chosen Security, at string, err error) {
+// Choose is what counts for a hook at host (with its port): its own fields or, where it has none,
+// the first entry of endpointConfigs for its host. There is no merging. at is the field that the
+// choice comes from, for messages: empty for the hook's own.
+func Choose(
+	own Security,
+	endpointConfigs json.RawMessage,
+	host, defaultPort string,
+) (chosen Security, at string, err error) {
 	if !own.empty() || len(endpointConfigs) == 0 {
 		return own, "", nil
 	}

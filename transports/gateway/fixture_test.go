@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// porter is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody comes.
+// porter is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody
+// comes.
 type porter struct {
 	unknown, forbidden error
 	asked              []access.Right
@@ -184,7 +185,8 @@ func (g *guest) speak(m *streamv1.HookMessage) bool {
 // end is the status that the guest reads.
 func (g *guest) end() *status.Status { return status.Convert(<-g.ended) }
 
-// settingsOf are those of a controller's sync hook. The triggers that it gets are sent to the channel, which may be nil.
+// settingsOf are those of a controller's sync hook. The triggers that it gets are sent to the
+// channel, which may be nil.
 func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 	s := hook.Settings{ControllerKind: "CompositeController", ControllerName: controller, Op: hook.Sync, Version: "v2"}
 	if triggers != nil {
@@ -196,7 +198,8 @@ func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 	return s
 }
 
-// open opens a controller's hook through the gateway, as the engine does: one that a worker serves, or one of its own where that is not nil.
+// open opens a controller's hook through the gateway, as the engine does: one that a worker serves,
+// or one of its own where that is not nil.
 func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
 	h.Helper()
 	openers := h.Openers(hook.Openers{"grpc": func(s hook.Settings) (*hook.Opened, error) {
@@ -212,7 +215,8 @@ func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened
 	return opened
 }
 
-// asked puts one question about a parent, and gives the answer's status, or the failure's kind and text.
+// asked puts one question about a parent, and gives the answer's status, or the failure's kind and
+// text.
 func (h *house) asked(to hook.Hook, parent string) string {
 	h.Helper()
 	answer, err := h.put(to, parent)
@@ -235,8 +239,13 @@ func (h *house) answer(to hook.Hook, parent string) *hook.Answer {
 // put asks about a parent of the team with its name.
 func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	h.Helper()
-	o, err := object.Decode(fmt.Appendf(nil,
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q,"namespace":"shop","labels":{"team":%q}}}`, parent, parent, parent))
+	o, err := object.Decode(fmt.Appendf(
+		nil,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q,"namespace":"shop","labels":{"team":%q}}}`,
+		parent,
+		parent,
+		parent,
+	))
 	if err != nil {
 		h.Fatal(err)
 	}

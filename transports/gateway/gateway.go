@@ -1,10 +1,11 @@
-// Package gateway lets hooks dial in (GatewayService of package hookloop.stream.v1 of proto): from a laptop, from another cluster, from
-// behind NAT. Controllers refer to a worker by its name; whoever serves that worker answers for their parents. An intercept takes some
-// parents of a running controller from its hook, for as long as its stream is open.
+// Package gateway lets hooks dial in (GatewayService of package hookloop.stream.v1 of proto): from
+// a laptop, from another cluster, from behind NAT. Controllers refer to a worker by its name;
+// whoever serves that worker answers for their parents. An intercept takes some parents of a
+// running controller from its hook, for as long as its stream is open.
 //
-// Who may do so is decided by package access. Questions come from the pipeline, messages from hooks, which are not trusted; package stream
-// carries them. A Gateway is safe for concurrent use. Tests dial in over streams in memory; test/integration has TLS and
-// the real control plane.
+// Who may do so is decided by package access. Questions come from the pipeline, messages from
+// hooks, which are not trusted; package stream carries them. A Gateway is safe for concurrent use.
+// Tests dial in over streams in memory; test/integration has TLS and the real control plane.
 package gateway
 
 import (
@@ -96,8 +97,13 @@ type running struct {
 // New makes a Gateway without workers.
 func New(s Settings) *Gateway {
 	return &Gateway{
-		settings: s, workers: map[string]*worker{}, controllers: map[controller]*running{}, intercepts: map[controller][]*intercept{},
-		news: map[controller]*news{}, attached: map[ticket]*attached{}, streams: map[string]int{},
+		settings:    s,
+		workers:     map[string]*worker{},
+		controllers: map[controller]*running{},
+		intercepts:  map[controller][]*intercept{},
+		news:        map[controller]*news{},
+		attached:    map[ticket]*attached{},
+		streams:     map[string]int{},
 	}
 }
 
@@ -105,7 +111,11 @@ func New(s Settings) *Gateway {
 func (g *Gateway) worker(name string) *worker {
 	w := g.workers[name]
 	if w == nil {
-		w = &worker{name: name, pool: stream.NewPool(g.settings.Clock, func() { g.renewed(name) }), users: map[controller]int{}}
+		w = &worker{
+			name:  name,
+			pool:  stream.NewPool(g.settings.Clock, func() { g.renewed(name) }),
+			users: map[controller]int{},
+		}
 		g.workers[name] = w
 	}
 	return w
@@ -158,9 +168,19 @@ func (g *Gateway) begun(user string) error {
 	defer g.mu.Unlock()
 	switch {
 	case g.open >= maxStreams:
-		return status.Errorf(codes.ResourceExhausted, "the gateway has %d streams, which is all it takes; try again later", maxStreams)
+		return status.Errorf(
+			codes.ResourceExhausted,
+			"the gateway has %d streams, which is all it takes; try again later",
+			maxStreams,
+		)
 	case g.streams[user] >= maxStreamsOfOne:
-		return status.Errorf(codes.ResourceExhausted, "User %q has %d streams, expected at most %d", user, maxStreamsOfOne, maxStreamsOfOne)
+		return status.Errorf(
+			codes.ResourceExhausted,
+			"User %q has %d streams, expected at most %d",
+			user,
+			maxStreamsOfOne,
+			maxStreamsOfOne,
+		)
 	}
 	g.open++
 	g.streams[user]++
@@ -207,21 +227,35 @@ func rightFor(wish *streamv1.Attach) (access.Right, error) {
 	i := wish.GetIntercept()
 	switch {
 	case i == nil && wish.GetWorker() == "":
-		return access.Right{}, status.Error(codes.InvalidArgument, "attach: worker is empty, expected a name, or an intercept")
+		return access.Right{}, status.Error(
+			codes.InvalidArgument,
+			"attach: worker is empty, expected a name, or an intercept",
+		)
 	case i == nil:
 		return serving(wish.GetWorker()), nil
 	case wish.GetWorker() != "":
-		return access.Right{}, status.Error(codes.InvalidArgument, "attach: worker is set beside intercept, expected one of them")
+		return access.Right{}, status.Error(
+			codes.InvalidArgument,
+			"attach: worker is set beside intercept, expected one of them",
+		)
 	}
 	resource, found := map[string]string{"CompositeController": "compositecontrollers", "DecoratorController": "decoratorcontrollers"}[i.GetControllerKind()]
 	if !found || i.GetControllerName() == "" {
-		return access.Right{}, status.Errorf(codes.InvalidArgument,
+		return access.Right{}, status.Errorf(
+			codes.InvalidArgument,
 			"attach: intercept has controller_kind %q and controller_name %q, expected CompositeController or DecoratorController, and a name",
-			i.GetControllerKind(), i.GetControllerName())
+			i.GetControllerKind(),
+			i.GetControllerName(),
+		)
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
-		return access.Right{}, status.Errorf(codes.InvalidArgument, "attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
-			len(i.GetNamespace()), len(i.GetName()), maxName)
+		return access.Right{}, status.Errorf(
+			codes.InvalidArgument,
+			"attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
+			len(i.GetNamespace()),
+			len(i.GetName()),
+			maxName,
+		)
 	}
 	return access.Right{Verb: "intercept", Group: group, Resource: resource, Name: i.GetControllerName()}, nil
 }
@@ -244,7 +278,14 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *strea
 	w.pool.Add(s)
 	err = s.Run(ctx, conn)
 	w.pool.Remove(s)
-	w.pool.Fail(status.Errorf(codes.Unavailable, "the last hook that served worker %q has gone: %s", w.name, status.Convert(err).Message()))
+	w.pool.Fail(
+		status.Errorf(
+			codes.Unavailable,
+			"the last hook that served worker %q has gone: %s",
+			w.name,
+			status.Convert(err).Message(),
+		),
+	)
 	g.mu.Lock()
 	w.size--
 	g.drop(w)

@@ -30,30 +30,63 @@ func TestFirstMessage(t *testing.T) {
 		code  codes.Code
 		says  string
 	}{
-		"none":    {nil, codes.DeadlineExceeded, "there was no attach message within 10s"},
-		"empty":   {&streamv1.HookMessage{}, codes.InvalidArgument, "expected attach"},
-		"another": {&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{}}}, codes.InvalidArgument, "expected attach"},
-		"neither": {attaching(&streamv1.Attach{}), codes.InvalidArgument, "worker is empty, expected a name, or an intercept"},
+		"none":  {nil, codes.DeadlineExceeded, "there was no attach message within 10s"},
+		"empty": {&streamv1.HookMessage{}, codes.InvalidArgument, "expected attach"},
+		"another": {
+			&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{}}},
+			codes.InvalidArgument,
+			"expected attach",
+		},
+		"neither": {
+			attaching(&streamv1.Attach{}),
+			codes.InvalidArgument,
+			"worker is empty, expected a name, or an intercept",
+		},
 		"both": {
-			attaching(&streamv1.Attach{Worker: "a", Intercept: &streamv1.Intercept{}}), codes.InvalidArgument, "worker is set beside intercept",
+			attaching(
+				&streamv1.Attach{Worker: "a", Intercept: &streamv1.Intercept{}},
+			),
+			codes.InvalidArgument,
+			"worker is set beside intercept",
 		},
 		"an unknown kind": {
-			intercepts(&streamv1.Intercept{ControllerKind: "Deployment", ControllerName: "web"}), codes.InvalidArgument, `controller_kind "Deployment"`,
+			intercepts(
+				&streamv1.Intercept{ControllerKind: "Deployment", ControllerName: "web"},
+			),
+			codes.InvalidArgument,
+			`controller_kind "Deployment"`,
 		},
 		"a controller without a name": {
 			intercepts(&streamv1.Intercept{ControllerKind: "CompositeController"}), codes.InvalidArgument, `controller_name ""`,
 		},
 		"a selector that is none": {
-			intercepts(&streamv1.Intercept{ControllerKind: "CompositeController", ControllerName: "web", LabelSelector: "a in ("}),
-			codes.InvalidArgument, "intercept.label_selector: ",
+			intercepts(
+				&streamv1.Intercept{ControllerKind: "CompositeController", ControllerName: "web", LabelSelector: "a in ("},
+			),
+			codes.InvalidArgument,
+			"intercept.label_selector: ",
 		},
 		"a selector that is too long": {
-			intercepts(&streamv1.Intercept{ControllerKind: "CompositeController", ControllerName: "web", LabelSelector: strings.Repeat("a", 4097)}),
-			codes.InvalidArgument, "intercept.label_selector: has 4097 bytes, expected at most 4096",
+			intercepts(
+				&streamv1.Intercept{
+					ControllerKind: "CompositeController",
+					ControllerName: "web",
+					LabelSelector:  strings.Repeat("a", 4097),
+				},
+			),
+			codes.InvalidArgument,
+			"intercept.label_selector: has 4097 bytes, expected at most 4096",
 		},
 		"a namespace that is too long": {
-			intercepts(&streamv1.Intercept{ControllerKind: "CompositeController", ControllerName: "web", Namespace: strings.Repeat("a", 254)}),
-			codes.InvalidArgument, "intercept has a namespace of 254 bytes",
+			intercepts(
+				&streamv1.Intercept{
+					ControllerKind: "CompositeController",
+					ControllerName: "web",
+					Namespace:      strings.Repeat("a", 254),
+				},
+			),
+			codes.InvalidArgument,
+			"intercept has a namespace of 254 bytes",
 		},
 		"a controller that does not run": {
 			intercepts(&streamv1.Intercept{ControllerKind: "DecoratorController", ControllerName: "web"}),
@@ -83,7 +116,10 @@ func TestPorter(t *testing.T) {
 		if end := h.visit("laptop", serves("hello")).end(); end.Code() != codes.PermissionDenied {
 			t.Errorf("without the right the call ends with %v", end)
 		}
-		h.visit("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{ControllerKind: "DecoratorController", ControllerName: "web"}}).end()
+		h.visit(
+			"laptop",
+			&streamv1.Attach{Intercept: &streamv1.Intercept{ControllerKind: "DecoratorController", ControllerName: "web"}},
+		).end()
 		want := []access.Right{
 			{Verb: "serve", Group: group, Resource: "hookworkers", Name: "hello"},
 			{Verb: "intercept", Group: group, Resource: "decoratorcontrollers", Name: "web"},
@@ -123,7 +159,12 @@ func TestWorker(t *testing.T) {
 		other.leave()
 		other.end()
 		if err := opened.Close(); err != nil || len(h.workers) > 0 || len(h.controllers) > 0 {
-			t.Errorf("in the end the gateway knows %d workers and %d controllers (%v), want none", len(h.workers), len(h.controllers), err)
+			t.Errorf(
+				"in the end the gateway knows %d workers and %d controllers (%v), want none",
+				len(h.workers),
+				len(h.controllers),
+				err,
+			)
 		}
 	})
 }
@@ -149,7 +190,11 @@ func TestLimits(t *testing.T) {
 				for i := range maxSessions {
 					last = h.visit(fmt.Sprintf("laptop-%d", i), c.wish)
 				}
-				if end := h.visit("late", c.wish).end(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), c.says) {
+				if end := h.visit(
+					"late",
+					c.wish,
+				).end(); end.Code() != codes.ResourceExhausted ||
+					!strings.Contains(end.Message(), c.says) {
 					t.Errorf("one more ends with %v, want %s", end, c.says)
 				}
 				last.leave()
@@ -224,22 +269,46 @@ func TestTrigger(t *testing.T) {
 			code    codes.Code
 			says    string
 		}{
-			"all controllers":      {"hello", &streamv1.Trigger{}, 6, codes.OK, ""},
-			"one controller":       {"hello", &streamv1.Trigger{ControllerName: "wiki"}, 3, codes.OK, ""},
-			"nothing said":         {"hello", nil, 6, codes.OK, ""},
-			"no worker":            {"", &streamv1.Trigger{}, 0, codes.InvalidArgument, "worker is empty"},
-			"an unknown worker":    {"bye", &streamv1.Trigger{}, 0, codes.FailedPrecondition, `no running controller refers to worker "bye"`},
-			"another controller":   {"hello", &streamv1.Trigger{ControllerName: "x"}, 0, codes.FailedPrecondition, "under the name x"},
-			"a selector of no use": {"hello", &streamv1.Trigger{LabelSelector: "a in ("}, 0, codes.InvalidArgument, "label_selector"},
+			"all controllers": {"hello", &streamv1.Trigger{}, 6, codes.OK, ""},
+			"one controller":  {"hello", &streamv1.Trigger{ControllerName: "wiki"}, 3, codes.OK, ""},
+			"nothing said":    {"hello", nil, 6, codes.OK, ""},
+			"no worker":       {"", &streamv1.Trigger{}, 0, codes.InvalidArgument, "worker is empty"},
+			"an unknown worker": {
+				"bye",
+				&streamv1.Trigger{},
+				0,
+				codes.FailedPrecondition,
+				`no running controller refers to worker "bye"`,
+			},
+			"another controller": {
+				"hello",
+				&streamv1.Trigger{ControllerName: "x"},
+				0,
+				codes.FailedPrecondition,
+				"under the name x",
+			},
+			"a selector of no use": {
+				"hello",
+				&streamv1.Trigger{LabelSelector: "a in ("},
+				0,
+				codes.InvalidArgument,
+				"label_selector",
+			},
 		}
 		for name, c := range cases {
 			r, err := h.Trigger(t.Context(), &streamv1.TriggerRequest{Worker: c.worker, Trigger: c.trigger})
-			if r.GetParents() != c.parents || status.Code(err) != c.code || !strings.Contains(status.Convert(err).Message(), c.says) {
+			if r.GetParents() != c.parents || status.Code(err) != c.code ||
+				!strings.Contains(status.Convert(err).Message(), c.says) {
 				t.Errorf("%s: got %d parents, %v; want %d, %s: %s", name, r.GetParents(), err, c.parents, c.code, c.says)
 			}
 		}
 		h.porter.forbidden = status.Error(codes.PermissionDenied, "you may not")
-		if _, err := h.Trigger(t.Context(), &streamv1.TriggerRequest{Worker: "hello"}); status.Code(err) != codes.PermissionDenied {
+		if _, err := h.Trigger(
+			t.Context(),
+			&streamv1.TriggerRequest{Worker: "hello"},
+		); status.Code(
+			err,
+		) != codes.PermissionDenied {
 			t.Errorf("without the right: got %v", err)
 		}
 	})
@@ -252,7 +321,12 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 		s := settingsOf("web", nil)
 		s.Trigger = func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers }
 		h.open(s, "hello", nil)
-		if _, err := h.Trigger(t.Context(), &streamv1.TriggerRequest{Worker: "hello"}); status.Code(err) != codes.ResourceExhausted {
+		if _, err := h.Trigger(
+			t.Context(),
+			&streamv1.TriggerRequest{Worker: "hello"},
+		); status.Code(
+			err,
+		) != codes.ResourceExhausted {
 			t.Errorf("got %v, want RESOURCE_EXHAUSTED", err)
 		}
 	})
@@ -275,7 +349,8 @@ func intercepting(team string) *streamv1.Attach {
 	}}
 }
 
-// TestIntercept takes some parents from a controller's own hook, and gives them back without a pause.
+// TestIntercept takes some parents from a controller's own hook, and gives them back without a
+// pause.
 func TestIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
@@ -350,7 +425,8 @@ func TestBrokenGuest(t *testing.T) {
 		opened := h.open(settingsOf("web", nil), "hello", nil)
 		g := h.visit("laptop", serves("hello"))
 		g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 9}}})
-		if end := g.end(); end.Code() != codes.InvalidArgument || !strings.Contains(end.Message(), "call 9, which was never made") {
+		if end := g.end(); end.Code() != codes.InvalidArgument ||
+			!strings.Contains(end.Message(), "call 9, which was never made") {
 			t.Errorf("the call ends with %v", end)
 		}
 		want := `HookUnreachable: hook sync worker hello: Unavailable: "the last hook that served worker \"hello\" has gone: got an answer to call 9, which was never made"`
@@ -391,7 +467,12 @@ func TestTriggerOfOneKind(t *testing.T) {
 			return int(answer.GetParents())
 		}
 		if n := ask("DecoratorController"); n != 3 || len(composite) != 0 || len(decorator) != 1 {
-			t.Errorf("%d parents; the composite controller was asked %d times, the decorator controller %d times", n, len(composite), len(decorator))
+			t.Errorf(
+				"%d parents; the composite controller was asked %d times, the decorator controller %d times",
+				n,
+				len(composite),
+				len(decorator),
+			)
 		}
 		if n := ask(""); n != 6 {
 			t.Errorf("%d parents of both, want 6", n)

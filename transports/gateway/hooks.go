@@ -109,7 +109,8 @@ func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*str
 	if err != nil {
 		return nil, err
 	}
-	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil //nolint:gosec // not negative, and fewer than that
+	// not negative, and fewer than that
+	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil //nolint:gosec
 }
 
 // trigger asks the controllers that refer to a worker.
@@ -132,7 +133,12 @@ func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err 
 		parents += n
 	}
 	if !running {
-		return 0, status.Errorf(codes.FailedPrecondition, "no running controller refers to worker %q%s", worker, named(t.GetControllerName()))
+		return 0, status.Errorf(
+			codes.FailedPrecondition,
+			"no running controller refers to worker %q%s",
+			worker,
+			named(t.GetControllerName()),
+		)
 	}
 	return parents, nil
 }
@@ -161,8 +167,8 @@ func (g *Gateway) users(name string, wanted controller) []controller {
 	return out
 }
 
-// triggerOf is how a controller is asked for syncs now; nil where it does not run, or takes no triggers. A controller that was started anew
-// has another.
+// triggerOf is how a controller is asked for syncs now; nil where it does not run, or takes no
+// triggers. A controller that was started anew has another.
 func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// claim is what an intercept wants: parents of a controller, by namespace, name and labels, each of which may be empty.
+// claim is what an intercept wants: parents of a controller, by namespace, name and labels, each of
+// which may be empty.
 type claim struct {
 	controller                controller
 	namespace, name, selector string
@@ -30,13 +31,15 @@ type intercept struct {
 	session *stream.Session
 	user    string
 
-	mu       sync.Mutex                     // guards what follows
-	answered map[hook.ParentName]labels.Set // the parents that it was asked about, MaxParents at most, and their labels
+	mu sync.Mutex // guards what follows
+	// the parents that it was asked about, MaxParents at most, and their labels
+	answered map[hook.ParentName]labels.Set
 }
 
 func (i *intercept) matches(q *hook.Question) bool {
 	p := q.Parent
-	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) && i.labels.Matches(labels.Set(p.Labels()))
+	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) &&
+		i.labels.Matches(labels.Set(p.Labels()))
 }
 
 // intercepted finds who answers a question instead of the controller's hook.
@@ -69,7 +72,16 @@ func (i *intercept) note(q *hook.Question, mine bool) {
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user
-	answer, err := stream.Hook{Pool: i.pool, Name: string(op) + " " + as, As: as, Timeout: timeout, Otherwise: own}.Ask(ctx, q)
+	answer, err := stream.Hook{
+		Pool:      i.pool,
+		Name:      string(op) + " " + as,
+		As:        as,
+		Timeout:   timeout,
+		Otherwise: own,
+	}.Ask(
+		ctx,
+		q,
+	)
 	if err == nil && strings.HasPrefix(answer.By, as) {
 		answer.Intercept = i.user
 	}
@@ -99,7 +111,12 @@ func (g *Gateway) triggering(i *intercept) func(*streamv1.Trigger) (int, error) 
 	return stream.TriggerOf(i.controller.kind, i.controller.name, func(wish hook.Trigger) (int, error) {
 		ask := g.triggerOf(i.controller)
 		if ask == nil {
-			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers", i.controller.kind, i.controller.name)
+			return 0, status.Errorf(
+				codes.FailedPrecondition,
+				"there is no running %s %q that takes triggers",
+				i.controller.kind,
+				i.controller.name,
+			)
 		}
 		if wish = i.within(wish); len(wish.Parents) == 0 {
 			return 0, nil
@@ -116,7 +133,13 @@ func (g *Gateway) newIntercept(want *streamv1.Intercept, user string) (*intercep
 	}
 	return &intercept{
 		claim: claim{
-			controller{want.GetControllerKind(), want.GetControllerName()}, want.GetNamespace(), want.GetName(), want.GetLabelSelector(),
+			controller{
+				want.GetControllerKind(),
+				want.GetControllerName(),
+			},
+			want.GetNamespace(),
+			want.GetName(),
+			want.GetLabelSelector(),
 		},
 		labels: selector, pool: stream.NewPool(g.settings.Clock, nil), user: user, answered: map[hook.ParentName]labels.Set{},
 	}, nil

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestInterceptOutlivesItsController answers for one that is started anew, as by any change of its spec, and triggers that one.
+// TestInterceptOutlivesItsController answers for one that is started anew, as by any change of its
+// spec, and triggers that one.
 func TestInterceptOutlivesItsController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, before, after := newHouse(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
@@ -32,7 +33,10 @@ func TestInterceptOutlivesItsController(t *testing.T) {
 				t.Errorf("%s is answered by %s, want %s", parent, got, want)
 			}
 		}
-		if _, err := trigger(&streamv1.Trigger{Reason: "by hand"}); err != nil || len(before) > 0 || (<-after).Reason != "by hand" {
+		if _, err := trigger(
+			&streamv1.Trigger{Reason: "by hand"},
+		); err != nil || len(before) > 0 ||
+			(<-after).Reason != "by hand" {
 			t.Errorf("a trigger gets %v, and %d went to the controller that is no more", err, len(before))
 		}
 		laptop.leave()
@@ -49,7 +53,10 @@ func TestTriggerOfAnIntercept(t *testing.T) {
 		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "", saying("own"))
 		h.visit("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
-			ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", LabelSelector: "team in (blue, green)",
+			ControllerKind: "CompositeController",
+			ControllerName: "web",
+			Namespace:      "shop",
+			LabelSelector:  "team in (blue, green)",
 		}})
 		<-triggers
 		trigger := h.triggering(h.intercepts[controller{"CompositeController", "web"}][0])
@@ -92,7 +99,8 @@ func (a *audience) Serves([]hook.Op) {}
 
 func (a *audience) Intercepted(by []string) { a.heard = append(a.heard, strings.Join(by, "; ")) }
 
-// TestInterceptIsObserved: the controller hears of it when it begins, when the controller is started anew, and when it ends; answers name it.
+// TestInterceptIsObserved: the controller hears of it when it begins, when the controller is
+// started anew, and when it ends; answers name it.
 func TestInterceptIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, controllers := newHouse(t), &audience{}

@@ -9,17 +9,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// quiet is the least time between two syncs of a controller's parents because somebody else answers for them. Hooks cause these by coming
-// and going, as often as they like.
+// quiet is the least time between two syncs of a controller's parents because somebody else answers
+// for them. Hooks cause these by coming and going, as often as they like.
 const quiet = 5 * time.Second
 
-// news is what a controller is to hear of those who answer for its parents. It is there while the controller is left alone.
+// news is what a controller is to hear of those who answer for its parents. It is there while the
+// controller is left alone.
 type news struct {
 	pending *hook.Trigger // nil for none
 }
 
-// tell has parents synced, in the background, because somebody else answers for them now: at once or, where that was done a moment ago,
-// after a while, together with what else there is to tell by then.
+// tell has parents synced, in the background, because somebody else answers for them now: at once
+// or, where that was done a moment ago, after a while, together with what else there is to tell by
+// then.
 func (g *Gateway) tell(c controller, wish hook.Trigger) {
 	wish.Background, wish.Renewed = true, true
 	g.mu.Lock()
@@ -35,14 +37,22 @@ func (g *Gateway) tell(c controller, wish hook.Trigger) {
 	}
 }
 
-// report asks a controller for syncs, and leaves it alone from then on. One that does not run asks about everything when it begins.
+// report asks a controller for syncs, and leaves it alone from then on. One that does not run asks
+// about everything when it begins.
 func (g *Gateway) report(c controller, wish hook.Trigger) {
 	var err error
 	if ask := g.triggerOf(c); ask != nil {
 		_, err = ask(wish)
 	}
 	if err != nil && !errors.Is(err, hook.ErrTooManyTriggers) {
-		klog.Background().Error(err, "parents are not synced, though somebody else answers for them", "controller", c.name, "reason", wish.Reason)
+		klog.Background().Error(
+			err,
+			"parents are not synced, though somebody else answers for them",
+			"controller",
+			c.name,
+			"reason",
+			wish.Reason,
+		)
 	}
 	if errors.Is(err, hook.ErrTooManyTriggers) {
 		g.mu.Lock()
@@ -65,7 +75,8 @@ func (g *Gateway) goOn(c controller) {
 	}
 }
 
-// add puts a wish to what is pending: the parents of both or, where these cannot be said in one, all.
+// add puts a wish to what is pending: the parents of both or, where these cannot be said in one,
+// all.
 func (n *news) add(wish hook.Trigger) {
 	if before := n.pending; before != nil {
 		switch {

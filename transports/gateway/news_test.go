@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestNewsAreGathered has a hook come and go as fast as it can: the controller hears of it now and then, and of the last in any case.
+// TestNewsAreGathered has a hook come and go as fast as it can: the controller hears of it now and
+// then, and of the last in any case.
 func TestNewsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newHouse(t), make(chan hook.Trigger, 1000)
@@ -30,7 +31,8 @@ func TestNewsAreGathered(t *testing.T) {
 		for len(triggers) > 0 {
 			last = <-triggers
 		}
-		if last.Reason != "an intercept has ended" || last.Selector.String() != "team=blue" || !last.Renewed || !last.Background {
+		if last.Reason != "an intercept has ended" || last.Selector.String() != "team=blue" || !last.Renewed ||
+			!last.Background {
 			t.Errorf("the last trigger is %+v", last)
 		}
 		h.mu.Lock()
@@ -91,7 +93,13 @@ func TestNewsInOne(t *testing.T) {
 		n.add(c.first)
 		n.add(c.second)
 		if diff := cmp.Diff(c.want.Parents, n.pending.Parents); diff != "" || selected(n.pending) != selected(&c.want) {
-			t.Errorf("%s: got the selector %q, want %q; parents (-want +got):\n%s", name, selected(n.pending), selected(&c.want), diff)
+			t.Errorf(
+				"%s: got the selector %q, want %q; parents (-want +got):\n%s",
+				name,
+				selected(n.pending),
+				selected(&c.want),
+				diff,
+			)
 		}
 	}
 }

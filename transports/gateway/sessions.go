@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxKept bounds the sessions that are kept for hooks that may come back, and maxKeptOfOne those of one owner.
+	// maxKept bounds the sessions that are kept for hooks that may come back, and maxKeptOfOne
+	// those of one owner.
 	maxKept      = 256
 	maxKeptOfOne = 4
 	// keptFor is how long a session is kept.
@@ -22,7 +23,8 @@ const (
 	handover = 5 * time.Second
 )
 
-// owner is whose a session is, so that nobody else finds it: what was attached to, a worker's name or a claim, and the caller's name.
+// owner is whose a session is, so that nobody else finds it: what was attached to, a worker's name
+// or a claim, and the caller's name.
 type owner struct {
 	what any // a string or a claim
 	user string
@@ -50,8 +52,8 @@ type parked struct {
 // errElsewhere ends a stream whose hook has come back on another, because its own end has lost it.
 var errElsewhere = status.New(codes.Aborted, "the hook has opened the session on another stream")
 
-// takeOver ends the stream that a hook's session is still on, and waits until it is off it. Where that takes too long, the hook gets
-// another session.
+// takeOver ends the stream that a hook's session is still on, and waits until it is off it. Where
+// that takes too long, the hook gets another session.
 func (g *Gateway) takeOver(ctx context.Context, t ticket) {
 	g.mu.Lock()
 	before := g.attached[t]
@@ -69,7 +71,8 @@ func (g *Gateway) takeOver(ctx context.Context, t ticket) {
 	}
 }
 
-// resume finds the session that a hook comes back to, or makes one. leave must be called when it has no stream any more.
+// resume finds the session that a hook comes back to, or makes one. leave must be called when it
+// has no stream any more.
 func (g *Gateway) resume(t ticket) (s *stream.Session, leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +80,15 @@ func (g *Gateway) resume(t ticket) (s *stream.Session, leave func()) {
 	if at >= 0 {
 		s = g.take(at)
 	} else {
-		s = stream.New(stream.Settings{ID: rand.Text(), Build: g.settings.Build, Clock: g.settings.Clock, Metrics: g.settings.Metrics, Memory: g.settings.Memory})
+		s = stream.New(
+			stream.Settings{
+				ID:      rand.Text(),
+				Build:   g.settings.Build,
+				Clock:   g.settings.Clock,
+				Metrics: g.settings.Metrics,
+				Memory:  g.settings.Memory,
+			},
+		)
 	}
 	t.id = s.ID()
 	now := &attached{s, make(chan struct{})}
@@ -128,7 +139,8 @@ func (g *Gateway) take(at int) *stream.Session {
 	return p.session
 }
 
-// oldest is the place of the session of certain owners that was kept first, and how many they have. The caller holds the lock.
+// oldest is the place of the session of certain owners that was kept first, and how many they have.
+// The caller holds the lock.
 func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	for i := len(g.kept) - 1; i >= 0; i-- {
 		if of(g.kept[i].ticket.owner) {
@@ -139,7 +151,8 @@ func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	return at, n
 }
 
-// surplus is the place of a session that has to go: the oldest of the user with the most of them. The caller holds the lock.
+// surplus is the place of a session that has to go: the oldest of the user with the most of them.
+// The caller holds the lock.
 func (g *Gateway) surplus() int {
 	count, most := map[string]int{}, ""
 	for _, p := range g.kept {

@@ -36,7 +36,8 @@ func (h *house) keeps() int {
 	return len(h.kept)
 }
 
-// deafen dials in and opens a session, and reads nothing from then on, as a laptop does whose network has changed.
+// deafen dials in and opens a session, and reads nothing from then on, as a laptop does whose
+// network has changed.
 func (h *house) deafen(user string, wish *streamv1.Attach) *guest {
 	g := h.ring(user)
 	g.speak(attaching(wish))
@@ -48,7 +49,8 @@ func (h *house) deafen(user string, wish *streamv1.Attach) *guest {
 	return g
 }
 
-// TestResumeOfASessionInUse gives it to the stream that the hook has opened last, since the other may be one that nobody knows to be dead.
+// TestResumeOfASessionInUse gives it to the stream that the hook has opened last, since the other
+// may be one that nobody knows to be dead.
 func TestResumeOfASessionInUse(t *testing.T) {
 	for name, wish := range map[string]func() *streamv1.Attach{
 		"a worker":     func() *streamv1.Attach { return serves("hello") },
@@ -84,7 +86,8 @@ func TestHalfOpenStream(t *testing.T) {
 				t.Errorf("question %d: got %s", i, got)
 			}
 		}
-		if took := time.Since(began); second.session != first.session || took > 2*time.Second { // by the bubble's clock
+		// by the bubble's clock
+		if took := time.Since(began); second.session != first.session || took > 2*time.Second {
 			t.Errorf("after %s the second stream has the session %q, want %q at once", took, second.session, first.session)
 		}
 	})
@@ -179,7 +182,10 @@ func TestStreamsOfACaller(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.begun("one"); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `User "one" has 128 streams`) {
+	if err := g.begun(
+		"one",
+	); status.Code(err) != codes.ResourceExhausted ||
+		!strings.Contains(err.Error(), `User "one" has 128 streams`) {
 		t.Errorf("%v, expected RESOURCE_EXHAUSTED", err)
 	}
 	if err := g.begun("other"); err != nil {

@@ -54,7 +54,8 @@ var errOneOf = errors.New("target: expected exactly one of target, service and w
 // schemes of targets that lead to addresses of the network.
 var schemes = []string{"dns", "ipv4", "ipv6", "passthrough"}
 
-// address is the target in gRPC's syntax. A Service is resolved by DNS, so that calls are balanced over its endpoints where it is headless.
+// address is the target in gRPC's syntax. A Service is resolved by DNS, so that calls are balanced
+// over its endpoints where it is headless.
 func (c *config) address() (string, error) {
 	s := c.Service
 	switch {
@@ -63,13 +64,19 @@ func (c *config) address() (string, error) {
 	case s == nil:
 		return c.Target, checkTarget(c.Target)
 	case s.Name == "" || s.Namespace == "" || s.Port < 1 || s.Port > 65535:
-		return "", fmt.Errorf("service: name is %q, namespace %q and port %d; expected all three", s.Name, s.Namespace, s.Port)
+		return "", fmt.Errorf(
+			"service: name is %q, namespace %q and port %d; expected all three",
+			s.Name,
+			s.Namespace,
+			s.Port,
+		)
 	}
 	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
 }
 
-// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of this machine, and names
-// where addresses are expected: those would be resolved when they are dialled, without the rules for names.
+// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of
+// this machine, and names where addresses are expected: those would be resolved when they are
+// dialled, without the rules for names.
 func checkTarget(target string) error {
 	for _, address := range listed(target) {
 		if _, err := netip.ParseAddrPort(address); err != nil {
@@ -84,12 +91,15 @@ func checkTarget(target string) error {
 	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
 }
 
-// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so many words. It also returns the address to
-// dial: a Service that is sent a Secret is dialled by its whole name, and c.named keeps the one in the spec.
+// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so
+// many words. It also returns the address to dial: a Service that is sent a Secret is dialled by
+// its whole name, and c.named keeps the one in the spec.
 func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
-			return nil, "", errors.New("insecure: is plain text, which excludes caBundle, clientTLS, authorization and serverName")
+			return nil, "", errors.New(
+				"insecure: is plain text, which excludes caBundle, clientTLS, authorization and serverName",
+			)
 		}
 		keyring, err := endpoint.NewKeyring(endpoint.Security{}, "", "", endpoint.Destination{}, s)
 		return keyring, address, err

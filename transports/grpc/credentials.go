@@ -18,7 +18,11 @@ type handshaker struct{ keyring *endpoint.Keyring }
 var _ credentials.TransportCredentials = (*handshaker)(nil)
 
 // ClientHandshake makes one TLS connection.
-func (h *handshaker) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (h *handshaker) ClientHandshake(
+	ctx context.Context,
+	authority string,
+	raw net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	m, err := h.keyring.Current(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +46,8 @@ func (h *handshaker) Clone() credentials.TransportCredentials { return h }
 // OverrideServerName is for interfaces that are deprecated; the name comes from the spec.
 func (h *handshaker) OverrideServerName(string) error { return nil }
 
-// authorized adds the header Authorization, if the spec has credentials for one. They are never sent in plain text: the spec excludes that.
+// authorized adds the header Authorization, if the spec has credentials for one. They are never
+// sent in plain text: the spec excludes that.
 func authorized(ctx context.Context, m *endpoint.Material) context.Context {
 	if m.Header == "" {
 		return ctx
@@ -50,9 +55,11 @@ func authorized(ctx context.Context, m *endpoint.Material) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
 }
 
-// renewed says whether a call may have been refused for credentials or certificates that have been replaced meanwhile.
+// renewed says whether a call may have been refused for credentials or certificates that have been
+// replaced meanwhile.
 func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
-	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it, on a connection that is then lost.
+	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it,
+	// on a connection that is then lost.
 	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
 		return false, nil
 	}

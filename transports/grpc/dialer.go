@@ -25,7 +25,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// either asks over the stream, or by unary calls where the hook does not serve it and the spec leaves it open.
+// either asks over the stream, or by unary calls where the hook does not serve it and the spec
+// leaves it open.
 type either struct {
 	streamed stream.Hook
 	unary    hook.Hook
@@ -52,9 +53,11 @@ const (
 	unserved = time.Minute
 	// farewell is how long calls to an address that is gone may take.
 	farewell = 30 * time.Second
-	// retrigger is the wait before parents are synced for a new build, if there were too many triggers.
+	// retrigger is the wait before parents are synced for a new build, if there were too many
+	// triggers.
 	retrigger = 5 * time.Second
-	// goodService is how long a stream must have been open for the next one to be opened without the backoff of those before.
+	// goodService is how long a stream must have been open for the next one to be opened without
+	// the backoff of those before.
 	goodService = 10 * time.Second
 )
 
@@ -89,7 +92,14 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
 	}
 	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
-	d.session = stream.Settings{Build: t.Build, Clock: clock.RealClock{}, Metrics: t.Metrics, Memory: t.Memory, Changed: d.pool.Changed, Trigger: stream.TriggerOf(s.ControllerKind, s.ControllerName, s.Trigger)}
+	d.session = stream.Settings{
+		Build:   t.Build,
+		Clock:   clock.RealClock{},
+		Metrics: t.Metrics,
+		Memory:  t.Memory,
+		Changed: d.pool.Changed,
+		Trigger: stream.TriggerOf(s.ControllerKind, s.ControllerName, s.Trigger),
+	}
 	if t.dialers == nil {
 		t.dialers = map[string]*dialer{}
 	}
@@ -218,13 +228,18 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	for i, ip := range ips {
 		ips[i] = net.JoinHostPort(ip, port)
 	}
-	if alive := slices.DeleteFunc(slices.Clone(ips), func(a string) bool { return a[0] == '[' }); host == "localhost" && len(alive) > 0 {
+	if alive := slices.DeleteFunc(
+		slices.Clone(ips),
+		func(a string) bool { return a[0] == '[' },
+	); host == "localhost" &&
+		len(alive) > 0 {
 		return alive, nil // it is one hook, which has two addresses
 	}
 	return ips, nil
 }
 
-// listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as host:port; nil where it names none.
+// listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as
+// host:port; nil where it names none.
 func listed(target string) []string {
 	scheme, rest, _ := strings.Cut(target, ":")
 	if scheme != "ipv4" && scheme != "ipv6" {
@@ -318,8 +333,8 @@ func (l *link) run(ctx context.Context, address string) {
 	}
 }
 
-// following is the number of the next attempt after one that took a time. A hook that accepts streams and ends them soon is
-// no better than one that refuses them.
+// following is the number of the next attempt after one that took a time. A hook that accepts
+// streams and ends them soon is no better than one that refuses them.
 func following(attempt int, opened bool, took time.Duration) int {
 	if opened && took >= goodService {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestParentsThatAreGoneAreForgotten asks three times about a parent: with all that is observed, with what changed and, after it was forgotten, with
-// all again.
+// TestParentsThatAreGoneAreForgotten asks three times about a parent: with all that is observed,
+// with what changed and, after it was forgotten, with all again.
 func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 	target := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
 		return transporttest.Reply{Answer: &hook.Answer{}}
@@ -67,7 +67,9 @@ func calls(t *testing.T, registry *prometheus.Registry, set string) float64 {
 // objectOf makes an object with a UID.
 func objectOf(t *testing.T, uid string) *object.Object {
 	t.Helper()
-	o, err := object.Decode(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, uid, uid))
+	o, err := object.Decode(
+		fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, uid, uid),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

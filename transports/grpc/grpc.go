@@ -1,9 +1,11 @@
-// Package grpc reaches hooks by gRPC: over a stream that carries only changes (package hookloop.stream.v1), or by one unary call for each
-// question (package hookloop.hook.v1). Where the spec leaves it open, it is the stream if the hook serves it.
+// Package grpc reaches hooks by gRPC: over a stream that carries only changes (package
+// hookloop.stream.v1), or by one unary call for each question (package hookloop.hook.v1). Where the
+// spec leaves it open, it is the stream if the hook serves it.
 //
-// What a stream remembers of parents is in package stream. Questions come from the pipeline, configuration from the controller's spec. A
-// hook is safe for concurrent use; its calls share connections that are balanced over all addresses of the target. It passes package
-// transporttest's suite against a real server, both ways.
+// What a stream remembers of parents is in package stream. Questions come from the pipeline,
+// configuration from the controller's spec. A hook is safe for concurrent use; its calls share
+// connections that are balanced over all addresses of the target. It passes package transporttest's
+// suite against a real server, both ways.
 package grpc
 
 import (
@@ -49,16 +51,23 @@ const maxHeaderBytes = 64 << 10
 // windowBytes is how much of an answer is received before it is read.
 const windowBytes = 256 << 10
 
-// serviceConfig balances calls over all addresses that serve, by the health service where the hook has one.
+// serviceConfig balances calls over all addresses that serve, by the health service where the hook
+// has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
 var (
-	// alive notices dead connections. A server in gRPC's default settings takes more than one ping in 5 minutes for abuse. Unanswered
-	// calls are noticed sooner: with a Timeout here, data that is not acknowledged for so long ends the connection.
+	// alive notices dead connections. A server in gRPC's default settings takes more than one ping
+	// in 5 minutes for abuse. Unanswered calls are noticed sooner: with a Timeout here, data that
+	// is not acknowledged for so long ends the connection.
 	alive = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
 	// reconnect finds a hook that comes back within seconds, where gRPC's default is 2 minutes.
 	reconnect = grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+		Backoff: backoff.Config{
+			BaseDelay:  200 * time.Millisecond,
+			Multiplier: 1.6,
+			Jitter:     0.2,
+			MaxDelay:   5 * time.Second,
+		},
 		MinConnectTimeout: 5 * time.Second,
 	}
 )
@@ -74,7 +83,8 @@ type client struct {
 	large   chan struct{} // holds something while an answer larger than usualBytes is received
 }
 
-// Transport opens hooks. The zero value is ready; hooks of one controller at one address share their streams.
+// Transport opens hooks. The zero value is ready; hooks of one controller at one address share
+// their streams.
 type Transport struct {
 	// Build names the engine's build to hooks.
 	Build string
@@ -91,8 +101,8 @@ type Transport struct {
 	dialers map[string]*dialer
 }
 
-// Open makes a hook from the field grpc of its spec. It does not wait for a connection: a hook that is down is an error of Ask. The error
-// names the field.
+// Open makes a hook from the field grpc of its spec. It does not wait for a connection: a hook that
+// is down is an error of Ask. The error names the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
@@ -126,7 +136,13 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	if err != nil {
 		return nil, err
 	}
-	unary := &client{name: string(s.Op) + " " + address, timeout: timeout, keyring: keyring, line: line, memory: t.Memory.Share(budget.Decoding)}
+	unary := &client{
+		name:    string(s.Op) + " " + address,
+		timeout: timeout,
+		keyring: keyring,
+		line:    line,
+		memory:  t.Memory.Share(budget.Decoding),
+	}
 	unary.large = make(chan struct{}, 1)
 	if c.Mode == unaryMode {
 		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
@@ -147,7 +163,8 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	}, nil
 }
 
-// connect prepares connections; the first call makes them. Authority names the server where the address does not.
+// connect prepares connections; the first call makes them. Authority names the server where the
+// address does not.
 func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
 	var security credentials.TransportCredentials = &handshaker{keyring}
 	if c.Insecure {
@@ -161,12 +178,25 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		}),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(filters.Not(filters.Any(filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName), filters.ServiceName(probeService)))))),
+		grpc.WithStatsHandler(
+			otelgrpc.NewClientHandler(
+				otelgrpc.WithFilter(
+					filters.Not(
+						filters.Any(
+							filters.HealthCheck(),
+							filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName),
+							filters.ServiceName(probeService),
+						),
+					),
+				),
+			),
+		),
 		grpc.WithKeepaliveParams(alive),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
 		// Static windows: what has come of an answer before there is memory for it is little.
-		grpc.WithInitialWindowSize(windowBytes), grpc.WithInitialConnWindowSize(4 * windowBytes),
+		grpc.WithInitialWindowSize(windowBytes),
+		grpc.WithInitialConnWindowSize(4 * windowBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
 			grpc.ForceCodecV2(contract.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}
@@ -240,7 +270,9 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		return nil, c.unequipped(err)
 	}
 	if !now.SameClient(used) {
-		c.line.replace(refusing) // the hook may have accepted the handshake, and refuse each call for the old certificate's name
+		// the hook may have accepted the handshake, and refuse each call for the old certificate's
+		// name
+		c.line.replace(refusing)
 	}
 	c.line.now().ResetConnectBackoff()
 	return c.call(authorized(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new

@@ -52,7 +52,8 @@ func TestFieldsAreChecked(t *testing.T) {
 func TestAServerWithoutTheServiceIsNamed(t *testing.T) {
 	target := serve(t, func(*grpc.Server) {})
 	got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Decorator)
-	if got.Kind != hook.Failed || !strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
+	if got.Kind != hook.Failed ||
+		!strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
 		t.Errorf("got %s %v, want a failure that names the method", got.Kind, got)
 	}
 }
@@ -62,7 +63,11 @@ func TestAnUnhealthyHookIsUnreachable(t *testing.T) {
 	state.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 	sick := serveWith(t, state, registerEmpty)
 	target := serve(t, registerEmpty)
-	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, sick), hook.Composite); got.Kind != hook.Unreachable {
+	if got := failure(
+		t,
+		fmt.Sprintf(`{"target":%q,"insecure":true}`, sick),
+		hook.Composite,
+	); got.Kind != hook.Unreachable {
 		t.Errorf("unhealthy: got %s %v, want %s", got.Kind, got, hook.Unreachable)
 	}
 	if got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Composite); got.Kind != hook.Failed {
@@ -86,8 +91,14 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 		field string
 		want  hook.Kind
 	}{
-		"trusted and named": {fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle), hook.Failed},
-		"another name":      {fmt.Sprintf(`{"target":%q,"serverName":"other.test","caBundle":{"inline":%q}}`, target, bundle), hook.Unreachable},
+		"trusted and named": {
+			fmt.Sprintf(`{"target":%q,"serverName":"example.com","caBundle":{"inline":%q}}`, target, bundle),
+			hook.Failed,
+		},
+		"another name": {
+			fmt.Sprintf(`{"target":%q,"serverName":"other.test","caBundle":{"inline":%q}}`, target, bundle),
+			hook.Unreachable,
+		},
 		"not trusted":       {fmt.Sprintf(`{"target":%q,"serverName":"example.com"}`, target), hook.Unreachable},
 		"plain text to TLS": {fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Unreachable},
 	}
@@ -110,7 +121,13 @@ func settings(field string) hook.Settings {
 	if !strings.Contains(field, `"mode"`) {
 		field = `{"mode":"Unary",` + field[1:]
 	}
-	return hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2", Field: json.RawMessage(field)}
+	return hook.Settings{
+		ControllerKind: "CompositeController",
+		ControllerName: "hello",
+		Op:             hook.Sync,
+		Version:        "v2",
+		Field:          json.RawMessage(field),
+	}
 }
 
 // open opens a hook until the test ends.

@@ -14,8 +14,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestAddressesThatLeaveEndTheirCalls takes an address away while a question is there: it is still answered, nothing more is asked, and the
-// stream ends with the answer, though the clock stands still.
+// TestAddressesThatLeaveEndTheirCalls takes an address away while a question is there: it is still
+// answered, nothing more is asked, and the stream ends with the answer, though the clock stands
+// still.
 func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	address := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
@@ -91,7 +92,11 @@ func dialerTo(t *testing.T, address string) *dialer {
 		t.Fatal(err)
 	}
 	return &dialer{
-		config: config, address: address, keyring: keyring, pool: stream.NewPool(clock.RealClock{}, nil), clock: clocktesting.NewFakeClock(time.Now()),
+		config:  config,
+		address: address,
+		keyring: keyring,
+		pool:    stream.NewPool(clock.RealClock{}, nil),
+		clock:   clocktesting.NewFakeClock(time.Now()),
 		session: stream.Settings{Clock: clock.RealClock{}},
 	}
 }
@@ -103,7 +108,11 @@ func TestBackoffGrowsUntilGoodService(t *testing.T) {
 		attempt = following(attempt, true, goodService/2)
 	}
 	if wait := again(attempt); wait < reconnect.Backoff.MaxDelay/2 {
-		t.Errorf("after 40 streams that ended soon the next attempt is made after %s, want about %s", wait, reconnect.Backoff.MaxDelay)
+		t.Errorf(
+			"after 40 streams that ended soon the next attempt is made after %s, want about %s",
+			wait,
+			reconnect.Backoff.MaxDelay,
+		)
 	}
 	if next := following(attempt, false, time.Hour); next != attempt+1 {
 		t.Errorf("an attempt that never opened is followed by number %d, want %d", next, attempt+1)

@@ -17,8 +17,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and what it takes is held until the sync ends. The
-// hook is asked again only where an answer is larger than the last ones.
+// TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and
+// what it takes is held until the sync ends. The hook is asked again only where an answer is larger
+// than the last ones.
 func TestMemoryOfAnswers(t *testing.T) {
 	var size, asked atomic.Int64
 	thinking := func() {}
@@ -73,7 +74,9 @@ func TestMemoryOfAnswers(t *testing.T) {
 	if err := b.Share(budget.Decoding).TryAcquire(32 << 20); err != nil {
 		t.Fatal(err)
 	}
-	short, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":"1s"}`, address)))
+	short, err := (&Transport{Memory: b}).Open(
+		settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":"1s"}`, address)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +110,9 @@ func TestStalledAnswers(t *testing.T) {
 		address := serve(t, func(s *grpc.Server) {
 			hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 		})
-		h, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":%q}`, address, timeout)))
+		h, err := (&Transport{Memory: b}).Open(
+			settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":%q}`, address, timeout)),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

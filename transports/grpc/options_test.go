@@ -29,7 +29,10 @@ type guarded struct {
 }
 
 // Sync gives an empty answer to those who are admitted.
-func (g guarded) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (g guarded) Sync(
+	ctx context.Context,
+	_ *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	if given := metadata.ValueFromIncomingContext(ctx, "authorization"); len(given) != 1 || !g.admits(given[0]) {
 		return nil, status.Error(codes.Unauthenticated, "who are you?")
 	}
@@ -46,13 +49,17 @@ func TestRotatingCredentials(t *testing.T) {
 	})
 }
 
-// named is a hook that admits clients by the name in their certificate, as the SDKs' servers do: after the handshake.
+// named is a hook that admits clients by the name in their certificate, as the SDKs' servers do:
+// after the handshake.
 type named struct {
 	hookv1.UnimplementedCompositeHookServiceServer
 }
 
 // Sync gives an empty answer to the client "right".
-func (named) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (named) Sync(
+	ctx context.Context,
+	_ *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	caller, _ := peer.FromContext(ctx)
 	if name := caller.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName; name != "right" {
 		return nil, status.Errorf(codes.Unauthenticated, "got %q, expected right", name)
@@ -60,8 +67,8 @@ func (named) Sync(ctx context.Context, _ *hookv1.CompositeHookServiceSyncRequest
 	return &hookv1.CompositeHookServiceSyncResponse{}, nil
 }
 
-// TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused its name: the handshake was good, so
-// that the connection would stay.
+// TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused
+// its name: the handshake was good, so that the connection would stay.
 func TestCertificateOfARefusedName(t *testing.T) {
 	authority := transporttest.NewAuthority(t)
 	target := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, named{}) },
@@ -97,7 +104,12 @@ func TestPlainTextAndTLS(t *testing.T) {
 		fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Unary"}`, secure): "if it expects TLS, remove insecure",
 		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  "the hook does not speak TLS; expected TLS, or insecure: true",
 	} {
-		if err := ask(t, open(t, settings(field)), hook.Composite); hook.KindOf(err) != hook.Unreachable || !strings.Contains(err.Error(), want) {
+		if err := ask(
+			t,
+			open(t, settings(field)),
+			hook.Composite,
+		); hook.KindOf(err) != hook.Unreachable ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", field, err, want)
 		}
 	}

@@ -12,28 +12,36 @@ import (
 )
 
 const (
-	// quietFor is how long a hook may owe an answer and send nothing before its connection is probed, and probeTimeout how long
-	// that may take. Pings of the library cannot do it: servers in gRPC's default settings take one in 5 minutes.
+	// quietFor is how long a hook may owe an answer and send nothing before its connection is
+	// probed, and probeTimeout how long that may take. Pings of the library cannot do it: servers
+	// in gRPC's default settings take one in 5 minutes.
 	quietFor     = 2 * time.Second
 	probeTimeout = 4 * time.Second
-	// probes is how many calls a probe makes: they are spread over the connections to several addresses.
+	// probes is how many calls a probe makes: they are spread over the connections to several
+	// addresses.
 	probes = 4
-	// probeService serves nothing anywhere. A server refuses its calls without asking anyone, and that is an answer.
+	// probeService serves nothing anywhere. A server refuses its calls without asking anyone, and
+	// that is an answer.
 	probeService = "hookloop.stream.v1.NoService"
 )
 
 // errSilent ends calls whose connection carries nothing any more, though nobody has closed it.
-var errSilent = status.Errorf(codes.Unavailable,
-	"the connection has fallen silent: it carries nothing, not even the refusal of an unknown method, for %s", probeTimeout)
+var errSilent = status.Errorf(
+	codes.Unavailable,
+	"the connection has fallen silent: it carries nothing, not even the refusal of an unknown method, for %s",
+	probeTimeout,
+)
 
-// answers reports whether each of a connection's servers answers, or is known to be gone. What the answer is does not matter.
+// answers reports whether each of a connection's servers answers, or is known to be gone. What the
+// answer is does not matter.
 func answers(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	answered := make(chan struct{}, calls)
 	for range calls {
 		go func() { // it ends with ctx at the latest
-			_ = connection.Invoke(ctx, "/"+probeService+"/Probe", &emptypb.Empty{}, &emptypb.Empty{}) // any status is an answer
+			// any status is an answer
+			_ = connection.Invoke(ctx, "/"+probeService+"/Probe", &emptypb.Empty{}, &emptypb.Empty{})
 			if ctx.Err() == nil {
 				answered <- struct{}{}
 			}
@@ -141,7 +149,13 @@ func (l *line) Close() error {
 }
 
 // invoke makes one call. If its connection falls silent it is made once more, on another.
-func (l *line) invoke(ctx context.Context, method string, request any, response *reply, options []grpc.CallOption) error {
+func (l *line) invoke(
+	ctx context.Context,
+	method string,
+	request any,
+	response *reply,
+	options []grpc.CallOption,
+) error {
 	for attempt := 0; ; attempt++ {
 		connection := l.now()
 		watching, end := context.WithCancel(ctx)
@@ -163,7 +177,8 @@ func (l *line) invoke(ctx context.Context, method string, request any, response 
 	}
 }
 
-// listen ends a stream that carries nothing though answers are due, until ctx ends. heard counts the hook's messages.
+// listen ends a stream that carries nothing though answers are due, until ctx ends. heard counts
+// the hook's messages.
 func (l *link) listen(ctx context.Context, connection *grpc.ClientConn, watch *watched, end context.CancelCauseFunc) {
 	for heard := watch.heard.Load(); l.pause(ctx.Done(), quietFor); {
 		before := heard

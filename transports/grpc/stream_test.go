@@ -31,8 +31,12 @@ type streamServer struct {
 
 func newStreamServer(behave transporttest.Behavior) *streamServer {
 	return &streamServer{
-		composite: transporttest.CompositeServer{Behave: behave}, decorator: transporttest.DecoratorServer{Behave: behave}, memories: map[string]*session.Memory{},
-		tamper: func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
+		composite: transporttest.CompositeServer{
+			Behave: behave,
+		},
+		decorator: transporttest.DecoratorServer{Behave: behave},
+		memories:  map[string]*session.Memory{},
+		tamper:    func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
 	}
 }
 

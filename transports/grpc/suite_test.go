@@ -58,9 +58,16 @@ func serveWith(t *testing.T, state *health.Server, register func(*grpc.Server), 
 	return serveOn(t, listener, state, register, options...)
 }
 
-func serveOn(t *testing.T, listener net.Listener, state *health.Server, register func(*grpc.Server), options ...grpc.ServerOption) string {
+func serveOn(
+	t *testing.T,
+	listener net.Listener,
+	state *health.Server,
+	register func(*grpc.Server),
+	options ...grpc.ServerOption,
+) string {
 	t.Helper()
-	server := grpc.NewServer(append(options, grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))...)
+	server := grpc.NewServer(
+		append(options, grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))...)
 	healthv1.RegisterHealthServer(server, state)
 	register(server)
 	served := make(chan error, 1)

@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestAddressesAsTarget names a hook by its addresses. Each mode asks it, and by the address that it is reached at.
+// TestAddressesAsTarget names a hook by its addresses. Each mode asks it, and by the address that
+// it is reached at.
 func TestAddressesAsTarget(t *testing.T) {
 	authorities := make(chan string, 100)
 	note := func(ctx context.Context) { authorities <- metadata.ValueFromIncomingContext(ctx, ":authority")[0] }
@@ -26,23 +27,30 @@ func TestAddressesAsTarget(t *testing.T) {
 		return transporttest.Reply{Answer: &hook.Answer{}}
 	}
 	register := func(streamed bool) string {
-		return serve(t, func(s *grpc.Server) {
-			hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
-			if streamed {
-				streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
-			}
-		},
-			grpc.UnaryInterceptor(func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-				note(ctx)
-				return next(ctx, r)
-			}),
-			grpc.StreamInterceptor(func(service any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-				if !info.IsServerStream || !info.IsClientStream {
-					return next(service, s) // a health check
+		return serve(
+			t,
+			func(s *grpc.Server) {
+				hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+				if streamed {
+					streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
 				}
-				note(s.Context())
-				return next(service, s)
-			}))
+			},
+			grpc.UnaryInterceptor(
+				func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+					note(ctx)
+					return next(ctx, r)
+				},
+			),
+			grpc.StreamInterceptor(
+				func(service any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+					if !info.IsServerStream || !info.IsClientStream {
+						return next(service, s) // a health check
+					}
+					note(s.Context())
+					return next(service, s)
+				},
+			),
+		)
 	}
 	cases := map[string]struct {
 		mode     string
@@ -67,7 +75,8 @@ func TestAddressesAsTarget(t *testing.T) {
 	}
 }
 
-// TestRefusedWelcome takes a stream on which no session came about for a failed attempt: the next one waits longer.
+// TestRefusedWelcome takes a stream on which no session came about for a failed attempt: the next
+// one waits longer.
 func TestRefusedWelcome(t *testing.T) {
 	cases := map[string]struct {
 		version uint32
@@ -98,8 +107,8 @@ func TestRefusedWelcome(t *testing.T) {
 	}
 }
 
-// TestOneAddressIsDead asks a hook that serves calls only, at two addresses of which one is dead, with the mode left open: no question fails,
-// whichever link failed last.
+// TestOneAddressIsDead asks a hook that serves calls only, at two addresses of which one is dead,
+// with the mode left open: no question fails, whichever link failed last.
 func TestOneAddressIsDead(t *testing.T) {
 	behave := func(context.Context, transporttest.Received) transporttest.Reply {
 		return transporttest.Reply{Answer: &hook.Answer{}}
@@ -115,7 +124,8 @@ func TestOneAddressIsDead(t *testing.T) {
 	}
 }
 
-// TestSecretsAndTargets dials what was checked, by the resolver of this machine, however a target is spelt.
+// TestSecretsAndTargets dials what was checked, by the resolver of this machine, however a target
+// is spelt.
 func TestSecretsAndTargets(t *testing.T) {
 	const credentials = `,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}`
 	for target, want := range map[string]string{
@@ -143,14 +153,15 @@ func TestSecretsAndTargets(t *testing.T) {
 		s.Lookup = vault.Lookup
 		err := ask(t, open(t, s), hook.Composite)
 		var failure *hook.Error
-		if !errors.As(err, &failure) || failure.Reason != "HookCredentials" || !strings.Contains(err.Error(), "expected a Service in namespace hooks") {
+		if !errors.As(err, &failure) || failure.Reason != "HookCredentials" ||
+			!strings.Contains(err.Error(), "expected a Service in namespace hooks") {
 			t.Errorf("%s: got %v, want a refusal that names the rule", target, err)
 		}
 	}
 }
 
-// TestNamesAmongAddresses refuses a target that lists names: "evil.dev" would be a Service of namespace dev when it is checked,
-// and a public domain when it is dialled.
+// TestNamesAmongAddresses refuses a target that lists names: "evil.dev" would be a Service of
+// namespace dev when it is checked, and a public domain when it is dialled.
 func TestNamesAmongAddresses(t *testing.T) {
 	for target, good := range map[string]bool{
 		"ipv4:evil.dev:443":              false,

@@ -26,7 +26,10 @@ func (later) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, strea
 	return status.Error(codes.Unimplemented, "this hook speaks version 2")
 }
 
-func (later) Sync(context.Context, *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (later) Sync(
+	context.Context,
+	*hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	return &hookv1.CompositeHookServiceSyncResponse{}, nil
 }
 

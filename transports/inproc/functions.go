@@ -18,7 +18,8 @@ import (
 // functions are the methods that a hook has registered, by full name.
 type functions struct {
 	methods map[string]method
-	// slots bounds the functions that run, as the SDKs do. A function takes one, and frees it when it has ended, wanted or not.
+	// slots bounds the functions that run, as the SDKs do. A function takes one, and frees it when
+	// it has ended, wanted or not.
 	slots chan struct{}
 }
 
@@ -65,7 +66,9 @@ func (f *functions) call(ctx context.Context, name string, request proto.Message
 	select {
 	case f.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, status.FromContextError(fmt.Errorf("%d calls of the hook have not ended: %w", cap(f.slots), ctx.Err())).Err()
+		return nil, status.FromContextError(
+			fmt.Errorf("%d calls of the hook have not ended: %w", cap(f.slots), ctx.Err()),
+		).Err()
 	}
 	ended := make(chan result, 1)
 	go func() {
@@ -84,11 +87,23 @@ func (f *functions) call(ctx context.Context, name string, request proto.Message
 	}
 }
 
-// call calls the function with the request itself: a handler would copy it into a message of its own, which is left empty here.
+// call calls the function with the request itself: a handler would copy it into a message of its
+// own, which is left empty here.
 func (m method) call(ctx context.Context, name string, request proto.Message) (r result) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in a hook", "method", name, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			klog.FromContext(
+				ctx,
+			).Error(
+				nil,
+				"panic in a hook",
+				"method",
+				name,
+				"panic",
+				fmt.Sprint(cause),
+				"stack",
+				string(debug.Stack()),
+			)
 			r = result{err: status.Errorf(codes.Internal, "panic: %v", cause)}
 		}
 	}()

@@ -1,9 +1,11 @@
-// Package inproc reaches hooks that are Go functions of the engine's own process, for programs that embed the engine.
+// Package inproc reaches hooks that are Go functions of the engine's own process, for programs that
+// embed the engine.
 //
-// A hook is what the SDK has authors write. It is known here as the services of package hookloop.hook.v1 that it registers, so that
-// neither side imports the other, and an answer is checked and bounded as one that came over a network. Questions are not copied: their
-// messages share the bytes of the engine's objects, which functions must not change. A Transport is safe for concurrent use. It passes
-// package transporttest's suite.
+// A hook is what the SDK has authors write. It is known here as the services of package
+// hookloop.hook.v1 that it registers, so that neither side imports the other, and an answer is
+// checked and bounded as one that came over a network. Questions are not copied: their messages
+// share the bytes of the engine's objects, which functions must not change. A Transport is safe for
+// concurrent use. It passes package transporttest's suite.
 package inproc
 
 import (
@@ -25,8 +27,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is whatever registers a service of
-// package hookloop.hook.v1.
+// Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is
+// whatever registers a service of package hookloop.hook.v1.
 type Hook interface {
 	Register(r grpc.ServiceRegistrar)
 }
@@ -37,7 +39,8 @@ type Transport struct {
 	memory *budget.Budget
 }
 
-// New registers hooks by name. Memory is the process's; nil is without limit. The error names the hook that cannot be used.
+// New registers hooks by name. Memory is the process's; nil is without limit. The error names the
+// hook that cannot be used.
 func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	t := &Transport{hooks: make(map[string]*functions, len(hooks)), memory: memory}
 	for _, name := range slices.Sorted(maps.Keys(hooks)) {
@@ -54,7 +57,8 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	return t, nil
 }
 
-// Open finds the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names the field.
+// Open finds the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
+// the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	var field struct {
 		Name    string `json:"name"`
@@ -75,7 +79,12 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 		s.Observer.Serves(f.operations(s.Contract))
 	}
 	address := "inproc:" + field.Name
-	c := &client{name: string(s.Op) + " " + address, timeout: timeout, functions: f, memory: t.memory.Share(budget.Decoding)}
+	c := &client{
+		name:      string(s.Op) + " " + address,
+		timeout:   timeout,
+		functions: f,
+		memory:    t.memory.Share(budget.Decoding),
+	}
 	return &hook.Opened{Hook: c, Address: address, Timeout: timeout}, nil
 }
 
@@ -86,12 +95,23 @@ func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
 	case name == "":
 		return nil, errors.New("name: is missing; expected the name of a registered hook")
 	case f == nil && len(t.hooks) == 0:
-		return nil, fmt.Errorf("name: %q is not registered: this program has no hooks of its own; expected a program that embeds the engine", name)
+		return nil, fmt.Errorf(
+			"name: %q is not registered: this program has no hooks of its own; expected a program that embeds the engine",
+			name,
+		)
 	case f == nil:
-		return nil, fmt.Errorf("name: %q is not registered in this program; expected one of %s", name, quoted(slices.Sorted(maps.Keys(t.hooks))))
+		return nil, fmt.Errorf(
+			"name: %q is not registered in this program; expected one of %s",
+			name,
+			quoted(slices.Sorted(maps.Keys(t.hooks))),
+		)
 	}
 	if s.Contract != "" && len(f.operations(s.Contract)) == 0 {
-		return nil, fmt.Errorf("name: %q has no function for a %s; it is a hook of another kind of controller", name, s.ControllerKind)
+		return nil, fmt.Errorf(
+			"name: %q has no function for a %s; it is a hook of another kind of controller",
+			name,
+			s.ControllerKind,
+		)
 	}
 	return f, nil
 }
@@ -113,7 +133,8 @@ type client struct {
 	memory    *budget.Share // for answers; nil is without limit
 }
 
-// Ask calls the function. One that does not return in time is left behind: it keeps its slot until it has ended.
+// Ask calls the function. One that does not return in time is left behind: it keeps its slot until
+// it has ended.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -136,7 +157,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 }
 
-// read reads a response as if it had come over a network: it has the same limits, and is a copy, so that a function may keep its own.
+// read reads a response as if it had come over a network: it has the same limits, and is a copy, so
+// that a function may keep its own.
 func (c *client) read(ctx context.Context, response any, into proto.Message) (*hook.Answer, error) {
 	message, ok := response.(proto.Message)
 	if !ok || !message.ProtoReflect().IsValid() {
@@ -170,7 +192,8 @@ func (c *client) build(message, into proto.Message, lease *budget.Lease) (*hook.
 	return contract.Answer(into)
 }
 
-// unread is the error for a response that is not read: there is no memory for it, or it is not valid.
+// unread is the error for a response that is not read: there is no memory for it, or it is not
+// valid.
 func (c *client) unread(err error) error {
 	if failure := contract.Unaffordable(c.name, err); failure != nil {
 		return failure

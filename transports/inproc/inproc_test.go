@@ -117,7 +117,8 @@ func TestFaultsOfFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionsThatDoNotEndAreBounded asks a function that does not look at its context more often than it may run at a time.
+// TestFunctionsThatDoNotEndAreBounded asks a function that does not look at its context more often
+// than it may run at a time.
 func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 2*session.DefaultCalls)
 	opened := open(t, sdk.Composite{Sync: func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
@@ -133,7 +134,12 @@ func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 		}
 	}
 	if len(begun) > session.DefaultCalls || !strings.Contains(last.Error(), "64 calls of the hook have not ended") {
-		t.Errorf("%d functions run, the last error is %v; want at most %d, and an error that names them", len(begun), last, session.DefaultCalls)
+		t.Errorf(
+			"%d functions run, the last error is %v; want at most %d, and an error that names them",
+			len(begun),
+			last,
+			session.DefaultCalls,
+		)
 	}
 }
 
@@ -154,9 +160,12 @@ func TestAnAnswerIsACopy(t *testing.T) {
 
 func TestAnAnswerIsCountedInTheMemoryBudget(t *testing.T) {
 	memory := budget.New(1 << 20)
-	transport, err := New(map[string]Hook{"web": sdk.Composite{Sync: func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
-		return &sdk.SyncResponse{Status: map[string]any{"a": strings.Repeat("x", 1<<20)}}, nil
-	}}}, memory)
+	transport, err := New(
+		map[string]Hook{"web": sdk.Composite{Sync: func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
+			return &sdk.SyncResponse{Status: map[string]any{"a": strings.Repeat("x", 1<<20)}}, nil
+		}}},
+		memory,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +195,14 @@ func TestFieldsAreChecked(t *testing.T) {
 		{one, `{"name":"web","timeout":"1y"}`, hook.Composite, `timeout: "1y" is no duration`},
 		{one, `[]`, hook.Composite, "cannot unmarshal"},
 	} {
-		_, err := c.transport.Open(hook.Settings{ControllerKind: "DecoratorController", Op: hook.Sync, Contract: c.contract, Field: json.RawMessage(c.field)})
+		_, err := c.transport.Open(
+			hook.Settings{
+				ControllerKind: "DecoratorController",
+				Op:             hook.Sync,
+				Contract:       c.contract,
+				Field:          json.RawMessage(c.field),
+			},
+		)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.field, err, c.want)
 		}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a *ProtocolError or the Reserver's; the
-// stream is of no more use then.
+// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a
+// *ProtocolError or the Reserver's; the stream is of no more use then.
 func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := e.in.add(f)
@@ -93,7 +93,8 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
 	return News{Welcome: w}, nil
 }
 
-// resume compares what is believed with what the hook says it holds. What differs is dropped on both sides.
+// resume compares what is believed with what the hook says it holds. What differs is dropped on
+// both sides.
 func (e *Engine[O]) resume(holdings []*streamv1.Holding) {
 	held := make(map[string][]byte, len(holdings))
 	var unknown []string
@@ -145,7 +146,16 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 // refused passes the hook's failure on, if it is one.
 func (e *Engine[O]) refused(a *asked[O], s *streamv1.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
-		e.finish(a, Outcome{Fault: fmt.Errorf("the answer is an error with code 0 (OK), expected another code; its message is %q", words(s.GetMessage())), Got: size})
+		e.finish(
+			a,
+			Outcome{
+				Fault: fmt.Errorf(
+					"the answer is an error with code 0 (OK), expected another code; its message is %q",
+					words(s.GetMessage()),
+				),
+				Got: size,
+			},
+		)
 		return
 	}
 	e.finish(a, Outcome{Refused: s, Got: size})
@@ -207,7 +217,8 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
 }
 
-// estimate is about how much memory the new parts of an answer take once they are built. What is malformed is found when it is.
+// estimate is about how much memory the new parts of an answer take once they are built. What is
+// malformed is found when it is.
 func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
 	var kept uint64 // the list of items; runs that name too many are refused later
 	all, err := e.sizeOf(d.GetResponse(), response)

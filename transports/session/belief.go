@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Observed is an object as the engine's side has it: equal values stand for equal content, so that a set is compared without looking into
-// its objects.
+// Observed is an object as the engine's side has it: equal values stand for equal content, so that
+// a set is compared without looking into its objects.
 type Observed interface {
 	comparable
 	Namespace() string
@@ -56,8 +56,9 @@ type entry[O Observed] struct {
 	known  *known[O]
 }
 
-// known is an object that the hook holds; raw is there only until it is sent. The object stays in memory as long as it is known, whether or
-// not anyone else has it: its size, about that of its message, counts.
+// known is an object that the hook holds; raw is there only until it is sent. The object stays in
+// memory as long as it is known, whether or not anyone else has it: its size, about that of its
+// message, counts.
 type known[O Observed] struct {
 	first O
 	hash  hash
@@ -67,7 +68,13 @@ type known[O Observed] struct {
 }
 
 func newBeliefs[O Observed](encode func(O) *hookv1.Object, limit int) *beliefs[O] {
-	return &beliefs[O]{encode: encode, limit: limit, subjects: map[string]*belief[O]{}, objects: map[O]*known[O]{}, hashes: map[hash]*known[O]{}}
+	return &beliefs[O]{
+		encode:   encode,
+		limit:    limit,
+		subjects: map[string]*belief[O]{},
+		objects:  map[O]*known[O]{},
+		hashes:   map[hash]*known[O]{},
+	}
 }
 
 // change is how a set differs from the one that the hook is believed to hold, and what it is then.
@@ -83,9 +90,15 @@ type change[O Observed] struct {
 	err     error
 }
 
-// compute works out a change. Without a base everything is new; whole says that no object may be named by its hash alone.
+// compute works out a change. Without a base everything is new; whole says that no object may be
+// named by its hash alone.
 func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], whole bool) *change[O] {
-	c := &change[O]{slots: make(map[uint32][]entry[O], len(slots)), fresh: map[hash]*known[O]{}, sent: map[hash]bool{}, whole: whole}
+	c := &change[O]{
+		slots: make(map[uint32][]entry[O], len(slots)),
+		fresh: map[hash]*known[O]{},
+		sent:  map[hash]bool{},
+		whole: whole,
+	}
 	if base != nil {
 		c.digest = base.digest
 	}
@@ -107,8 +120,8 @@ func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], whole bool) *chan
 	return c
 }
 
-// slot compares one slot in the order of names, and returns what it holds afterwards: the same slice where nothing changed. Where the lists
-// agree, objects are compared by identity alone.
+// slot compares one slot in the order of names, and returns what it holds afterwards: the same
+// slice where nothing changed. Where the lists agree, objects are compared by identity alone.
 func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
 	head, tail := agreement(before, objects)
 	if head == len(before) && head == len(objects) {
@@ -150,7 +163,8 @@ func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects 
 	return append(after, before[len(before)-tail:]...)
 }
 
-// agreement is how many entries agree at the beginnings of two lists, and at the ends of what is left.
+// agreement is how many entries agree at the beginnings of two lists, and at the ends of what is
+// left.
 func agreement[O Observed](before []entry[O], objects []O) (head, tail int) {
 	shorter := min(len(before), len(objects))
 	for head < shorter && before[head].object == objects[head] {
@@ -209,7 +223,8 @@ func (c *change[O]) remove(slot uint32, e entry[O]) {
 	c.removed = append(c.removed, &streamv1.Key{Slot: slot, Namespace: e.object.Namespace(), Name: e.object.Name()})
 }
 
-// put notes an object that is new at its place. One with the same content as before changes nothing.
+// put notes an object that is new at its place. One with the same content as before changes
+// nothing.
 func (b *beliefs[O]) put(c *change[O], slot uint32, replaced, k *known[O]) {
 	if replaced == k {
 		return
@@ -292,7 +307,8 @@ func (b *beliefs[O]) forget(name string) {
 	delete(b.subjects, name)
 }
 
-// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with calls under way stay.
+// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
+// calls under way stay.
 func (b *beliefs[O]) evict() []string { return b.evictTo(b.limit) }
 
 func (b *beliefs[O]) evictTo(limit int) []string {

@@ -41,7 +41,8 @@ func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
 	return e, l
 }
 
-// TestBombsInAnswers fills repeated fields with empty elements: the answer is refused by its size, before anything is built.
+// TestBombsInAnswers fills repeated fields with empty elements: the answer is refused by its size,
+// before anything is built.
 func TestBombsInAnswers(t *testing.T) {
 	conditions := []byte(strings.Repeat("\x52\x00", 400_000))   // CompositeHookServiceSyncResponse.conditions
 	dependencies := []byte(strings.Repeat("\x5a\x00", 400_000)) // DesiredObject.depends_on
@@ -52,14 +53,16 @@ func TestBombsInAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, l := bombed(t, 1<<40)
 			got := told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: d}})
-			if got.Fault == nil || !strings.Contains(got.Fault.Error(), "takes more than 4194304 bytes of memory") || l.peak != 0 {
+			if got.Fault == nil || !strings.Contains(got.Fault.Error(), "takes more than 4194304 bytes of memory") ||
+				l.peak != 0 {
 				t.Errorf("the fault is %v, expected one of memory", got.Fault)
 			}
 		})
 	}
 }
 
-// TestAnswerReservesMemory until the outcome is released, and is refused where there is none. The next one is fine.
+// TestAnswerReservesMemory until the outcome is released, and is refused where there is none. The
+// next one is fine.
 func TestAnswerReservesMemory(t *testing.T) {
 	e, l := bombed(t, 1<<20)
 	insert, err := proto.Marshal(&hookv1.DesiredObject{Body: make([]byte, 1000)})
@@ -83,7 +86,8 @@ func TestAnswerReservesMemory(t *testing.T) {
 	}
 }
 
-// TestFragmentsReserveMemory while the message is read, and count as the session's until it is complete.
+// TestFragmentsReserveMemory while the message is read, and count as the session's until it is
+// complete.
 func TestFragmentsReserveMemory(t *testing.T) {
 	e, h := direct(t, HookSettings{})
 	l := &ledger{limit: 16 << 20}
@@ -118,7 +122,8 @@ func TestFragmentsReserveMemory(t *testing.T) {
 	}
 }
 
-// TestWelcomeOfAnySize is accepted up to the message limit: what the engine does not know is forgotten in small messages.
+// TestWelcomeOfAnySize is accepted up to the message limit: what the engine does not know is
+// forgotten in small messages.
 func TestWelcomeOfAnySize(t *testing.T) {
 	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
 	e.Connect()

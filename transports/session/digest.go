@@ -33,7 +33,8 @@ func entryHash(slot uint32, object hash) hash {
 	return hashOf(data[:])
 }
 
-// linkHash is a part of the digest of a list. The item before is in it, so that the digest knows the order.
+// linkHash is a part of the digest of a list. The item before is in it, so that the digest knows
+// the order.
 func linkHash(before, item hash) hash {
 	var data [2 * hashBytes]byte
 	copy(data[:], before[:])
@@ -41,8 +42,8 @@ func linkHash(before, item hash) hash {
 	return hashOf(data[:])
 }
 
-// digest stands for a set or a list: the sum of its parts modulo 2^128. A part can be taken out again, so that a change costs what
-// changed. The zero value is the digest of nothing.
+// digest stands for a set or a list: the sum of its parts modulo 2^128. A part can be taken out
+// again, so that a change costs what changed. The zero value is the digest of nothing.
 type digest struct{ low, high uint64 }
 
 func (d digest) plus(h hash) digest {

@@ -21,7 +21,8 @@ type EngineSettings[O Observed] struct {
 	Build string
 	// Encode writes an object. The message is read at once, and not kept.
 	Encode func(O) *hookv1.Object
-	// MessageBytes bounds a message and StateBytes what is kept; 0 stands for the defaults of the package.
+	// MessageBytes bounds a message and StateBytes what is kept; 0 stands for the defaults of the
+	// package.
 	MessageBytes uint64
 	StateBytes   int
 	// Reserver is asked before the content of a message is built; nil refuses nothing.
@@ -49,14 +50,17 @@ type Question[O Observed] struct {
 	Shell        proto.Message
 	Slots        []Slot[O]
 	TraceContext map[string]string
-	// Remaining returns how long the answer may still take. It is called when the call begins, which may be later than Ask; nil: no limit.
+	// Remaining returns how long the answer may still take. It is called when the call begins,
+	// which may be later than Ask; nil: no limit.
 	Remaining func() time.Duration
 }
 
-// Outcome is what became of a question; exactly one of Response, Refused, Fault, Exhausted and Lost is set.
+// Outcome is what became of a question; exactly one of Response, Refused, Fault, Exhausted and Lost
+// is set.
 type Outcome struct {
 	Ticket uint64
-	// Response is the whole response. Its desired objects are shared with later responses and not changed by anyone.
+	// Response is the whole response. Its desired objects are shared with later responses and not
+	// changed by anyone.
 	Response proto.Message
 	// Refused is the hook's failure.
 	Refused *streamv1.Status
@@ -64,11 +68,14 @@ type Outcome struct {
 	Fault error
 	// Exhausted is the Reserver's error: there is no memory for the answer now.
 	Exhausted error
-	// Reserved is what the response takes of the Reserver. Whoever takes the outcome must release it.
+	// Reserved is what the response takes of the Reserver. Whoever takes the outcome must release
+	// it.
 	Reserved int64
-	// Lost says that there was no answer before the stream ended, or that the question was not asked because it ends.
+	// Lost says that there was no answer before the stream ended, or that the question was not
+	// asked because it ends.
 	Lost bool
-	// Sent and Got are the sizes of the call and of its answer in bytes; Snapshot says that the whole set was sent.
+	// Sent and Got are the sizes of the call and of its answer in bytes; Snapshot says that the
+	// whole set was sent.
 	Sent, Got uint64
 	Snapshot  bool
 }
@@ -87,10 +94,11 @@ type News struct {
 type Counts struct {
 	// Snapshots are calls with the whole set, Changes those with what changed.
 	Snapshots, Changes uint64
-	// Nacks are calls for which the hook lacked something; Mismatches are answers that refer to what the engine does not hold. After each
-	// of them the question is asked again.
+	// Nacks are calls for which the hook lacked something; Mismatches are answers that refer to
+	// what the engine does not hold. After each of them the question is asked again.
 	Nacks, Mismatches uint64
-	// Resumed are subjects that the hook still held after a reconnection; Dropped are those that it did not.
+	// Resumed are subjects that the hook still held after a reconnection; Dropped are those that it
+	// did not.
 	Resumed, Dropped uint64
 }
 
@@ -148,11 +156,13 @@ func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	return &Engine[O]{settings: s, beliefs: newBeliefs(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
-// Bytes is about how much memory the session takes: what the hook is believed to hold, and the message that is incomplete.
+// Bytes is about how much memory the session takes: what the hook is believed to hold, and the
+// message that is incomplete.
 func (e *Engine[O]) Bytes() int { return e.beliefs.bytes + cap(e.in.data) }
 
-// Shrink forgets what was used longest ago until the session takes at most limit bytes, as far as it can. It reports whether
-// the hook's incomplete message alone takes more: then the stream must end.
+// Shrink forgets what was used longest ago until the session takes at most limit bytes, as far as
+// it can. It reports whether the hook's incomplete message alone takes more: then the stream must
+// end.
 func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
 	e.forgotten(e.beliefs.evictTo(limit - cap(e.in.data)))
 	return cap(e.in.data) > limit
@@ -165,11 +175,17 @@ func (e *Engine[O]) Counts() Counts { return e.counts }
 func (e *Engine[O]) Connect() {
 	e.stream = stream[O]{phase: greeting, calls: map[uint64]*asked[O]{}, in: assembler{limit: e.settings.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
-		Versions: []uint32{Version}, SessionId: e.settings.SessionID, BuildId: e.settings.Build, MaxMessageBytes: e.settings.MessageBytes,
+		Versions: []uint32{
+			Version,
+		},
+		SessionId:       e.settings.SessionID,
+		BuildId:         e.settings.Build,
+		MaxMessageBytes: e.settings.MessageBytes,
 	}}})
 }
 
-// Disconnect ends the stream: everything that was asked is lost. What the hook is believed to hold stays.
+// Disconnect ends the stream: everything that was asked is lost. What the hook is believed to hold
+// stays.
 func (e *Engine[O]) Disconnect() {
 	for _, id := range slices.Sorted(maps.Keys(e.calls)) {
 		e.lose(e.calls[id])
@@ -194,7 +210,8 @@ func (e *Engine[O]) Greeted() bool { return e.phase == open }
 // Load is how many questions have no answer yet.
 func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
 
-// Ask puts a question, at once or when the window allows it, and returns the ticket that its Outcome carries.
+// Ask puts a question, at once or when the window allows it, and returns the ticket that its
+// Outcome carries.
 func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	e.tickets++
 	e.waiting = append(e.waiting, &asked[O]{ticket: e.tickets, question: q})
@@ -202,7 +219,8 @@ func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	return e.tickets
 }
 
-// Cancel gives a question up: there will be no Outcome. It says whether a call was under way, so that its answer is still due.
+// Cancel gives a question up: there will be no Outcome. It says whether a call was under way, so
+// that its answer is still due.
 func (e *Engine[O]) Cancel(ticket uint64) bool {
 	e.waiting = slices.DeleteFunc(e.waiting, func(a *asked[O]) bool { return a.ticket == ticket })
 	for _, a := range e.calls {
@@ -233,7 +251,8 @@ func (e *Engine[O]) Forget(subject string) {
 	}
 }
 
-// forgetNames is how many subjects one message names, so that it stays small beside the hook's limit.
+// forgetNames is how many subjects one message names, so that it stays small beside the hook's
+// limit.
 const forgetNames = 1000
 
 func (e *Engine[O]) forgotten(names []string) {
@@ -245,7 +264,8 @@ func (e *Engine[O]) forgotten(names []string) {
 	}
 }
 
-// Drain says that nothing more is asked on this stream. Questions that wait for the window are lost.
+// Drain says that nothing more is asked on this stream. Questions that wait for the window are
+// lost.
 func (e *Engine[O]) Drain() {
 	if e.phase == open {
 		e.drained()

@@ -33,7 +33,8 @@ func fragmented[M proto.Message](m M, wrap func(*streamv1.Fragment) M) []M {
 	return out
 }
 
-// assembler puts fragments together. Invariant: len(data) < total <= limit while a message is under way; total is 0 otherwise.
+// assembler puts fragments together. Invariant: len(data) < total <= limit while a message is under
+// way; total is 0 otherwise.
 type assembler struct {
 	limit uint64
 	total uint64
@@ -41,8 +42,8 @@ type assembler struct {
 	data  []byte
 }
 
-// add returns the message with its last fragment, and nil before that. Memory grows with the data that has come, not with what the peer
-// says is still to come.
+// add returns the message with its last fragment, and nil before that. Memory grows with the data
+// that has come, not with what the peer says is still to come.
 func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	n := uint64(len(f.GetData()))
 	if a.total == 0 {
@@ -52,9 +53,20 @@ func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	case a.total > a.limit:
 		return nil, broken("a message of %d bytes is larger than the maximum of %d", a.total, a.limit)
 	case f.GetIndex() != a.next || f.GetTotal() != a.total:
-		return nil, broken("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(), f.GetTotal(), a.next, a.total)
+		return nil, broken(
+			"fragment %d of %d bytes, expected fragment %d of %d bytes",
+			f.GetIndex(),
+			f.GetTotal(),
+			a.next,
+			a.total,
+		)
 	case n == 0 || n > fragmentBytes || n > a.total-uint64(len(a.data)):
-		return nil, broken("fragment %d has %d bytes, expected 1 to %d", a.next, n, min(fragmentBytes, a.total-uint64(len(a.data))))
+		return nil, broken(
+			"fragment %d has %d bytes, expected 1 to %d",
+			a.next,
+			n,
+			min(fragmentBytes, a.total-uint64(len(a.data))),
+		)
 	}
 	a.next++
 	a.data = append(a.data, f.GetData()...)

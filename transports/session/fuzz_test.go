@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// seedBytes writes messages one after the other, each with its length before it, as a fuzz target reads them.
+// seedBytes writes messages one after the other, each with its length before it, as a fuzz target
+// reads them.
 func seedBytes[M proto.Message](messages ...M) []byte {
 	var out []byte
 	for _, m := range messages {
@@ -30,19 +31,38 @@ func next(data []byte) (message, rest []byte) {
 	return data[1 : 1+n], data[1+n:]
 }
 
-// FuzzHookMessages feeds an engine what a hook might send. Whatever it is, a question has at most one outcome, and a response that comes
-// is one that the bytes spell.
+// FuzzHookMessages feeds an engine what a hook might send. Whatever it is, a question has at most
+// one outcome, and a response that comes is one that the bytes spell.
 func FuzzHookMessages(f *testing.F) {
-	welcome := &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 1, Window: &streamv1.Window{Calls: 2, Bytes: 9999}}}}
+	welcome := &streamv1.HookMessage{
+		Message: &streamv1.HookMessage_Welcome{
+			Welcome: &streamv1.Welcome{Version: 1, Window: &streamv1.Window{Calls: 2, Bytes: 9999}},
+		},
+	}
 	list := &itemList{}
 	raw := []byte("\x12\x02{}")
 	list.add(item{hash: hashOf(raw), size: len(raw)}, false)
-	desired := &streamv1.Desired{Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: raw}}}, Digest: list.digest.wire()}
-	answer := func(id uint64, d *streamv1.Desired) *streamv1.HookMessage {
-		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: id, Outcome: &streamv1.Answer_Desired{Desired: d}}}}
+	desired := &streamv1.Desired{
+		Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: raw}}},
+		Digest: list.digest.wire(),
 	}
-	again := &streamv1.Desired{Base: list.digest.wire(), Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: &streamv1.Run{Count: 1}}}}, Digest: list.digest.wire()}
-	nack := &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 1, Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{}}}}}
+	answer := func(id uint64, d *streamv1.Desired) *streamv1.HookMessage {
+		return &streamv1.HookMessage{
+			Message: &streamv1.HookMessage_Answer{
+				Answer: &streamv1.Answer{CallId: id, Outcome: &streamv1.Answer_Desired{Desired: d}},
+			},
+		}
+	}
+	again := &streamv1.Desired{
+		Base:   list.digest.wire(),
+		Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: &streamv1.Run{Count: 1}}}},
+		Digest: list.digest.wire(),
+	}
+	nack := &streamv1.HookMessage{
+		Message: &streamv1.HookMessage_Answer{
+			Answer: &streamv1.Answer{CallId: 1, Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{}}},
+		},
+	}
 	f.Add(seedBytes(welcome, answer(1, desired), answer(2, again)))
 	f.Add(seedBytes(welcome, nack, answer(2, desired)))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -76,8 +96,8 @@ func FuzzHookMessages(f *testing.F) {
 	})
 }
 
-// FuzzEngineMessages feeds a hook what an engine might send. Whatever it is, a request that comes has its objects in their places, and work
-// is answered once.
+// FuzzEngineMessages feeds a hook what an engine might send. Whatever it is, a request that comes
+// has its objects in their places, and work is answered once.
 func FuzzEngineMessages(f *testing.F) {
 	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing})
 	e.Connect()
@@ -108,7 +128,8 @@ func FuzzEngineMessages(f *testing.F) {
 			if got.Work == nil {
 				continue
 			}
-			if r, ok := got.Work.Request.(*hookv1.CompositeHookServiceSyncRequest); ok && len(r.GetChildren()) > 0 && len(r.GetRelated()) > 0 {
+			if r, ok := got.Work.Request.(*hookv1.CompositeHookServiceSyncRequest); ok && len(r.GetChildren()) > 0 &&
+				len(r.GetRelated()) > 0 {
 				h.Answer(got.Work, answerTo(r))
 			}
 			h.Refuse(got.Work, &streamv1.Status{Code: 13})

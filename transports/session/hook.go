@@ -19,7 +19,8 @@ type HookSettings struct {
 	Build string
 	// Methods are the full names of those that the hook answers.
 	Methods []string
-	// Calls and CallBytes bound what may be under way; 0 stands for DefaultCalls and DefaultCallBytes.
+	// Calls and CallBytes bound what may be under way; 0 stands for DefaultCalls and
+	// DefaultCallBytes.
 	Calls     uint32
 	CallBytes uint64
 	// MessageBytes bounds a message; 0 stands for DefaultMessageBytes.
@@ -46,14 +47,16 @@ type Hook struct {
 	draining bool
 }
 
-// Work is one question to a hook's function. Request is whole, and shared with other questions: it is not changed by anyone.
+// Work is one question to a hook's function. Request is whole, and shared with other questions: it
+// is not changed by anyone.
 type Work struct {
 	ID           uint64
 	Method       string
 	Request      proto.Message
 	Timeout      time.Duration // 0: none
 	TraceContext map[string]string
-	// Recall is whatever it was when the last work about the same subject was answered; nil for the first.
+	// Recall is whatever it was when the last work about the same subject was answered; nil for the
+	// first.
 	Recall any
 
 	method *method
@@ -84,7 +87,8 @@ func NewHook(s HookSettings) *Hook {
 	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
-// Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the stream is of no more use then.
+// Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the
+// stream is of no more use then.
 func (h *Hook) Receive(m *streamv1.EngineMessage) (Received, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := h.in.add(f)
@@ -135,8 +139,11 @@ func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
 	h.memory = h.settings.Memory(hello.GetSessionId())
 	h.accepts = hello.GetMaxMessageBytes()
 	welcome := &streamv1.Welcome{
-		Version: Version, BuildId: h.settings.Build, MaxMessageBytes: h.settings.MessageBytes, Capabilities: h.settings.Methods,
-		Window: &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
+		Version:         Version,
+		BuildId:         h.settings.Build,
+		MaxMessageBytes: h.settings.MessageBytes,
+		Capabilities:    h.settings.Methods,
+		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
 	}
 	welcome.Holdings = h.memory.holdings(welcome, h.accepts)
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
@@ -151,7 +158,13 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 	h.last = c.GetId()
 	m := methods[c.GetMethod()]
 	if m == nil {
-		h.refuse(c.GetId(), &streamv1.Status{Code: int32(code.Code_UNIMPLEMENTED), Message: "this hook does not know the method " + c.GetMethod()})
+		h.refuse(
+			c.GetId(),
+			&streamv1.Status{
+				Code:    int32(code.Code_UNIMPLEMENTED),
+				Message: "this hook does not know the method " + c.GetMethod(),
+			},
+		)
 		return Received{}, nil
 	}
 	set, missing, err := h.memory.apply(h.memory.setOf(c.GetSubject()), c)
@@ -163,7 +176,14 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		h.answer(&streamv1.Answer{CallId: c.GetId(), Outcome: &streamv1.Answer_Nack{Nack: missing}})
 		return Received{}, nil
 	}
-	w := &Work{ID: c.GetId(), Method: c.GetMethod(), TraceContext: c.GetTraceContext(), Timeout: c.GetTimeout().AsDuration(), method: m, holds: c.GetHolds()}
+	w := &Work{
+		ID:           c.GetId(),
+		Method:       c.GetMethod(),
+		TraceContext: c.GetTraceContext(),
+		Timeout:      c.GetTimeout().AsDuration(),
+		method:       m,
+		holds:        c.GetHolds(),
+	}
 	if c.GetSubject() != "" {
 		w.about = h.memory.commit(c.GetSubject(), set)
 		w.about.calls++
@@ -190,8 +210,9 @@ func (m *method) rebuild(shell []byte, set *set) (proto.Message, error) {
 	return request, m.fill(request, set)
 }
 
-// Answer answers work with a response, of which only what is new is sent. A response of another type than the method's, or one that is too
-// large for the engine, is answered with an error instead. Work that is answered already is left alone.
+// Answer answers work with a response, of which only what is new is sent. A response of another
+// type than the method's, or one that is too large for the engine, is answered with an error
+// instead. Work that is answered already is left alone.
 func (h *Hook) Answer(w *Work, response proto.Message) {
 	if h.work[w.ID] != w {
 		return
@@ -246,7 +267,8 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	return d, list, nil
 }
 
-// items writes desired objects. One that is the same message as in the last answer is not written again.
+// items writes desired objects. One that is the same message as in the last answer is not written
+// again.
 func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
 	var last []item
 	if w.about != nil && w.about.list != nil {
@@ -267,7 +289,8 @@ func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
 	return items, nil
 }
 
-// canonical gives the same bytes for the same message within one build of a program, which is all that comparing needs.
+// canonical gives the same bytes for the same message within one build of a program, which is all
+// that comparing needs.
 var canonical = proto.MarshalOptions{Deterministic: true}
 
 // Refuse answers work with a failure. Work that is answered already is left alone.
@@ -320,7 +343,8 @@ func (h *Hook) Trigger(t *streamv1.Trigger) {
 // Busy says whether there is work to answer.
 func (h *Hook) Busy() bool { return len(h.work) > 0 }
 
-// Lost is to be called when the stream has ended: it gives up all work, so that the memory may go to another stream.
+// Lost is to be called when the stream has ended: it gives up all work, so that the memory may go
+// to another stream.
 func (h *Hook) Lost() {
 	for _, w := range slices.Collect(maps.Values(h.work)) {
 		h.end(w)

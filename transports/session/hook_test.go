@@ -27,7 +27,9 @@ func expectError(t *testing.T, want string, n int, receive func(int) error) {
 }
 
 func hello() *streamv1.EngineMessage {
-	return &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}, SessionId: "s"}}}
+	return &streamv1.EngineMessage{
+		Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}, SessionId: "s"}},
+	}
 }
 
 func called(c *streamv1.Call) *streamv1.EngineMessage {
@@ -40,13 +42,31 @@ func TestHooksRefuseBrokenStreams(t *testing.T) {
 		messages []*streamv1.EngineMessage
 		want     string
 	}{
-		"no hello":        {[]*streamv1.EngineMessage{called(&streamv1.Call{Id: 1})}, "the stream begins without a Hello"},
-		"a second hello":  {[]*streamv1.EngineMessage{hello(), hello()}, "got a second Hello"},
-		"another version": {[]*streamv1.EngineMessage{{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{2, 3}}}}}, "speaks versions [2 3] of the protocol, this hook speaks 1"},
-		"an upsert of nothing": {[]*streamv1.EngineMessage{hello(), called(&streamv1.Call{Id: 1, Method: method, Upserts: []*streamv1.Upsert{{}}})},
-			"an upsert has neither object nor hash"},
-		"a short hash": {[]*streamv1.EngineMessage{hello(), called(&streamv1.Call{Id: 1, Method: method, Upserts: []*streamv1.Upsert{{Content: &streamv1.Upsert_Hash{Hash: []byte("x")}}}})},
-			"an upsert's hash has 1 bytes, expected 16"},
+		"no hello":       {[]*streamv1.EngineMessage{called(&streamv1.Call{Id: 1})}, "the stream begins without a Hello"},
+		"a second hello": {[]*streamv1.EngineMessage{hello(), hello()}, "got a second Hello"},
+		"another version": {
+			[]*streamv1.EngineMessage{
+				{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{2, 3}}}},
+			},
+			"speaks versions [2 3] of the protocol, this hook speaks 1",
+		},
+		"an upsert of nothing": {
+			[]*streamv1.EngineMessage{hello(), called(&streamv1.Call{Id: 1, Method: method, Upserts: []*streamv1.Upsert{{}}})},
+			"an upsert has neither object nor hash",
+		},
+		"a short hash": {
+			[]*streamv1.EngineMessage{
+				hello(),
+				called(
+					&streamv1.Call{
+						Id:      1,
+						Method:  method,
+						Upserts: []*streamv1.Upsert{{Content: &streamv1.Upsert_Hash{Hash: []byte("x")}}},
+					},
+				),
+			},
+			"an upsert's hash has 1 bytes, expected 16",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +123,8 @@ func TestTheWindowIsKept(t *testing.T) {
 	}
 }
 
-// TestTheTimeoutIsWhatRemainsWhenTheCallBegins has a question wait for the window: that time counts.
+// TestTheTimeoutIsWhatRemainsWhenTheCallBegins has a question wait for the window: that time
+// counts.
 func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
 	e, h := direct(t, HookSettings{Calls: 1})
 	remaining := 10 * time.Second
@@ -137,7 +158,8 @@ func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
 	}
 }
 
-// TestLargeQuestionsTravelInFragments and what is larger than the hook accepts is the question's fault.
+// TestLargeQuestionsTravelInFragments and what is larger than the hook accepts is the question's
+// fault.
 func TestLargeQuestionsTravelInFragments(t *testing.T) {
 	e, h := direct(t, HookSettings{MessageBytes: 5 << 20})
 	e.Ask(crowd(3000).question("large"))
@@ -159,7 +181,8 @@ func TestLargeQuestionsTravelInFragments(t *testing.T) {
 	e.Ask(larger.question("larger"))
 	exchange(t, e, h)
 	outcomes := e.Outcomes()
-	if len(outcomes) != 2 || outcomes[0].Response == nil || outcomes[1].Fault == nil || !strings.Contains(outcomes[1].Fault.Error(), "the hook accepts at most 5242880") {
+	if len(outcomes) != 2 || outcomes[0].Response == nil || outcomes[1].Fault == nil ||
+		!strings.Contains(outcomes[1].Fault.Error(), "the hook accepts at most 5242880") {
 		t.Fatalf("got %.500v", outcomes)
 	}
 }
@@ -177,12 +200,14 @@ func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
 		h.Answer(got.Work, &hookv1.CompositeHookServiceSyncResponse{})
 	}
 	exchange(t, e, h)
-	if o := e.Outcomes(); len(o) != 1 || !strings.Contains(o[0].Refused.GetMessage(), "got a response of type *hookv1.DecoratorHookServiceSyncResponse") {
+	if o := e.Outcomes(); len(o) != 1 ||
+		!strings.Contains(o[0].Refused.GetMessage(), "got a response of type *hookv1.DecoratorHookServiceSyncResponse") {
 		t.Fatalf("got %v", o)
 	}
 }
 
-// TestARequestThatCannotBeRebuiltEndsItsCallOnly refuses the call, keeps the set that came with it, and answers the next call.
+// TestARequestThatCannotBeRebuiltEndsItsCallOnly refuses the call, keeps the set that came with it,
+// and answers the next call.
 func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 	shell, err := proto.Marshal(&hookv1.CompositeHookServiceSyncRequest{Parent: &hookv1.Object{Name: "p"}})
 	if err != nil {
@@ -206,7 +231,8 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 				}
 			}
 			exchange(t, e, h)
-			if o := e.Outcomes(); len(o) != 1 || o[0].Refused.GetCode() != int32(code.Code_INTERNAL) || !strings.Contains(o[0].Refused.GetMessage(), c.want) {
+			if o := e.Outcomes(); len(o) != 1 || o[0].Refused.GetCode() != int32(code.Code_INTERNAL) ||
+				!strings.Contains(o[0].Refused.GetMessage(), c.want) {
 				t.Fatalf("got %v, want INTERNAL: %s", o, c.want)
 			}
 			e.Ask(crowd(1).question("s"))
@@ -218,7 +244,8 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 	}
 }
 
-// TestHoldingsFitIntoOneMessage reopens a session that holds more subjects than fit into a Welcome: those used last are kept.
+// TestHoldingsFitIntoOneMessage reopens a session that holds more subjects than fit into a Welcome:
+// those used last are kept.
 func TestHoldingsFitIntoOneMessage(t *testing.T) {
 	const limit = 4096
 	memory := NewMemory(0)
@@ -266,7 +293,8 @@ func TestHoldingsFitIntoOneMessage(t *testing.T) {
 	}
 }
 
-// TestTheWholeMessageIsMeasured compares the message of an answer with the engine's limit, not the answer without what is around it.
+// TestTheWholeMessageIsMeasured compares the message of an answer with the engine's limit, not the
+// answer without what is around it.
 func TestTheWholeMessageIsMeasured(t *testing.T) {
 	e, h := direct(t, HookSettings{})
 	response := answerTo(crowd(20).request(true))

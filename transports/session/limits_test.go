@@ -28,7 +28,8 @@ func run(first, count int) *streamv1.Piece {
 	return &streamv1.Piece{Content: &streamv1.Piece_Keep{Keep: &streamv1.Run{First: uint32(first), Count: uint32(count)}}}
 }
 
-// TestRunsDoNotMultiply names a list's items again and again, in few bytes: the list that would come of it is refused by its size.
+// TestRunsDoNotMultiply names a list's items again and again, in few bytes: the list that would
+// come of it is refused by its size.
 func TestRunsDoNotMultiply(t *testing.T) {
 	e, h := direct(t, HookSettings{})
 	s := crowd(10)
@@ -47,8 +48,18 @@ func TestRunsDoNotMultiply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e.Ask(s.question("s"))
 			before, bytes := e.Counts().Mismatches, e.beliefs.bytes
-			got := told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Base: held.digest.wire(), Pieces: pieces}}})
-			if want := fmt.Sprintf("takes more than %d bytes", e.settings.MessageBytes); got.Fault == nil || !strings.Contains(got.Fault.Error(), want) {
+			got := told(
+				t,
+				e,
+				&streamv1.Answer{
+					Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Base: held.digest.wire(), Pieces: pieces}},
+				},
+			)
+			if want := fmt.Sprintf(
+				"takes more than %d bytes",
+				e.settings.MessageBytes,
+			); got.Fault == nil ||
+				!strings.Contains(got.Fault.Error(), want) {
 				t.Errorf("the outcome is %v, want a fault: %s", got.Fault, want)
 			}
 			if e.Counts().Mismatches != before || e.Load() > 0 {
@@ -89,8 +100,8 @@ func TestClaimsReserveNothing(t *testing.T) {
 	}
 }
 
-// TestBeliefsCountObjects keeps parents that are never asked about again, as after their deletion, within the limit: the objects that are
-// remembered with them count, each once.
+// TestBeliefsCountObjects keeps parents that are never asked about again, as after their deletion,
+// within the limit: the objects that are remembered with them count, each once.
 func TestBeliefsCountObjects(t *testing.T) {
 	const each, limit = 20_000, 200_000
 	e, h := direct(t, HookSettings{})
@@ -106,7 +117,13 @@ func TestBeliefsCountObjects(t *testing.T) {
 			pinned += len(o.body)
 		}
 		if pinned > e.beliefs.bytes || e.beliefs.bytes > limit {
-			t.Fatalf("after %d parents, objects of %d bytes are remembered, %d bytes are counted, of %d at most", n+1, pinned, e.beliefs.bytes, limit)
+			t.Fatalf(
+				"after %d parents, objects of %d bytes are remembered, %d bytes are counted, of %d at most",
+				n+1,
+				pinned,
+				e.beliefs.bytes,
+				limit,
+			)
 		}
 	}
 	if got := len(e.beliefs.subjects); got < limit/each-3 {
@@ -126,7 +143,8 @@ func forgetAll(t *testing.T, e *Engine[*thing]) {
 	}
 }
 
-// TestWordsOfAHookAreCut repeats little of what a hook says, and nothing that a terminal would obey.
+// TestWordsOfAHookAreCut repeats little of what a hook says, and nothing that a terminal would
+// obey.
 func TestWordsOfAHookAreCut(t *testing.T) {
 	long := "ä\x1b[31m\xff\n" + strings.Repeat("é", 1<<20)
 	nack := &streamv1.Answer{Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{Message: long}}}

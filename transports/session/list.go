@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// item is one desired object. The hook keeps its bytes, to compare; the engine keeps the message alone.
+// item is one desired object. The hook keeps its bytes, to compare; the engine keeps the message
+// alone.
 type item struct {
 	hash    hash
 	link    hash // linkHash of the item before it and its own
@@ -19,14 +20,16 @@ type item struct {
 	message *hookv1.DesiredObject
 }
 
-// itemList is a desired list. It is not changed after construction. Invariant: digest is the sum of the links.
+// itemList is a desired list. It is not changed after construction. Invariant: digest is the sum of
+// the links.
 type itemList struct {
 	items  []item
 	digest digest
 	size   int
 }
 
-// itemBytes is about what an item takes besides its body: runs are short on the wire, whatever their length.
+// itemBytes is about what an item takes besides its body: runs are short on the wire, whatever
+// their length.
 const itemBytes = 100
 
 // bytes is how much memory the list takes.
@@ -58,8 +61,8 @@ func (l *itemList) keep(from *itemList, first, count int) {
 	}
 }
 
-// difference writes a list as pieces: runs of the one before, and new items, of which raw, size and message are set. The list before may be
-// nil.
+// difference writes a list as pieces: runs of the one before, and new items, of which raw, size and
+// message are set. The list before may be nil.
 func difference(before *itemList, items []item) (*itemList, []*streamv1.Piece) {
 	if before == nil {
 		before = &itemList{}
@@ -113,7 +116,8 @@ func (w *pieceWriter) flush() {
 	}
 	w.list.keep(w.before, w.first, w.count)
 	w.pieces = append(w.pieces, &streamv1.Piece{Content: &streamv1.Piece_Keep{
-		Keep: &streamv1.Run{First: uint32(w.first), Count: uint32(w.count)}, //nolint:gosec // bounded by the size of a message
+		// bounded by the size of a message
+		Keep: &streamv1.Run{First: uint32(w.first), Count: uint32(w.count)}, //nolint:gosec
 	}})
 	w.count = 0
 }
@@ -137,7 +141,8 @@ func (w *pieceWriter) middle(old []item, offset int, items []item) {
 	}
 }
 
-// patch puts a list together from pieces, which takes at most limit bytes. The error says why they are none of the list before.
+// patch puts a list together from pieces, which takes at most limit bytes. The error says why they
+// are none of the list before.
 func patch(before *itemList, d *streamv1.Desired, limit uint64) (*itemList, error) {
 	switch {
 	case len(d.GetBase()) == 0:
@@ -171,7 +176,12 @@ func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) e
 	case *streamv1.Piece_Keep:
 		first, count := int(content.Keep.GetFirst()), int(content.Keep.GetCount())
 		if count < 1 || first+count > len(before.items) {
-			return fmt.Errorf("keeps items %d to %d, expected some of the %d that are held", first, first+count-1, len(before.items))
+			return fmt.Errorf(
+				"keeps items %d to %d, expected some of the %d that are held",
+				first,
+				first+count-1,
+				len(before.items),
+			)
 		}
 		if err := l.room(before.items[first:first+count], limit); err != nil {
 			return err
@@ -202,7 +212,12 @@ func (l *itemList) room(more []item, limit uint64) error {
 	size := l.size
 	for _, i := range more {
 		if size += i.size + itemBytes; uint64(size) > limit { //nolint:gosec // not negative
-			return fmt.Errorf("%w: it takes more than %d bytes, each object counted with its size and %d bytes more", errLarge, limit, itemBytes)
+			return fmt.Errorf(
+				"%w: it takes more than %d bytes, each object counted with its size and %d bytes more",
+				errLarge,
+				limit,
+				itemBytes,
+			)
 		}
 	}
 	return nil

@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is made with the Memory that the one
-// before it left. The zero value is not usable; NewMemory makes one.
+// Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is
+// made with the Memory that the one before it left. The zero value is not usable; NewMemory makes
+// one.
 type Memory struct {
 	limit    int
 	bytes    int // of the objects, each once, and of the desired lists
@@ -41,8 +42,9 @@ func NewMemory(limit int) *Memory {
 // Bytes is how much is held.
 func (m *Memory) Bytes() int { return m.bytes }
 
-// holdings returns what the engine may build on, as far as it fits into a Welcome of at most limit bytes beside what that has already: the
-// subjects used last first. The others are forgotten, on both sides: the engine asks about them anew. A limit of 0 is none.
+// holdings returns what the engine may build on, as far as it fits into a Welcome of at most limit
+// bytes beside what that has already: the subjects used last first. The others are forgotten, on
+// both sides: the engine asks about them anew. A limit of 0 is none.
 func (m *Memory) holdings(welcome *streamv1.Welcome, limit uint64) []*streamv1.Holding {
 	out := make([]*streamv1.Holding, 0, len(m.subjects))
 	size := proto.Size(welcome)
@@ -51,7 +53,8 @@ func (m *Memory) holdings(welcome *streamv1.Welcome, limit uint64) []*streamv1.H
 		at = at.Next()
 		holding := &streamv1.Holding{Subject: r.name, Digest: r.set.digest.wire()}
 		next := size + protowire.SizeTag(holdingsField) + protowire.SizeBytes(proto.Size(holding))
-		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit { //nolint:gosec // not negative
+		// not negative
+		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit { //nolint:gosec
 			m.forget(r.name)
 			continue
 		}
@@ -139,7 +142,8 @@ func (m *Memory) forget(name string) {
 	delete(m.subjects, name)
 }
 
-// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with calls under way stay.
+// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
+// calls under way stay.
 func (m *Memory) evict() []string {
 	var names []string
 	for at := m.recent.Back(); at != nil && m.bytes > m.limit; {

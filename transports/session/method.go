@@ -74,7 +74,9 @@ var methods = map[string]*method{
 	hookv1.CompositeHookService_Customize_FullMethodName: newMethod[hookv1.CompositeHookServiceCustomizeRequest, hookv1.CompositeHookServiceCustomizeResponse](
 		func(r *hookv1.CompositeHookServiceCustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Parent}
-		}, nil),
+		},
+		nil,
+	),
 	hookv1.DecoratorHookService_Sync_FullMethodName: newMethod(
 		func(r *hookv1.DecoratorHookServiceSyncRequest) places {
 			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
@@ -88,7 +90,9 @@ var methods = map[string]*method{
 	hookv1.DecoratorHookService_Customize_FullMethodName: newMethod[hookv1.DecoratorHookServiceCustomizeRequest, hookv1.DecoratorHookServiceCustomizeResponse](
 		func(r *hookv1.DecoratorHookServiceCustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Object}
-		}, nil),
+		},
+		nil,
+	),
 }
 
 // checkShell refuses a request that carries objects itself.

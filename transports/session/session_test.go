@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// operations is how many random operations one test makes; HOOKLOOP_SESSION_OPERATIONS asks for more.
+// operations is how many random operations one test makes; HOOKLOOP_SESSION_OPERATIONS asks for
+// more.
 func operations(t *testing.T) int {
 	text := os.Getenv("HOOKLOOP_SESSION_OPERATIONS")
 	if text == "" {
@@ -24,7 +25,8 @@ func operations(t *testing.T) int {
 	return n
 }
 
-// TestAnyHistoryEqualsWholeRequests compares every question and every answer with the whole one, through random histories.
+// TestAnyHistoryEqualsWholeRequests compares every question and every answer with the whole one,
+// through random histories.
 func TestAnyHistoryEqualsWholeRequests(t *testing.T) {
 	for _, faults := range []float64{0, 0.02, 0.2} {
 		t.Run(fmt.Sprint("faults ", faults), func(t *testing.T) {
@@ -86,7 +88,8 @@ func direct(t testing.TB, s HookSettings) (*Engine[*thing], *Hook) {
 	return e, h
 }
 
-// exchange carries messages until there are none, and answers all work. It returns the bytes that travelled.
+// exchange carries messages until there are none, and answers all work. It returns the bytes that
+// travelled.
 func exchange(t testing.TB, e *Engine[*thing], h *Hook) (bytes int) {
 	t.Helper()
 	for {
@@ -126,7 +129,8 @@ func child(i, version int) *thing {
 	return &thing{namespace: "a", name: fmt.Sprintf("child-%05d", i), body: fmt.Sprintf("%05d %1000d", i, version)}
 }
 
-// BenchmarkOneChildOfMany counts what one changed child costs both sides together; the hook's function is that of the test.
+// BenchmarkOneChildOfMany counts what one changed child costs both sides together; the hook's
+// function is that of the test.
 func BenchmarkOneChildOfMany(b *testing.B) {
 	for _, n := range []int{1000, 3000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -147,11 +151,16 @@ func BenchmarkOneChildOfMany(b *testing.B) {
 	}
 }
 
-// TestBrokenStreams gives each side what the protocol does not allow: the error says what it was, and what was expected.
+// TestBrokenStreams gives each side what the protocol does not allow: the error says what it was,
+// and what was expected.
 func TestBrokenStreams(t *testing.T) {
 	welcome := &streamv1.Welcome{Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}}
 	fragment := func(index uint32, total uint64, data string) *streamv1.HookMessage {
-		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}}}
+		return &streamv1.HookMessage{
+			Message: &streamv1.HookMessage_Fragment{
+				Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)},
+			},
+		}
 	}
 	said := func(a *streamv1.Answer) *streamv1.HookMessage {
 		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
@@ -162,16 +171,44 @@ func TestBrokenStreams(t *testing.T) {
 		messages []*streamv1.HookMessage
 		want     string
 	}{
-		"no welcome":           {[]*streamv1.HookMessage{said(&streamv1.Answer{})}, "the hook's first message is no Welcome"},
-		"another version":      {[]*streamv1.HookMessage{{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 7}}}}, "the hook chose version 7 of the protocol, expected 1"},
-		"a second welcome":     {[]*streamv1.HookMessage{greeting, greeting}, "got *streamv1.HookMessage_Welcome in an open session"},
-		"an unknown call":      {[]*streamv1.HookMessage{greeting, said(&streamv1.Answer{CallId: 9, Outcome: refusal})}, "got an answer to call 9, which was never made"},
-		"answered twice":       {[]*streamv1.HookMessage{greeting, said(&streamv1.Answer{CallId: 1, Outcome: refusal}), said(&streamv1.Answer{CallId: 1, Outcome: refusal})}, "got a second answer to call 1"},
-		"nothing in it":        {[]*streamv1.HookMessage{greeting, said(&streamv1.Answer{CallId: 1})}, "the answer to call 1 has no outcome"},
-		"too large":            {[]*streamv1.HookMessage{fragment(0, 1<<40, "x")}, "a message of 1099511627776 bytes is larger than the maximum of 67108864"},
-		"a fragment missing":   {[]*streamv1.HookMessage{fragment(0, 10, "x"), fragment(2, 10, "y")}, "fragment 2 of 10 bytes, expected fragment 1 of 10 bytes"},
-		"too much data":        {[]*streamv1.HookMessage{fragment(0, 2, "xyz")}, "fragment 0 has 3 bytes, expected 1 to 2"},
-		"a fragment cut short": {[]*streamv1.HookMessage{fragment(0, 10, "x"), greeting}, "got *streamv1.HookMessage_Welcome between fragments"},
+		"no welcome": {[]*streamv1.HookMessage{said(&streamv1.Answer{})}, "the hook's first message is no Welcome"},
+		"another version": {
+			[]*streamv1.HookMessage{{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 7}}}},
+			"the hook chose version 7 of the protocol, expected 1",
+		},
+		"a second welcome": {
+			[]*streamv1.HookMessage{greeting, greeting},
+			"got *streamv1.HookMessage_Welcome in an open session",
+		},
+		"an unknown call": {
+			[]*streamv1.HookMessage{greeting, said(&streamv1.Answer{CallId: 9, Outcome: refusal})},
+			"got an answer to call 9, which was never made",
+		},
+		"answered twice": {
+			[]*streamv1.HookMessage{
+				greeting,
+				said(&streamv1.Answer{CallId: 1, Outcome: refusal}),
+				said(&streamv1.Answer{CallId: 1, Outcome: refusal}),
+			},
+			"got a second answer to call 1",
+		},
+		"nothing in it": {
+			[]*streamv1.HookMessage{greeting, said(&streamv1.Answer{CallId: 1})},
+			"the answer to call 1 has no outcome",
+		},
+		"too large": {
+			[]*streamv1.HookMessage{fragment(0, 1<<40, "x")},
+			"a message of 1099511627776 bytes is larger than the maximum of 67108864",
+		},
+		"a fragment missing": {
+			[]*streamv1.HookMessage{fragment(0, 10, "x"), fragment(2, 10, "y")},
+			"fragment 2 of 10 bytes, expected fragment 1 of 10 bytes",
+		},
+		"too much data": {[]*streamv1.HookMessage{fragment(0, 2, "xyz")}, "fragment 0 has 3 bytes, expected 1 to 2"},
+		"a fragment cut short": {
+			[]*streamv1.HookMessage{fragment(0, 10, "x"), greeting},
+			"got *streamv1.HookMessage_Welcome between fragments",
+		},
 		"fragments of nothing": {[]*streamv1.HookMessage{fragment(0, 1, "\xff")}, "the fragments are no message"},
 	}
 	for name, c := range cases {

@@ -18,14 +18,16 @@ type held struct {
 	uses int
 }
 
-// placed are the objects of one slot in the order of their names. Neither slice is changed after construction; requests share view.
+// placed are the objects of one slot in the order of their names. Neither slice is changed after
+// construction; requests share view.
 type placed struct {
 	objects []*held
 	view    []*hookv1.Object
 }
 
-// set is an observed set as a hook holds it. It is not changed after construction. Invariant: each slot is in the order of names without
-// duplicates, none is empty, and digest is that of all entries.
+// set is an observed set as a hook holds it. It is not changed after construction. Invariant: each
+// slot is in the order of names without duplicates, none is empty, and digest is that of all
+// entries.
 type set struct {
 	slots  map[int]placed
 	digest digest
@@ -50,7 +52,8 @@ func (h *held) compare(key *streamv1.Key) int {
 	return compare(h.message.GetNamespace(), h.message.GetName(), key.GetNamespace(), key.GetName())
 }
 
-// edit is a set that is being changed. Slots that no change touches are shared with the set that it comes from.
+// edit is a set that is being changed. Slots that no change touches are shared with the set that it
+// comes from.
 type edit struct {
 	set
 	touched map[int]bool
@@ -123,7 +126,8 @@ func (e *edit) done() *set {
 	return &e.set
 }
 
-// apply works out the set that a call describes. What cannot be is a Nack, which says what is missing.
+// apply works out the set that a call describes. What cannot be is a Nack, which says what is
+// missing.
 func (m *Memory) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
 	switch {
 	case len(call.GetBase()) == 0:

@@ -69,7 +69,10 @@ func answerTo(r *hookv1.CompositeHookServiceSyncRequest) *hookv1.CompositeHookSe
 	for _, g := range [][]*hookv1.Object{r.GetChildren()[0].GetObjects(), r.GetRelated()[0].GetItems().GetObjects()} {
 		for _, o := range g {
 			if len(o.GetBody())%3 != 0 { // some come and go
-				out.Children = append(out.Children, &hookv1.DesiredObject{Body: []byte("want " + o.GetName() + " " + string(o.GetBody()))})
+				out.Children = append(
+					out.Children,
+					&hookv1.DesiredObject{Body: []byte("want " + o.GetName() + " " + string(o.GetBody()))},
+				)
 			}
 		}
 	}
@@ -79,7 +82,8 @@ func answerTo(r *hookv1.CompositeHookServiceSyncRequest) *hookv1.CompositeHookSe
 	return out
 }
 
-// world is an engine, a hook, and a network between them that may lose, double and reorder messages.
+// world is an engine, a hook, and a network between them that may lose, double and reorder
+// messages.
 type world struct {
 	t      testing.TB
 	random *rand.Rand

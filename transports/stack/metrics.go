@@ -9,16 +9,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync, finalize and customize
-// metacontroller_<hook>_requests_total, metacontroller_<hook>_request_duration_histogram_seconds and
-// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code is the error's kind, HookUnreachable for example.
+// Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync,
+// finalize and customize metacontroller_<hook>_requests_total,
+// metacontroller_<hook>_request_duration_histogram_seconds and
+// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code
+// is the error's kind, HookUnreachable for example.
 type Metrics struct {
 	requests map[hook.Op]*prometheus.CounterVec
 	duration map[hook.Op]*prometheus.HistogramVec
 	inFlight map[hook.Op]*prometheus.GaugeVec
 }
 
-// NewMetrics registers the metrics. It panics where they are registered already, as prometheus does.
+// NewMetrics registers the metrics. It panics where they are registered already, as prometheus
+// does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: map[hook.Op]*prometheus.CounterVec{},
@@ -33,7 +36,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, append([]string{"code", "method"}, hookLabels...))
 		m.duration[op] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "_request_duration_histogram_seconds", Help: "How long calls of " + string(op) + " hooks took.",
-			Buckets:                     []float64{.01, .1, 1, 10}, // few, beside native ones: each hook has a series for each
+			// few, beside native ones: each hook has a series for each
+			Buckets:                     []float64{.01, .1, 1, 10},
 			NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 60, NativeHistogramMinResetDuration: time.Hour,
 		}, append([]string{"method"}, hookLabels...))
 		m.inFlight[op] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -44,7 +48,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// method is the label that Metacontroller's dashboards expect; every transport asks in the way of a POST.
+// method is the label that Metacontroller's dashboards expect; every transport asks in the way of a
+// POST.
 const method = "post"
 
 // measure wraps a hook.
@@ -67,7 +72,8 @@ func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.
 // coded is an error that knows the status code of its protocol.
 type coded interface{ Code() string }
 
-// code is "200" for an answer, the protocol's status code where the hook sent one, else what went wrong.
+// code is "200" for an answer, the protocol's status code where the hook sent one, else what went
+// wrong.
 func code(err error) string {
 	if err == nil {
 		return "200"

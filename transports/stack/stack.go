@@ -1,8 +1,9 @@
-// Package stack adds to hooks what is the same for every transport, by wrapping them: the span `ask`, metrics, a limit on calls under
-// way, recovery from panics.
+// Package stack adds to hooks what is the same for every transport, by wrapping them: the span
+// `ask`, metrics, a limit on calls under way, recovery from panics.
 //
-// It reaches no hook itself and changes no question or answer. Its data is what passes through. The wrapped hooks are safe for
-// concurrent use. Table tests with an in-memory span exporter and a metrics registry cover it.
+// It reaches no hook itself and changes no question or answer. Its data is what passes through. The
+// wrapped hooks are safe for concurrent use. Table tests with an in-memory span exporter and a
+// metrics registry cover it.
 package stack
 
 import (
@@ -35,13 +36,20 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 			if err != nil {
 				return nil, err
 			}
-			return &hook.Opened{Hook: s.wrap(opened, name, settings), Address: opened.Address, Timeout: opened.Timeout, Forget: opened.Forget, Close: opened.Close}, nil
+			return &hook.Opened{
+				Hook:    s.wrap(opened, name, settings),
+				Address: opened.Address,
+				Timeout: opened.Timeout,
+				Forget:  opened.Forget,
+				Close:   opened.Close,
+			}, nil
 		}
 	}
 	return wrapped
 }
 
-// wrap puts the layers around a hook. From outside: the span shows the wait for the limit, the metrics count what was asked.
+// wrap puts the layers around a hook. From outside: the span shows the wait for the limit, the
+// metrics count what was asked.
 func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
 	h := recovered(opened.Hook, string(settings.Op)+" "+opened.Address)
 	if s.Metrics != nil {
@@ -62,7 +70,18 @@ func recovered(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				klog.FromContext(ctx).Error(nil, "panic in a hook's transport", "hook", name, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+				klog.FromContext(
+					ctx,
+				).Error(
+					nil,
+					"panic in a hook's transport",
+					"hook",
+					name,
+					"panic",
+					fmt.Sprint(cause),
+					"stack",
+					string(debug.Stack()),
+				)
 				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: fmt.Errorf("panic: %v", cause)}
 			}
 		}()

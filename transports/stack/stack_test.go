@@ -32,7 +32,9 @@ func wrapped(t *testing.T, s Settings, f hook.Func) hook.Hook {
 	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
 		return &hook.Opened{Hook: f, Address: "http://hello/sync"}, nil
 	}}, s)
-	opened, err := openers["webhook"](hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
+	opened, err := openers["webhook"](
+		hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +54,16 @@ var outcomes = map[string]struct {
 	"no connection": {func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return nil, &hook.Error{Kind: hook.Unreachable, Hook: "sync x", Err: errors.New("refused")}
 	}, "HookUnreachable", "HookUnreachable"},
-	"panic":     {func(context.Context, *hook.Question) (*hook.Answer, error) { panic("boom") }, "HookFailed", "HookFailed"},
-	"cancelled": {func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, context.Canceled }, "Canceled", "Canceled"},
+	"panic": {
+		func(context.Context, *hook.Question) (*hook.Answer, error) { panic("boom") },
+		"HookFailed",
+		"HookFailed",
+	},
+	"cancelled": {
+		func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, context.Canceled },
+		"Canceled",
+		"Canceled",
+	},
 }
 
 func TestEveryCallIsASpan(t *testing.T) {
@@ -103,10 +113,19 @@ metacontroller_sync_in_flight_requests{` + labels + `,url="http://hello/sync"} 0
 # TYPE metacontroller_sync_requests_total counter
 metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="post",url="http://hello/sync"} 1
 `
-			if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "metacontroller_sync_in_flight_requests", "metacontroller_sync_requests_total"); err != nil {
+			if err := testutil.GatherAndCompare(
+				registry,
+				strings.NewReader(want),
+				"metacontroller_sync_in_flight_requests",
+				"metacontroller_sync_requests_total",
+			); err != nil {
 				t.Error(err)
 			}
-			if n, err := testutil.GatherAndCount(registry, "metacontroller_sync_request_duration_histogram_seconds"); n != 1 || err != nil {
+			if n, err := testutil.GatherAndCount(
+				registry,
+				"metacontroller_sync_request_duration_histogram_seconds",
+			); n != 1 ||
+				err != nil {
 				t.Errorf("got %d histograms, %v, want 1", n, err)
 			}
 		})
@@ -139,7 +158,10 @@ func TestCallsBeyondTheLimitWait(t *testing.T) {
 
 func TestAnErrorOfTheOpenerIsPassedOn(t *testing.T) {
 	broken := errors.New("url: is missing")
-	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) { return nil, broken }}, Settings{})
+	openers := Openers(
+		hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) { return nil, broken }},
+		Settings{},
+	)
 	if opened, err := openers["webhook"](hook.Settings{}); opened != nil || !errors.Is(err, broken) {
 		t.Errorf("got %v, %v, want %v", opened, err, broken)
 	}

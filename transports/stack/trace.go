@@ -23,8 +23,16 @@ func attributes(transport string, s hook.Settings, address string) []attribute.K
 // traced opens the client span `ask`, within which a hook's own spans appear.
 func traced(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-		ctx, span := tracer.Start(ctx, spanName(q.Op), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(shared...),
-			trace.WithAttributes(attribute.String("hookloop.hook.op", string(q.Op)), attribute.Int("hookloop.children.observed", observed(q))))
+		ctx, span := tracer.Start(
+			ctx,
+			spanName(q.Op),
+			trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(shared...),
+			trace.WithAttributes(
+				attribute.String("hookloop.hook.op", string(q.Op)),
+				attribute.Int("hookloop.children.observed", observed(q)),
+			),
+		)
 		defer span.End()
 		answer, err := next.Ask(ctx, q)
 		if err != nil {
@@ -37,7 +45,8 @@ func traced(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) ho
 	})
 }
 
-// spanName is the operation in the words of the contract, as the conventions for RPC spans have it: ask Sync.
+// spanName is the operation in the words of the contract, as the conventions for RPC spans have it:
+// ask Sync.
 func spanName(op hook.Op) string {
 	first, size := utf8.DecodeRuneInString(string(op))
 	return "ask " + string(unicode.ToUpper(first)) + string(op)[size:]

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// takeover is how long a session of another build must have been open before all questions go to that build. It doubles
-	// with each change of builds within calm of the one before, to maxTakeover at most: each change has all parents synced.
+	// takeover is how long a session of another build must have been open before all questions go
+	// to that build. It doubles with each change of builds within calm of the one before, to
+	// maxTakeover at most: each change has all parents synced.
 	takeover    = 5 * time.Second
 	maxTakeover = 5 * time.Minute
 	calm        = 10 * time.Minute
@@ -19,9 +20,9 @@ const (
 	maxArrivals = 1024
 )
 
-// builds decides which build of a hook answers: the one whose session appeared last, once it has been open for a while. A
-// session that reconnects has not appeared anew, whereas a rollback to an earlier build brings new sessions. The Pool's lock
-// guards it.
+// builds decides which build of a hook answers: the one whose session appeared last, once it has
+// been open for a while. A session that reconnects has not appeared anew, whereas a rollback to an
+// earlier build brings new sessions. The Pool's lock guards it.
 type builds struct {
 	clock    clock.WithDelayedExecution
 	answers  string    // the build that answers; it keeps this role while none of its sessions is open
@@ -38,7 +39,8 @@ type builds struct {
 // arrival is a session with a build.
 type arrival struct{ session, build string }
 
-// openBuild is the build of a session, since when it has been open with it, and when it appeared first.
+// openBuild is the build of a session, since when it has been open with it, and when it appeared
+// first.
 type openBuild struct {
 	build   string
 	since   time.Time
@@ -93,7 +95,8 @@ func (b *builds) latest() string {
 	return found.build
 }
 
-// rank orders the open sessions' builds: the one that answers before all others, then by appearance.
+// rank orders the open sessions' builds: the one that answers before all others, then by
+// appearance.
 func (b *builds) rank(s *Session) uint64 {
 	if s.Build() == b.answers {
 		return b.last + 1
@@ -101,8 +104,8 @@ func (b *builds) rank(s *Session) uint64 {
 	return b.open[s].arrived
 }
 
-// settle has another build take over, if it is time, and reports whether parents are to be synced. next is when to look again;
-// 0 stands for the next update.
+// settle has another build take over, if it is time, and reports whether parents are to be synced.
+// next is when to look again; 0 stands for the next update.
 func (b *builds) settle() (renewed bool, next time.Duration) {
 	candidate := b.latest()
 	if candidate == "" || candidate == b.answers && !b.strayed {
@@ -121,7 +124,8 @@ func (b *builds) settle() (renewed bool, next time.Duration) {
 	return true, 0
 }
 
-// age is for how long a session of a build has been open, and none of the build that answers if that is another.
+// age is for how long a session of a build has been open, and none of the build that answers if
+// that is another.
 func (b *builds) age(build string) time.Duration {
 	var longest time.Duration
 	for _, o := range b.open {
@@ -135,7 +139,8 @@ func (b *builds) age(build string) time.Duration {
 	return longest
 }
 
-// Changed must be called when a session opens or closes; with an open one, earlier failures no longer count.
+// Changed must be called when a session opens or closes; with an open one, earlier failures no
+// longer count.
 func (p *Pool) Changed() {
 	p.update(func() {
 		if len(p.open()) > 0 {

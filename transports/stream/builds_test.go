@@ -42,7 +42,8 @@ func (d *deployment) end(p *peer) {
 	synctest.Wait()
 }
 
-// expect waits, and says which build answers then, and how often parents were synced for that until then.
+// expect waits, and says which build answers then, and how often parents were synced for that until
+// then.
 func (d *deployment) expect(after time.Duration, what, build string, renewed int) {
 	d.Helper()
 	time.Sleep(after)
@@ -69,7 +70,8 @@ func TestNewBuildTakesOver(t *testing.T) {
 	})
 }
 
-// TestFlappingBuild opens and closes its stream forty times in twenty seconds: nothing is asked again.
+// TestFlappingBuild opens and closes its stream forty times in twenty seconds: nothing is asked
+// again.
 func TestFlappingBuild(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")
@@ -84,7 +86,8 @@ func TestFlappingBuild(t *testing.T) {
 	})
 }
 
-// TestRollback has new Pods with an earlier build answer, though one Pod of the later build is still there.
+// TestRollback has new Pods with an earlier build answer, though one Pod of the later build is
+// still there.
 func TestRollback(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		before := d.serve("a", "good")

@@ -70,7 +70,11 @@ func (s *Session) receive(r *run, conn Conn) {
 }
 
 // errUnread ends the stream of a hook that asks and does not listen.
-var errUnread = status.Errorf(codes.ResourceExhausted, "the hook does not read: %d answers to its triggers wait for it", maxUnread)
+var errUnread = status.Errorf(
+	codes.ResourceExhausted,
+	"the hook does not read: %d answers to its triggers wait for it",
+	maxUnread,
+)
 
 // take has one message understood. The error is why the stream must end.
 func (s *Session) take(r *run, m *streamv1.HookMessage) error {
@@ -111,7 +115,8 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	return nil
 }
 
-// welcome notes a hook's build. Where the name is too long the stream is over before a question can be asked. The caller holds the lock.
+// welcome notes a hook's build. Where the name is too long the stream is over before a question can
+// be asked. The caller holds the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
 	build, methods := w.GetBuildId(), known(w.GetCapabilities())
 	if n := len(build); n > maxBuildBytes {
@@ -136,7 +141,8 @@ func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
 	parents, err := ask(t)
 	if err != nil {
 		refused := status.Convert(err)
-		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()} //nolint:gosec // codes are few
+		// codes are few
+		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()} //nolint:gosec
 		return answer
 	}
 	answer.Parents = uint32(parents) //nolint:gosec // not negative, and fewer than that
@@ -148,7 +154,8 @@ func (s *Session) end(r *run, why error) {
 	s.do(func() {
 		if s.run == r {
 			said := status.Convert(why)
-			s.engine.Farewell(&streamv1.Status{Code: int32(said.Code()), Message: said.Message()}) //nolint:gosec // codes are few
+			// codes are few
+			s.engine.Farewell(&streamv1.Status{Code: int32(said.Code()), Message: said.Message()}) //nolint:gosec
 			r.ending = true
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestDrainEndsWithTheLastAnswer drains a session while a question is under way: the hook is told, the question is answered, and the stream
-// ends with that. The next question is not put to it.
+// TestDrainEndsWithTheLastAnswer drains a session while a question is under way: the hook is told,
+// the question is answered, and the stream ends with that. The next question is not put to it.
 func TestDrainEndsWithTheLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")

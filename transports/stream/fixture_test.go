@@ -49,7 +49,8 @@ func (l *line) Recv() (*streamv1.HookMessage, error) {
 	}
 }
 
-// peer is the hook's end of a session, in the test's hands. It lives in a bubble of synctest, as everything here, where waiting takes no time.
+// peer is the hook's end of a session, in the test's hands. It lives in a bubble of synctest, as
+// everything here, where waiting takes no time.
 type peer struct {
 	*testing.T
 	*Session
@@ -76,7 +77,12 @@ func lasting(t *testing.T, s *Session) *peer {
 }
 
 func over(ctx context.Context, t *testing.T, s *Session, after func()) *peer {
-	p := &peer{T: t, Session: s, line: &line{heard: make(chan *streamv1.EngineMessage), spoken: make(chan any), gone: ctx.Done()}, ended: make(chan error, 1)}
+	p := &peer{
+		T:       t,
+		Session: s,
+		line:    &line{heard: make(chan *streamv1.EngineMessage), spoken: make(chan any), gone: ctx.Done()},
+		ended:   make(chan error, 1),
+	}
 	go func() {
 		defer after()
 		p.ended <- s.Run(ctx, p.line)
@@ -131,7 +137,8 @@ func (p *peer) answer(c *streamv1.Call, said string) {
 		p.Fatal(err)
 	}
 	p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{
-		CallId: c.GetId(), Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Response: response, Digest: make([]byte, 16)}},
+		CallId:  c.GetId(),
+		Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Response: response, Digest: make([]byte, 16)}},
 	}}})
 }
 
@@ -141,7 +148,9 @@ func (p *peer) awaitEnd() *status.Status { return status.Convert(<-p.ended) }
 // questionAbout is a sync of the parent with a name.
 func questionAbout(t *testing.T, name string) *hook.Question {
 	t.Helper()
-	o, err := object.Decode(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, name, name))
+	o, err := object.Decode(
+		fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, name, name),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MaxMessageMemory bounds what one message of a hook may take once it is built. It is a fragment, or not larger than one.
+// MaxMessageMemory bounds what one message of a hook may take once it is built. It is a fragment,
+// or not larger than one.
 const MaxMessageMemory = 8 << 20
 
-// MaxPieceBytes bounds what travels in one piece: larger messages come in fragments of at most 1 MiB.
+// MaxPieceBytes bounds what travels in one piece: larger messages come in fragments of at most 1
+// MiB.
 const MaxPieceBytes = 2 << 20
 
 // Limits bound one message of a stream.
@@ -28,7 +30,8 @@ type GRPC interface {
 	Context() context.Context
 }
 
-// Reserving is a Conn whose messages are built when there is memory for them. That is reserved until the next Recv.
+// Reserving is a Conn whose messages are built when there is memory for them. That is reserved
+// until the next Recv.
 type Reserving struct {
 	GRPC
 	memory *budget.Share
@@ -38,7 +41,8 @@ type Reserving struct {
 	closed   bool
 }
 
-// Reserve makes a Conn of a stream. Close must be called when nobody receives any more. A nil share is without limit.
+// Reserve makes a Conn of a stream. Close must be called when nobody receives any more. A nil share
+// is without limit.
 func Reserve(conn GRPC, memory *budget.Share) *Reserving {
 	return &Reserving{GRPC: conn, memory: memory}
 }
@@ -96,8 +100,8 @@ func (s *Session) account() {
 	}
 }
 
-// shrink drops what the hook was told longest ago, until the session takes at most limit bytes. A stream whose incomplete
-// message alone takes more is ended.
+// shrink drops what the hook was told longest ago, until the session takes at most limit bytes. A
+// stream whose incomplete message alone takes more is ended.
 func (s *Session) shrink(limit int64) {
 	var r *run
 	s.do(func() {

@@ -14,7 +14,8 @@ type Metrics struct {
 	calls, repeats, subjects, bytes *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. It panics where they are registered already, as prometheus does.
+// NewMetrics registers the metrics. It panics where they are registered already, as prometheus
+// does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	vector := func(name, help, label string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
@@ -24,11 +25,18 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
 		calls: vector("hookloop_stream_calls_total",
 			"Calls over streams, by what they carried: a snapshot of all objects, or a change since the last call.", "set"),
-		repeats: vector("hookloop_stream_repeats_total",
-			"Questions asked again with everything, by the cause: nack, where the hook missed something, or mismatch, where the engine did.", "cause"),
+		repeats: vector(
+			"hookloop_stream_repeats_total",
+			"Questions asked again with everything, by the cause: nack, where the hook missed something, or mismatch, where the engine did.",
+			"cause",
+		),
 		subjects: vector("hookloop_stream_reconnected_subjects_total",
 			"Parents known on a stream that was lost, by what became of them: kept by the hook, or lost.", "state"),
-		bytes: vector("hookloop_stream_bytes_total", "Bytes of messages, by direction: sent to hooks, or received.", "direction"),
+		bytes: vector(
+			"hookloop_stream_bytes_total",
+			"Bytes of messages, by direction: sent to hooks, or received.",
+			"direction",
+		),
 	}
 }
 
@@ -58,5 +66,7 @@ func (m *Metrics) carried(direction string, message proto.Message) {
 
 // refusal is the status of a hook that refused.
 func refusal(o session.Outcome) *grpcstatus.Status {
-	return grpcstatus.FromProto(&status.Status{Code: o.Refused.GetCode(), Message: o.Refused.GetMessage(), Details: o.Refused.GetDetails()})
+	return grpcstatus.FromProto(
+		&status.Status{Code: o.Refused.GetCode(), Message: o.Refused.GetMessage(), Details: o.Refused.GetDetails()},
+	)
 }

@@ -24,12 +24,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long a question waits for a session where there is none: a hook that restarts is back by then, and one that is down
-// does not keep a worker.
+// patience is how long a question waits for a session where there is none: a hook that restarts is
+// back by then, and one that is down does not keep a worker.
 const patience = 2 * time.Second
 
-// Pool is the sessions of one hook. Questions about one parent go to the same session while there is one, so that what the hook holds is
-// of use. Where sessions have different builds, one build gets them.
+// Pool is the sessions of one hook. Questions about one parent go to the same session while there
+// is one, so that what the hook holds is of use. Where sessions have different builds, one build
+// gets them.
 type Pool struct {
 	clock   clock.Clock
 	renewed func()
@@ -43,10 +44,17 @@ type Pool struct {
 	watchers map[*watcher]struct{}
 }
 
-// NewPool makes an empty pool. renewed is called, without a lock, when another build has taken over, so that answers may
-// differ from before; it may be nil.
+// NewPool makes an empty pool. renewed is called, without a lock, when another build has taken
+// over, so that answers may differ from before; it may be nil.
 func NewPool(c clock.WithDelayedExecution, renewed func()) *Pool {
-	return &Pool{clock: c, renewed: renewed, builds: newBuilds(c), changed: make(chan struct{}), faults: map[*Session]error{}, watchers: map[*watcher]struct{}{}}
+	return &Pool{
+		clock:    c,
+		renewed:  renewed,
+		builds:   newBuilds(c),
+		changed:  make(chan struct{}),
+		faults:   map[*Session]error{},
+		watchers: map[*watcher]struct{}{},
+	}
 }
 
 // Add takes a session in.
@@ -84,7 +92,8 @@ func (p *Pool) FailSession(s *Session, err error) {
 	})
 }
 
-// why is the reason why no session is open. That a peer does not know the service counts before others being out of reach.
+// why is the reason why no session is open. That a peer does not know the service counts before
+// others being out of reach.
 func (p *Pool) why() error {
 	fault := p.fault
 	for _, s := range p.sessions {
@@ -95,7 +104,8 @@ func (p *Pool) why() error {
 	return fault
 }
 
-// Unserved reports whether no session is open, and a peer that was reached does not know the service.
+// Unserved reports whether no session is open, and a peer that was reached does not know the
+// service.
 func (p *Pool) Unserved() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,10 +201,12 @@ type Hook struct {
 
 var _ hook.Hook = Hook{}
 
-// maxLosses is how many streams a question may see end while its answer is due. It may be the question that ends them.
+// maxLosses is how many streams a question may see end while its answer is due. It may be the
+// question that ends them.
 const maxLosses = 3
 
-// Ask puts a question to a session. Where the session is lost before the answer it is put to another, some times: hooks are functions.
+// Ask puts a question to a session. Where the session is lost before the answer it is put to
+// another, some times: hooks are functions.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -228,8 +240,9 @@ func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	return nil, h.failure(ctx, q, lost)
 }
 
-// failure is the error of the port for a question that no stream has carried to an answer. A parent's context that ends is no fault of the
-// hook. No failure of a stream is final for the parent, as a hook's own refusal is.
+// failure is the error of the port for a question that no stream has carried to an answer. A
+// parent's context that ends is no fault of the hook. No failure of a stream is final for the
+// parent, as a hook's own refusal is.
 func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
 	var (
 		said   *hook.Error
@@ -270,8 +283,16 @@ func fromContext(err error) error {
 // read turns an outcome into an answer.
 func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, build string) (*hook.Answer, error) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.Int64("hookloop.hook.request_bytes", int64(o.Sent)), //nolint:gosec // sizes of messages
-			attribute.Int64("hookloop.hook.response_bytes", int64(o.Got)), attribute.Bool("hookloop.hook.snapshot", o.Snapshot)) //nolint:gosec // as above
+		// sizes of messages
+		span.SetAttributes(
+			attribute.Int64("hookloop.hook.request_bytes", int64(o.Sent)), //nolint:gosec
+			// as above
+			attribute.Int64(
+				"hookloop.hook.response_bytes",
+				int64(o.Got),
+			),
+			attribute.Bool("hookloop.hook.snapshot", o.Snapshot),
+		) //nolint:gosec
 	}
 	switch {
 	case o.Fault != nil:

@@ -47,7 +47,8 @@ func places(t *testing.T, p *Pool) map[string]*Session {
 	return out
 }
 
-// TestSubjectsStayWhereTheyAre takes one of three sessions away, and brings it back: only its own subjects move.
+// TestSubjectsStayWhereTheyAre takes one of three sessions away, and brings it back: only its own
+// subjects move.
 func TestSubjectsStayWhereTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, sessions := members(t, "one", "one", "one")
@@ -81,12 +82,27 @@ func TestPatience(t *testing.T) {
 		fault error
 		want  string
 	}{
-		"nothing is known":       {nil, `HookUnreachable: hook sync test: Unavailable: "no session is open"`},
-		"nobody listens":         {status.Error(codes.Unavailable, "connection refused"), `HookUnreachable: hook sync test: Unavailable: "connection refused"`},
-		"another protocol":       {&Broken{errors.New("it chose version 9")}, "InvalidHookAnswer: hook sync test: it chose version 9"},
-		"the hook will not talk": {status.Error(codes.InvalidArgument, "what?"), `HookUnreachable: hook sync test: InvalidArgument: "what?"`},
-		"the hook is full":       {status.Error(codes.ResourceExhausted, "go away"), `HookUnreachable: hook sync test: ResourceExhausted: "go away"`},
-		"it has no such right":   {status.Error(codes.PermissionDenied, "no"), `HookFailed: hook sync test: PermissionDenied: "no"`},
+		"nothing is known": {nil, `HookUnreachable: hook sync test: Unavailable: "no session is open"`},
+		"nobody listens": {
+			status.Error(codes.Unavailable, "connection refused"),
+			`HookUnreachable: hook sync test: Unavailable: "connection refused"`,
+		},
+		"another protocol": {
+			&Broken{errors.New("it chose version 9")},
+			"InvalidHookAnswer: hook sync test: it chose version 9",
+		},
+		"the hook will not talk": {
+			status.Error(codes.InvalidArgument, "what?"),
+			`HookUnreachable: hook sync test: InvalidArgument: "what?"`,
+		},
+		"the hook is full": {
+			status.Error(codes.ResourceExhausted, "go away"),
+			`HookUnreachable: hook sync test: ResourceExhausted: "go away"`,
+		},
+		"it has no such right": {
+			status.Error(codes.PermissionDenied, "no"),
+			`HookFailed: hook sync test: PermissionDenied: "no"`,
+		},
 		"it has no streams": {
 			status.Error(codes.Unimplemented, "unknown service"),
 			`HookFailed: hook sync test: the hook does not serve hookloop.hook.v1.CompositeHookService/Sync: Unimplemented: "unknown service"`,
@@ -102,7 +118,10 @@ func TestPatience(t *testing.T) {
 					t.Errorf("got %s\nwant %s", text, c.want)
 				}
 				// The clock is the bubble's.
-				if waited, unserved := time.Since(began), p.Unserved(); unserved != (waited == 0) || !unserved && waited != patience {
+				if waited, unserved := time.Since(
+					began,
+				), p.Unserved(); unserved != (waited == 0) ||
+					!unserved && waited != patience {
 					t.Errorf("it has waited %s, want %s, or nothing where the service is unknown", waited, patience)
 				}
 			})
@@ -200,16 +219,35 @@ func TestReadTrigger(t *testing.T) {
 		trigger *streamv1.Trigger
 		want    string
 	}{
-		"a long reason": {&streamv1.Trigger{Reason: strings.Repeat("x", MaxReasonBytes+1)}, "reason has 257 bytes, expected at most 256"},
-		"many names":    {&streamv1.Trigger{Parents: make([]*streamv1.ParentName, MaxParents+1)}, "parents has 10001 names, expected at most 10000"},
-		"names and a selector": {
-			&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}}, LabelSelector: "a=b"}, "label_selector: is set beside parents",
+		"a long reason": {
+			&streamv1.Trigger{Reason: strings.Repeat("x", MaxReasonBytes+1)},
+			"reason has 257 bytes, expected at most 256",
 		},
-		"no name":          {&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}, {}}}, "parents[1].name: is empty"},
-		"a long selector":  {&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)}, "label_selector: has 4097 bytes, expected at most 4096"},
-		"a bad selector":   {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
-		"an unknown kind":  {&streamv1.Trigger{ControllerKind: "Pod"}, `controller_kind is "Pod"`},
-		"the other kind":   {&streamv1.Trigger{ControllerKind: "DecoratorController"}, `controller_kind is "DecoratorController", expected "CompositeController"`},
+		"many names": {
+			&streamv1.Trigger{Parents: make([]*streamv1.ParentName, MaxParents+1)},
+			"parents has 10001 names, expected at most 10000",
+		},
+		"names and a selector": {
+			&streamv1.Trigger{
+				Parents:       []*streamv1.ParentName{{Name: "a"}},
+				LabelSelector: "a=b",
+			},
+			"label_selector: is set beside parents",
+		},
+		"no name": {
+			&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}, {}}},
+			"parents[1].name: is empty",
+		},
+		"a long selector": {
+			&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)},
+			"label_selector: has 4097 bytes, expected at most 4096",
+		},
+		"a bad selector":  {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
+		"an unknown kind": {&streamv1.Trigger{ControllerKind: "Pod"}, `controller_kind is "Pod"`},
+		"the other kind": {
+			&streamv1.Trigger{ControllerKind: "DecoratorController"},
+			`controller_kind is "DecoratorController", expected "CompositeController"`,
+		},
 		"another's parent": {&streamv1.Trigger{ControllerName: "other"}, `controller_name is "other", expected "mine"`},
 	}
 	take := TriggerOf("CompositeController", "mine", func(hook.Trigger) (int, error) { return 3, nil })
@@ -218,16 +256,24 @@ func TestReadTrigger(t *testing.T) {
 			t.Errorf("%s: got %v, want INVALID_ARGUMENT: %s", name, err, c.want)
 		}
 	}
-	if n, err := take(&streamv1.Trigger{ControllerKind: "CompositeController", ControllerName: "mine", LabelSelector: "a=b"}); n != 3 || err != nil {
+	if n, err := take(
+		&streamv1.Trigger{ControllerKind: "CompositeController", ControllerName: "mine", LabelSelector: "a=b"},
+	); n != 3 ||
+		err != nil {
 		t.Errorf("a good trigger: got %d, %v", n, err)
 	}
-	refuse := TriggerOf("CompositeController", "mine", func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers })
+	refuse := TriggerOf(
+		"CompositeController",
+		"mine",
+		func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers },
+	)
 	if _, err := refuse(&streamv1.Trigger{}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("too many triggers: got %v", err)
 	}
 }
 
-// TestFaultsAreOfSessions keeps each session's own fault: a peer that does not know the service is not hidden by another one that is dead.
+// TestFaultsAreOfSessions keeps each session's own fault: a peer that does not know the service is
+// not hidden by another one that is dead.
 func TestFaultsAreOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unaware, dead := New(Settings{ID: "a", Clock: clock.RealClock{}}), New(Settings{ID: "b", Clock: clock.RealClock{}})

@@ -10,7 +10,8 @@ import (
 // operations are all that a hook may have a function for.
 var operations = []hook.Op{hook.Sync, hook.Finalize, hook.Customize}
 
-// known are the methods of the contract among a hook's capabilities; nil if the hook names none, which says nothing about them.
+// known are the methods of the contract among a hook's capabilities; nil if the hook names none,
+// which says nothing about them.
 func known(capabilities []string) []string {
 	var methods []string
 	for _, c := range []hook.Contract{hook.Composite, hook.Decorator} {
@@ -30,8 +31,8 @@ type watcher struct {
 	methods  []string // told last
 }
 
-// Watch calls observe with the operations of a contract that the hook has functions for: now if that is known, and whenever it changes. It is
-// called without a lock. The result ends that.
+// Watch calls observe with the operations of a contract that the hook has functions for: now if
+// that is known, and whenever it changes. It is called without a lock. The result ends that.
 func (p *Pool) Watch(c hook.Contract, observe func([]hook.Op)) (cancel func()) {
 	w := &watcher{contract: c, observe: observe}
 	p.mu.Lock()
@@ -62,7 +63,8 @@ func (p *Pool) serves() {
 	}
 }
 
-// methods are those that an open session's hook names, first of all one of the build that answers. The caller holds mu.
+// methods are those that an open session's hook names, first of all one of the build that answers.
+// The caller holds mu.
 func (p *Pool) methods() []string {
 	var methods []string
 	for _, s := range p.open() {

@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestPoolTellsWhatTheHookServes: when a session opens, when it is asked later, and when another build serves something else.
+// TestPoolTellsWhatTheHookServes: when a session opens, when it is asked later, and when another
+// build serves something else.
 func TestPoolTellsWhatTheHookServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(clock.RealClock{}, nil)

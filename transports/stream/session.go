@@ -16,7 +16,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Conn is an open stream, whichever side opened it. Both methods may be called at the same time, each by one goroutine.
+// Conn is an open stream, whichever side opened it. Both methods may be called at the same time,
+// each by one goroutine.
 type Conn interface {
 	Send(*streamv1.EngineMessage) error
 	Recv() (*streamv1.HookMessage, error)
@@ -40,7 +41,8 @@ type Settings struct {
 }
 
 const (
-	// overdue is how long the answer to a cancelled call may take: a hook that does not give back what a call took is of no use.
+	// overdue is how long the answer to a cancelled call may take: a hook that does not give back
+	// what a call took is of no use.
 	overdue = 30 * time.Second
 	// greeting is how long a hook's Welcome may take.
 	greeting = 10 * time.Second
@@ -52,10 +54,12 @@ const (
 	maxBuildBytes = 256
 )
 
-// ErrDrained is the cause of a stream's end that a side asked for, when all calls have their answers.
+// ErrDrained is the cause of a stream's end that a side asked for, when all calls have their
+// answers.
 var ErrDrained = status.Error(codes.Unavailable, "the stream has ended in order: a side wants no more questions")
 
-// Broken is the cause of a stream's end where the hook did what the protocol does not allow. Its status is INVALID_ARGUMENT.
+// Broken is the cause of a stream's end where the hook did what the protocol does not allow. Its
+// status is INVALID_ARGUMENT.
 type Broken struct{ err error }
 
 func (e *Broken) Error() string { return e.err.Error() }
@@ -74,7 +78,8 @@ type Session struct {
 	settings Settings
 	held     *budget.Account // of the budget's sessions
 	messages *budget.Share   // for what is decoded
-	// What many ask for on their way to a session is read without the lock, under which messages of any size are understood.
+	// What many ask for on their way to a session is read without the lock, under which messages of
+	// any size are understood.
 	open  atomic.Bool
 	build atomic.Pointer[string] // nil before the first Welcome
 	// methods are those that the hook has functions for; nil if it names none.
@@ -104,7 +109,11 @@ type run struct {
 func New(s Settings) *Session {
 	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
 	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
-		SessionID: s.ID, Build: s.Build, Encode: contract.Object, MessageBytes: contract.MaxMessageBytes, Reserver: out.messages,
+		SessionID:    s.ID,
+		Build:        s.Build,
+		Encode:       contract.Object,
+		MessageBytes: contract.MaxMessageBytes,
+		Reserver:     out.messages,
 	})
 	out.held = s.Memory.Share(budget.Sessions).Join(out.shrink)
 	return out
@@ -144,8 +153,9 @@ func (s *Session) Busy() bool {
 	return s.engine.Load() > 0
 }
 
-// Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the peer did wrong (INVALID_ARGUMENT). The
-// caller then ends the stream itself. Only one stream may run at a time.
+// Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the
+// peer did wrong (INVALID_ARGUMENT). The caller then ends the stream itself. Only one stream may
+// run at a time.
 func (s *Session) Run(ctx context.Context, conn Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -178,8 +188,9 @@ func (s *Session) greeted(r *run) {
 	}
 }
 
-// Drain asks nothing more on the stream of now, and ends it when all calls have their answers. Questions that wait for their turn are lost
-// before they are asked. It says whether there is an open stream.
+// Drain asks nothing more on the stream of now, and ends it when all calls have their answers.
+// Questions that wait for their turn are lost before they are asked. It says whether there is an
+// open stream.
 func (s *Session) Drain() (open bool) {
 	s.do(func() {
 		open = s.engine.Greeted()
@@ -249,7 +260,8 @@ func (s *Session) lost() error {
 	return s.ended
 }
 
-// ask puts one question. Lost is the outcome where the stream cannot be asked, or ended before the answer.
+// ask puts one question. Lost is the outcome where the stream cannot be asked, or ended before the
+// answer.
 func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (session.Outcome, error) {
 	answered := make(chan session.Outcome, 1)
 	var ticket uint64

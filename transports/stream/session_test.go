@@ -23,8 +23,8 @@ func pooled(id string) (*Session, Hook) {
 	return s, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}
 }
 
-// TestSessionOutlivesItsStream loses a stream before the answer: the question is asked again on the next, and what the old one still says
-// is not heard.
+// TestSessionOutlivesItsStream loses a stream before the answer: the question is asked again on the
+// next, and what the old one still says is not heard.
 func TestSessionOutlivesItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
@@ -102,8 +102,16 @@ func TestStreamsThatEnd(t *testing.T) {
 				}
 			}, codes.InvalidArgument, "build_id has 257 bytes, expected at most 256",
 		},
-		"the end without a word": {func(p *peer) { p.greet("one").fail(io.EOF) }, codes.Unavailable, "the hook has ended the stream"},
-		"a failure":              {func(p *peer) { p.greet("one").fail(status.Error(codes.Internal, "ouch")) }, codes.Internal, "ouch"},
+		"the end without a word": {
+			func(p *peer) { p.greet("one").fail(io.EOF) },
+			codes.Unavailable,
+			"the hook has ended the stream",
+		},
+		"a failure": {
+			func(p *peer) { p.greet("one").fail(status.Error(codes.Internal, "ouch")) },
+			codes.Internal,
+			"ouch",
+		},
 		"a drain": {
 			func(p *peer) {
 				p.greet("one").say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
@@ -127,7 +135,8 @@ func TestStreamsThatEnd(t *testing.T) {
 	}
 }
 
-// TestCallThatIsNeverAnswered gives a question up after its deadline, and the stream some time after that.
+// TestCallThatIsNeverAnswered gives a question up after its deadline, and the stream some time
+// after that.
 func TestCallThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
@@ -170,7 +179,8 @@ func TestCancelledCallThatIsAnswered(t *testing.T) {
 	})
 }
 
-// TestTriggersThatNobodyReads floods an engine and reads none of the answers: what waits for such a hook is bounded.
+// TestTriggersThatNobodyReads floods an engine and reads none of the answers: what waits for such a
+// hook is bounded.
 func TestTriggersThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled("a")

@@ -72,10 +72,15 @@ func (a *Authority) Issue(name string) (certificate, key []byte) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+	return pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: der},
+		), pem.EncodeToMemory(
+			&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded},
+		)
 }
 
-// Server is a server's side of TLS with a certificate of its own. With clients, it asks for a certificate that they have issued.
+// Server is a server's side of TLS with a certificate of its own. With clients, it asks for a
+// certificate that they have issued.
 func (a *Authority) Server(clients *Authority) *tls.Config {
 	a.t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue("server"))

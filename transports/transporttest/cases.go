@@ -45,7 +45,9 @@ func (h *Harness) questionArrives(t *testing.T) {
 }
 
 func (h *Harness) traceArrives(t *testing.T) {
-	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4}, TraceFlags: trace.FlagsSampled})
+	sc := trace.NewSpanContext(
+		trace.SpanContextConfig{TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4}, TraceFlags: trace.FlagsSampled},
+	)
 	received := make(chan Received, 1)
 	field := h.Serve(t, "", func(_ context.Context, got Received) Reply {
 		received <- got
@@ -72,15 +74,32 @@ func (h *Harness) answersArrive(t *testing.T) {
 		op       hook.Op
 		answer   *hook.Answer
 	}{
-		"composite sync":     {hook.Composite, hook.Sync, &hook.Answer{Status: status, Children: children, ResyncAfter: 1500 * time.Millisecond}},
+		"composite sync": {
+			hook.Composite,
+			hook.Sync,
+			&hook.Answer{Status: status, Children: children, ResyncAfter: 1500 * time.Millisecond},
+		},
 		"composite finalize": {hook.Composite, hook.Finalize, &hook.Answer{Children: []json.RawMessage{}, Finalized: true}},
 		"decorator sync": {hook.Decorator, hook.Sync, &hook.Answer{
-			Status: status, Children: children, Labels: map[string]*string{"color": &blue, "old": nil}, Annotations: map[string]*string{"gone": nil},
+			Status:      status,
+			Children:    children,
+			Labels:      map[string]*string{"color": &blue, "old": nil},
+			Annotations: map[string]*string{"gone": nil},
 		}},
-		"decorator finalize": {hook.Decorator, hook.Finalize, &hook.Answer{Children: []json.RawMessage{}, Finalized: true, Labels: map[string]*string{"old": nil}}},
+		"decorator finalize": {
+			hook.Decorator,
+			hook.Finalize,
+			&hook.Answer{Children: []json.RawMessage{}, Finalized: true, Labels: map[string]*string{"old": nil}},
+		},
 		"composite customize": {hook.Composite, hook.Customize, &hook.Answer{Related: []hook.RelatedRule{
 			{APIVersion: "v1", Resource: "configmaps", Namespace: "shop", Names: []string{"shared"}},
-			{APIVersion: "v1", Resource: "secrets", LabelSelector: json.RawMessage(`{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"NotIn","values":["d"]}]}`)},
+			{
+				APIVersion: "v1",
+				Resource:   "secrets",
+				LabelSelector: json.RawMessage(
+					`{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"NotIn","values":["d"]}]}`,
+				),
+			},
 		}}},
 		"decorator customize": {hook.Decorator, hook.Customize, &hook.Answer{Related: []hook.RelatedRule{
 			{APIVersion: "v1", Resource: "configmaps", NamespaceSelector: json.RawMessage(`{"matchLabels":{"a":"b"}}`)},
@@ -147,7 +166,8 @@ func (h *Harness) faults(t *testing.T) {
 	}
 }
 
-// portError checks what holds for every failure: no answer, one line of bounded length that names the hook.
+// portError checks what holds for every failure: no answer, one line of bounded length that names
+// the hook.
 func portError(t *testing.T, answer *hook.Answer, err error) *hook.Error {
 	t.Helper()
 	if answer != nil {

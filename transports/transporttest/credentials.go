@@ -27,8 +27,9 @@ type secured struct {
 	opened hook.Hook
 }
 
-// RunCredentials runs the cases in which certificates and tokens come from the cluster and rotate. serve starts a hook until the test ends,
-// and returns the field of the spec that opens it, without anything about TLS or credentials.
+// RunCredentials runs the cases in which certificates and tokens come from the cluster and rotate.
+// serve starts a hook until the test ends, and returns the field of the spec that opens it, without
+// anything about TLS or credentials.
 func RunCredentials(t *testing.T, open hook.Opener, serve func(*testing.T, *Guarded) json.RawMessage) {
 	for name, run := range map[string]func(*secured){
 		"each rotation is taken up by the call that is refused": (*secured).rotates,
@@ -36,7 +37,12 @@ func RunCredentials(t *testing.T, open hook.Opener, serve func(*testing.T, *Guar
 		"what is gone or spoilt is told, and heals":             (*secured).isTold,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &secured{t: t, Guarded: newGuarded(t), vault: &Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+			s := &secured{
+				t:       t,
+				Guarded: newGuarded(t),
+				vault:   &Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}},
+				clock:   clocktesting.NewFakePassiveClock(time.Now()),
+			}
 			s.opened = (&Harness{Open: func(settings hook.Settings) (*hook.Opened, error) {
 				settings.Lookup, settings.Clock = s.vault.Lookup, s.clock
 				return open(settings)
@@ -120,7 +126,8 @@ func (s *secured) tells(when, want string) {
 	}
 }
 
-// rotates replaces the token, the hook's authority and the engine's, one after the other, first in the hook and then in the cluster.
+// rotates replaces the token, the hook's authority and the engine's, one after the other, first in
+// the hook and then in the cluster.
 func (s *secured) rotates() {
 	s.settled()
 	s.only("two")
@@ -139,7 +146,8 @@ func (s *secured) rotates() {
 	s.answers("the engine's certificate is replaced")
 }
 
-// rotatesForAll replaces the token while calls are under way: none of them fails because another one had it read again.
+// rotatesForAll replaces the token while calls are under way: none of them fails because another
+// one had it read again.
 func (s *secured) rotatesForAll() {
 	const calls = 20
 	s.settled()

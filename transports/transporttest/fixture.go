@@ -29,18 +29,46 @@ const bigInteger = "9007199254740993"
 
 // Resources of the suite's questions.
 var (
-	greetings = object.Resource{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Greeting"}, Plural: "greetings", Namespaced: true, HasStatus: true}
-	pods      = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true, HasStatus: true}
-	sets      = object.Resource{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Plural: "deployments", Namespaced: true, HasStatus: true}
-	maps      = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true}
+	greetings = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Greeting"},
+		Plural:     "greetings",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	pods = object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Plural:     "pods",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	sets = object.Resource{
+		GVK:        schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Plural:     "deployments",
+		Namespaced: true,
+		HasStatus:  true,
+	}
+	maps = object.Resource{
+		GVK:        schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Plural:     "configmaps",
+		Namespaced: true,
+	}
 )
 
 // newObject makes an object in namespace shop; its spec holds an integer that a float64 cannot.
 func newObject(t *testing.T, r object.Resource, name string) *object.Object {
 	t.Helper()
 	apiVersion, kind := r.GVK.ToAPIVersionAndKind()
-	o, err := object.Decode(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"shop","uid":"uid-%s"},"spec":{"n":%s}}`,
-		apiVersion, kind, name, name, bigInteger))
+	o, err := object.Decode(
+		fmt.Appendf(
+			nil,
+			`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"shop","uid":"uid-%s"},"spec":{"n":%s}}`,
+			apiVersion,
+			kind,
+			name,
+			name,
+			bigInteger,
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +78,9 @@ func newObject(t *testing.T, r object.Resource, name string) *object.Object {
 // question has two kinds of children, one of them without an object, and a related object.
 func question(t *testing.T, contract hook.Contract, op hook.Op, parent string) *hook.Question {
 	t.Helper()
-	controller, err := object.Decode([]byte(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"}}`))
+	controller, err := object.Decode(
+		[]byte(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,15 +88,22 @@ func question(t *testing.T, contract hook.Contract, op hook.Op, parent string) *
 	if op == hook.Customize {
 		return q
 	}
-	q.Children = []hook.Group{{Resource: pods, Objects: []*object.Object{newObject(t, pods, "a"), newObject(t, pods, "b")}}, {Resource: sets}}
-	q.Related = []hook.RelatedGroup{{Group: hook.Group{Resource: maps, Objects: []*object.Object{newObject(t, maps, "shared")}}}}
+	q.Children = []hook.Group{
+		{Resource: pods, Objects: []*object.Object{newObject(t, pods, "a"), newObject(t, pods, "b")}},
+		{Resource: sets},
+	}
+	q.Related = []hook.RelatedGroup{
+		{Group: hook.Group{Resource: maps, Objects: []*object.Object{newObject(t, maps, "shared")}}},
+	}
 	return q
 }
 
 // open opens the field's hook for an operation; it is closed when the test ends.
 func (h *Harness) open(t *testing.T, op hook.Op, field json.RawMessage) hook.Hook {
 	t.Helper()
-	opened, err := h.Open(hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field})
+	opened, err := h.Open(
+		hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: op, Version: "v2", Field: field},
+	)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

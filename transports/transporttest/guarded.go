@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Guarded is how a hook is to be served that is reached by TLS and wants to know who asks. What counts may change while it is served.
+// Guarded is how a hook is to be served that is reached by TLS and wants to know who asks. What
+// counts may change while it is served.
 type Guarded struct {
 	net.Listener
 
@@ -27,7 +28,8 @@ func newGuarded(t *testing.T) *Guarded {
 	return &Guarded{Listener: listener}
 }
 
-// TLS is the server's side, for the application protocols that are named. What was set last counts for new connections.
+// TLS is the server's side, for the application protocols that are named. What was set last counts
+// for new connections.
 func (g *Guarded) TLS(protocols ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		g.mu.Lock()
@@ -38,8 +40,8 @@ func (g *Guarded) TLS(protocols ...string) *tls.Config {
 	}}
 }
 
-// Admits says of a call's header Authorization whether the hook gives an empty answer; otherwise it does not know the caller (status 401,
-// UNAUTHENTICATED).
+// Admits says of a call's header Authorization whether the hook gives an empty answer; otherwise it
+// does not know the caller (status 401, UNAUTHENTICATED).
 func (g *Guarded) Admits(authorization string) bool {
 	g.mu.Lock()
 	admit := g.admit

@@ -58,25 +58,48 @@ type CompositeServer struct {
 }
 
 // Sync answers as the behavior says.
-func (s CompositeServer) Sync(ctx context.Context, r *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
-	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Composite, hook.Sync, r.GetParent(), r.GetChildren(), r.GetRelated())))
+func (s CompositeServer) Sync(
+	ctx context.Context,
+	r *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	a, err := outcome(
+		ctx,
+		s.Behave(ctx, received(ctx, hook.Composite, hook.Sync, r.GetParent(), r.GetChildren(), r.GetRelated())),
+	)
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{Status: a.Status, Children: desired(a.Children), ResyncAfter: durationpb.New(a.ResyncAfter)}, nil
+	return &hookv1.CompositeHookServiceSyncResponse{
+		Status:      a.Status,
+		Children:    desired(a.Children),
+		ResyncAfter: durationpb.New(a.ResyncAfter),
+	}, nil
 }
 
 // Finalize answers as the behavior says.
-func (s CompositeServer) Finalize(ctx context.Context, r *hookv1.CompositeHookServiceFinalizeRequest) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
-	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Composite, hook.Finalize, r.GetParent(), r.GetChildren(), r.GetRelated())))
+func (s CompositeServer) Finalize(
+	ctx context.Context,
+	r *hookv1.CompositeHookServiceFinalizeRequest,
+) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	a, err := outcome(
+		ctx,
+		s.Behave(ctx, received(ctx, hook.Composite, hook.Finalize, r.GetParent(), r.GetChildren(), r.GetRelated())),
+	)
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.CompositeHookServiceFinalizeResponse{Status: a.Status, Children: desired(a.Children), Finalized: a.Finalized}, nil
+	return &hookv1.CompositeHookServiceFinalizeResponse{
+		Status:    a.Status,
+		Children:  desired(a.Children),
+		Finalized: a.Finalized,
+	}, nil
 }
 
 // Customize answers as the behavior says.
-func (s CompositeServer) Customize(ctx context.Context, r *hookv1.CompositeHookServiceCustomizeRequest) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
+func (s CompositeServer) Customize(
+	ctx context.Context,
+	r *hookv1.CompositeHookServiceCustomizeRequest,
+) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
 	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Composite, hook.Customize, r.GetParent(), nil, nil)))
 	if err != nil {
 		return nil, err
@@ -91,8 +114,14 @@ type DecoratorServer struct {
 }
 
 // Sync answers as the behavior says.
-func (s DecoratorServer) Sync(ctx context.Context, r *hookv1.DecoratorHookServiceSyncRequest) (*hookv1.DecoratorHookServiceSyncResponse, error) {
-	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Decorator, hook.Sync, r.GetObject(), r.GetAttachments(), r.GetRelated())))
+func (s DecoratorServer) Sync(
+	ctx context.Context,
+	r *hookv1.DecoratorHookServiceSyncRequest,
+) (*hookv1.DecoratorHookServiceSyncResponse, error) {
+	a, err := outcome(
+		ctx,
+		s.Behave(ctx, received(ctx, hook.Decorator, hook.Sync, r.GetObject(), r.GetAttachments(), r.GetRelated())),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -103,19 +132,32 @@ func (s DecoratorServer) Sync(ctx context.Context, r *hookv1.DecoratorHookServic
 }
 
 // Finalize answers as the behavior says.
-func (s DecoratorServer) Finalize(ctx context.Context, r *hookv1.DecoratorHookServiceFinalizeRequest) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
-	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Decorator, hook.Finalize, r.GetObject(), r.GetAttachments(), r.GetRelated())))
+func (s DecoratorServer) Finalize(
+	ctx context.Context,
+	r *hookv1.DecoratorHookServiceFinalizeRequest,
+) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
+	a, err := outcome(
+		ctx,
+		s.Behave(ctx, received(ctx, hook.Decorator, hook.Finalize, r.GetObject(), r.GetAttachments(), r.GetRelated())),
+	)
 	if err != nil {
 		return nil, err
 	}
-	out := &hookv1.DecoratorHookServiceFinalizeResponse{Status: a.Status, Attachments: desired(a.Children), Finalized: a.Finalized}
+	out := &hookv1.DecoratorHookServiceFinalizeResponse{
+		Status:      a.Status,
+		Attachments: desired(a.Children),
+		Finalized:   a.Finalized,
+	}
 	out.SetLabels, out.RemoveLabels = split(a.Labels)
 	out.SetAnnotations, out.RemoveAnnotations = split(a.Annotations)
 	return out, nil
 }
 
 // Customize answers as the behavior says.
-func (s DecoratorServer) Customize(ctx context.Context, r *hookv1.DecoratorHookServiceCustomizeRequest) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
+func (s DecoratorServer) Customize(
+	ctx context.Context,
+	r *hookv1.DecoratorHookServiceCustomizeRequest,
+) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
 	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Decorator, hook.Customize, r.GetObject(), nil, nil)))
 	if err != nil {
 		return nil, err
@@ -123,7 +165,14 @@ func (s DecoratorServer) Customize(ctx context.Context, r *hookv1.DecoratorHookS
 	return &hookv1.DecoratorHookServiceCustomizeResponse{RelatedResources: rules(a.Related)}, nil
 }
 
-func received(ctx context.Context, contract hook.Contract, op hook.Op, parent *hookv1.Object, children []*hookv1.ObjectGroup, related []*hookv1.RelatedGroup) Received {
+func received(
+	ctx context.Context,
+	contract hook.Contract,
+	op hook.Op,
+	parent *hookv1.Object,
+	children []*hookv1.ObjectGroup,
+	related []*hookv1.RelatedGroup,
+) Received {
 	got := Received{
 		Contract: contract, Op: op, Parent: parent.GetBody(), TraceID: TraceID(ctx),
 		Children: map[string]map[string]string{}, Related: map[string]map[string]string{},

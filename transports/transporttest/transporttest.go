@@ -1,8 +1,10 @@
-// Package transporttest holds one suite that every transport must pass, so that a hook means the same whichever way it is reached.
+// Package transporttest holds one suite that every transport must pass, so that a hook means the
+// same whichever way it is reached.
 //
-// A transport's tests give the suite a Harness: its Opener, and a way to serve a hook that behaves as a case says. The suite then
-// asks real questions over real connections. It knows nothing of any protocol; what is special to one is tested beside it. Cases run
-// one after the other; each has a hook of its own.
+// A transport's tests give the suite a Harness: its Opener, and a way to serve a hook that behaves
+// as a case says. The suite then asks real questions over real connections. It knows nothing of any
+// protocol; what is special to one is tested beside it. Cases run one after the other; each has a
+// hook of its own.
 package transporttest
 
 import (
@@ -20,16 +22,18 @@ import (
 type Harness struct {
 	// Open is the transport's opener.
 	Open hook.Opener
-	// Serve starts a hook that answers as behave says, until the test ends, and returns the field of the spec that opens it.
-	// timeout is a Go duration for that field; empty leaves it out.
+	// Serve starts a hook that answers as behave says, until the test ends, and returns the field
+	// of the spec that opens it. timeout is a Go duration for that field; empty leaves it out.
 	Serve func(t *testing.T, timeout string, behave Behavior) (field json.RawMessage)
-	// Nowhere returns a field that names a hook which does not run. Nil where the transport cannot name one.
+	// Nowhere returns a field that names a hook which does not run. Nil where the transport cannot
+	// name one.
 	Nowhere func(t *testing.T) (field json.RawMessage)
 	// Lacks are the faults that a hook cannot have, or cannot tell, with this transport.
 	Lacks []Fault
 }
 
-// Behavior is a hook's side of a case. The context is that of the served call: it ends when the caller gives up.
+// Behavior is a hook's side of a case. The context is that of the served call: it ends when the
+// caller gives up.
 type Behavior func(ctx context.Context, got Received) Reply
 
 // Received is a question as the hook got it.
@@ -39,7 +43,8 @@ type Received struct {
 	Op       hook.Op
 	// Parent is the JSON of the parent or the decorated object.
 	Parent []byte
-	// Children are the JSON of children or attachments by kind (Deployment.apps/v1), then by namespace/name.
+	// Children are the JSON of children or attachments by kind (Deployment.apps/v1), then by
+	// namespace/name.
 	Children map[string]map[string]string
 	// Related is like Children.
 	Related map[string]map[string]string

@@ -20,11 +20,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// connections keeps connections open between calls, for as long as certificates and credentials stay what they are.
+// connections keeps connections open between calls, for as long as certificates and credentials
+// stay what they are.
 type connections struct {
 	keyring *endpoint.Keyring
 	timeout time.Duration
-	// resolved is dialled in place of the URL's host where direct is set, and no proxy is used then (endpoint.Security.Resolved).
+	// resolved is dialled in place of the URL's host where direct is set, and no proxy is used then
+	// (endpoint.Security.Resolved).
 	resolved string
 	direct   bool
 
@@ -48,7 +50,8 @@ func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material
 	return c.client, m, nil
 }
 
-// retire has later calls use new connections: one that this client holds may lead nowhere, without a word. Calls under way go on.
+// retire has later calls use new connections: one that this client holds may lead nowhere, without
+// a word. Calls under way go on.
 func (c *connections) retire(used *http.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,10 +77,19 @@ func (c *connections) closeIdle() {
 func (c *connections) transport(settings *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: probes}
 	t := &http.Transport{
-		TLSClientConfig: settings.Clone(), TLSHandshakeTimeout: c.timeout, ForceAttemptHTTP2: true, Proxy: proxy,
+		TLSClientConfig:     settings.Clone(),
+		TLSHandshakeTimeout: c.timeout,
+		ForceAttemptHTTP2:   true,
+		Proxy:               proxy,
 		DialContext:         dialer.DialContext,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout:  pingAfter,
+			PingTimeout:      pingTimeout,
+			WriteByteTimeout: pingTimeout,
+		},
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	if c.direct {
 		t.Proxy = nil
@@ -88,8 +100,8 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 	return t
 }
 
-// A connection that falls silent is noticed within pingAfter and pingTimeout: over HTTP/2 by pings, before that by TCP's probes where its
-// peer is gone, and in any case by a question that times out.
+// A connection that falls silent is noticed within pingAfter and pingTimeout: over HTTP/2 by pings,
+// before that by TCP's probes where its peer is gone, and in any case by a question that times out.
 const (
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
@@ -111,7 +123,8 @@ func proxy(r *http.Request) (*url.URL, error) {
 // noRedirects returns a redirect as it is: a hook's address is what its spec says.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// post sends a question, and once more where it was refused for credentials that have been replaced meanwhile.
+// post sends a question, and once more where it was refused for credentials that have been replaced
+// meanwhile.
 func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
 	if used == nil || !distrusted(ctx, response, err) {
@@ -152,8 +165,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// distrusted says whether one side may not trust the other. A connection that is lost counts: a server that refuses a certificate may close
-// it before its alert is read.
+// distrusted says whether one side may not trust the other. A connection that is lost counts: a
+// server that refuses a certificate may close it before its alert is read.
 func distrusted(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return ctx.Err() == nil
@@ -183,8 +196,8 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)
 	}
-	// A question may be asked again. Empty, the header is not sent; it lets net/http try once more when a kept connection turns out
-	// to have been closed.
+	// A question may be asked again. Empty, the header is not sent; it lets net/http try once more
+	// when a kept connection turns out to have been closed.
 	request.Header["Idempotency-Key"] = []string{}
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
 	trace.SpanFromContext(ctx).SetAttributes(

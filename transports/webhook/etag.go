@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept go.
+	// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept
+	// go.
 	maxKept = 64 << 20
 	// entryBytes is about what an answer takes beside its text.
 	entryBytes = 512
@@ -35,7 +36,8 @@ type kept struct {
 	clock   clock.PassiveClock
 	share   *budget.Share
 	account *budget.Account
-	// timeout is how long an answer is kept, and cleanup how often those past it are dropped; 0 keeps it until there are too many.
+	// timeout is how long an answer is kept, and cleanup how often those past it are dropped; 0
+	// keeps it until there are too many.
 	timeout, cleanup time.Duration
 
 	mu      sync.Mutex // guards what follows
@@ -45,7 +47,8 @@ type kept struct {
 	cleaned time.Time
 }
 
-// subject is a parent. Its UID tells one from another that had its name before, its group a kind from one of the same name.
+// subject is a parent. Its UID tells one from another that had its name before, its group a kind
+// from one of the same name.
 type subject struct {
 	kind schema.GroupKind
 	uid  types.UID
@@ -165,7 +168,9 @@ func (k *kept) drop(e *list.Element) {
 	k.account.Set(int64(k.bytes))
 }
 
-// unchanged says whether the hook answers that its last answer still holds. Without a tag in the question it cannot.
+// unchanged says whether the hook answers that its last answer still holds. Without a tag in the
+// question it cannot.
 func unchanged(tag string, response *http.Response) bool {
-	return tag != "" && (response.StatusCode == http.StatusNotModified || response.StatusCode == http.StatusPreconditionFailed)
+	return tag != "" &&
+		(response.StatusCode == http.StatusNotModified || response.StatusCode == http.StatusPreconditionFailed)
 }

@@ -22,23 +22,30 @@ func (c *client) fail(kind hook.Kind, err error) *hook.Error {
 	return &hook.Error{Kind: kind, Hook: c.name, Err: err}
 }
 
-// known refuses to ask with related objects that could not be read: in JSON they would look as if there were none.
+// known refuses to ask with related objects that could not be read: in JSON they would look as if
+// there were none.
 func (c *client) known(q *hook.Question) error {
 	for _, g := range q.Related {
 		switch {
 		case g.NotFound:
-			fault := c.fail(hook.Failed, fmt.Errorf("related %s: not asked, because the API server does not serve it", g.Resource))
+			fault := c.fail(
+				hook.Failed,
+				fmt.Errorf("related %s: not asked, because the API server does not serve it", g.Resource),
+			)
 			fault.Reason = "RelatedNotFound"
 			return fault
 		case g.Err != nil:
-			return c.fail(hook.Failed, fmt.Errorf("related %s: not asked, because its objects cannot be read: %w", g.Resource, g.Err))
+			return c.fail(
+				hook.Failed,
+				fmt.Errorf("related %s: not asked, because its objects cannot be read: %w", g.Resource, g.Err),
+			)
 		}
 	}
 	return nil
 }
 
-// unreached tells a missed deadline from a lost connection and from an answer that cannot be inflated. The caller's own
-// cancellation is passed on as it is.
+// unreached tells a missed deadline from a lost connection and from an answer that cannot be
+// inflated. The caller's own cancellation is passed on as it is.
 func (c *client) unreached(ctx context.Context, err error) error {
 	var timeout net.Error
 	var credentials *credentialsError
@@ -67,7 +74,8 @@ func (c *client) credentials(err error) error {
 	return failure
 }
 
-// unaffordable reports that there is no memory for the answer now. The caller's own cancellation is passed on as it is.
+// unaffordable reports that there is no memory for the answer now. The caller's own cancellation is
+// passed on as it is.
 func (c *client) unaffordable(err error) error {
 	var exhausted *budget.ExhaustedError
 	if !errors.As(err, &exhausted) {
@@ -100,13 +108,16 @@ func (c *client) refused(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
 	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
-		failure.Kind, failure.RetryAfter = hook.Throttled, min(retryAfter(response.Header, time.Now()), endpoint.MaxRetryAfter)
+		failure.Kind, failure.RetryAfter = hook.Throttled, min(
+			retryAfter(response.Header, time.Now()),
+			endpoint.MaxRetryAfter,
+		)
 	}
 	return failure
 }
 
-// retryAfter reads the header Retry-After: seconds, or an HTTP date (RFC 9110, section 10.2.3). It is 0, which means ordinary
-// backoff, where the header is missing, invalid or not in the future.
+// retryAfter reads the header Retry-After: seconds, or an HTTP date (RFC 9110, section 10.2.3). It
+// is 0, which means ordinary backoff, where the header is missing, invalid or not in the future.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {

@@ -39,7 +39,8 @@ func filled(before, item, after string, size int) string {
 	return before + strings.Repeat(item+",", (size-len(before)-len(after))/(len(item)+1)-1) + item + after
 }
 
-// TestBombsAreRefused has lists of empty items refused before they are built, whatever their names, with nothing left reserved.
+// TestBombsAreRefused has lists of empty items refused before they are built, whatever their names,
+// with nothing left reserved.
 func TestBombsAreRefused(t *testing.T) {
 	for name, body := range map[string]string{
 		"conditions":      filled(`{"conditions":[`, `{}`, `]}`, 8<<20),
@@ -57,7 +58,8 @@ func TestBombsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := budget.New(256 << 20)
 			_, err := limited(t, b, string(field(serve(t, status(http.StatusOK, body)).URL, ""))).Ask(t.Context(), observed(t))
-			if hook.KindOf(err) != hook.Invalid || !strings.Contains(err.Error(), "the answer: takes more than 67108864 bytes of memory") {
+			if hook.KindOf(err) != hook.Invalid ||
+				!strings.Contains(err.Error(), "the answer: takes more than 67108864 bytes of memory") {
 				t.Errorf("got %v, want a refusal", err)
 			}
 			if u := used(b, budget.Decoding); u.Bytes != 0 {
@@ -114,12 +116,14 @@ func TestWaitingForMemoryEndsWithTheCaller(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := opened.Ask(ctx, observed(t)); err != context.Canceled { //nolint:errorlint // the port returns it itself
+	// the port returns it itself
+	if _, err := opened.Ask(ctx, observed(t)); err != context.Canceled { //nolint:errorlint
 		t.Errorf("cancelled: got %v", err)
 	}
 }
 
-// TestKeptAnswersAreEvicted drops the answers that are kept for their ETag when the share of all hooks is used up.
+// TestKeptAnswersAreEvicted drops the answers that are kept for their ETag when the share of all
+// hooks is used up.
 func TestKeptAnswersAreEvicted(t *testing.T) {
 	b := budget.New(24 << 20)
 	serve := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,7 +169,11 @@ func TestStalledAnswers(t *testing.T) {
 			for range asked {
 				<-begun
 			}
-			other := limited(t, b, string(field(serve(t, status(http.StatusOK, `{"status":{"a":"`+strings.Repeat("x", 1<<20)+`"}}`)).URL, "20s")))
+			other := limited(
+				t,
+				b,
+				string(field(serve(t, status(http.StatusOK, `{"status":{"a":"`+strings.Repeat("x", 1<<20)+`"}}`)).URL, "20s")),
+			)
 			if _, err := other.Ask(t.Context(), observed(t)); err != nil {
 				t.Error(err)
 			}

@@ -55,7 +55,10 @@ func TestEndpointConfigs(t *testing.T) {
 	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
 	server := serve(t, guard(func(authorization string) bool { return authorization == "Bearer one" }))
-	configs := fmt.Sprintf(`[{"host":%q,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}]`, strings.TrimPrefix(server.URL, "http://"))
+	configs := fmt.Sprintf(
+		`[{"host":%q,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}]`,
+		strings.TrimPrefix(server.URL, "http://"),
+	)
 	for own, want := range map[string]string{
 		"": "<nil>",
 		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL + ": basicAuth.secretRef: there is no Secret hooks/none that may be sent to ",
@@ -73,7 +76,8 @@ func TestEndpointConfigs(t *testing.T) {
 	}
 }
 
-// tagging is a hook that answers with an ETag, and that nothing has changed when it is told the same one.
+// tagging is a hook that answers with an ETag, and that nothing has changed when it is told the
+// same one.
 type tagging struct {
 	mu   sync.Mutex // guards what follows
 	tag  string
@@ -103,7 +107,13 @@ func TestEtag(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			h := &tagging{tag: `"1"`, body: `{"status":{"n":1}}`, code: code}
 			clock := clocktesting.NewFakePassiveClock(time.Now())
-			s := settings("v1", fmt.Sprintf(`{"url":%q,"etag":{"enabled":true,"cacheTimeoutSeconds":60,"cacheCleanupSeconds":10}}`, serve(t, h).URL))
+			s := settings(
+				"v1",
+				fmt.Sprintf(
+					`{"url":%q,"etag":{"enabled":true,"cacheTimeoutSeconds":60,"cacheCleanupSeconds":10}}`,
+					serve(t, h).URL,
+				),
+			)
 			s.Clock = clock
 			opened, err := Open(s)
 			if err != nil {
@@ -196,7 +206,8 @@ func TestSmallAnswersAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestKeptIsCleaned drops what is past its time, also about parents that are not asked about any more.
+// TestKeptIsCleaned drops what is past its time, also about parents that are not asked about any
+// more.
 func TestKeptIsCleaned(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	timeout, cleanup := int32(60), int32(100)
@@ -225,13 +236,16 @@ func TestKeptIsCleaned(t *testing.T) {
 	}
 }
 
-// TestSecretsGoToTheirService sends a Secret to a Service beside it, in plain http as well, by the whole name; not to other
-// hosts, however they are spelt.
+// TestSecretsGoToTheirService sends a Secret to a Service beside it, in plain http as well, by the
+// whole name; not to other hosts, however they are spelt.
 func TestSecretsGoToTheirService(t *testing.T) {
 	vault := &transporttest.Vault{}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "secret"})
 	ask := func(url string) error {
-		s := settings("v1", fmt.Sprintf(`{%s,"timeout":"1s","authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`, url))
+		s := settings(
+			"v1",
+			fmt.Sprintf(`{%s,"timeout":"1s","authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`, url),
+		)
 		s.Lookup = vault.Lookup
 		opened, err := Open(s)
 		if err != nil {
@@ -244,7 +258,10 @@ func TestSecretsGoToTheirService(t *testing.T) {
 	for _, url := range []string{
 		`"url":"http://web.hooks/x"`, `"url":"http://user:x@WEB.hooks.svc:80"`, `"service":{"name":"web","namespace":"hooks"}`, `"url":"https://web.hooks.svc.cluster.local"`,
 	} {
-		if err := ask(url); hook.KindOf(err) == "" || !strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
+		if err := ask(
+			url,
+		); hook.KindOf(err) == "" ||
+			!strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
 			t.Errorf("%s: got %v, want that the whole name is resolved", url, err)
 		}
 	}
@@ -254,7 +271,10 @@ func TestSecretsGoToTheirService(t *testing.T) {
 		`"service":{"name":"web","namespace":"shop"}`, `"url":"http://web.hooks./"`, `"url":"https://web.hooks.evil.example.com"`,
 	} {
 		var failure *hook.Error
-		if err := ask(url); !errors.As(err, &failure) || failure.Reason != "HookCredentials" || strings.Contains(err.Error(), "secret\n") ||
+		if err := ask(
+			url,
+		); !errors.As(err, &failure) || failure.Reason != "HookCredentials" ||
+			strings.Contains(err.Error(), "secret\n") ||
 			!strings.Contains(err.Error(), "expected a Service in namespace hooks") {
 			t.Errorf("%s: got %v, want a refusal that names the rule", url, err)
 		}

@@ -71,7 +71,8 @@ func (w *writer) group(index int, g hook.Group) {
 	w.objects(g)
 }
 
-// required writes the groups that have a name, for version v2: "required": {"name": {"key": object, …}}.
+// required writes the groups that have a name, for version v2: "required": {"name": {"key": object,
+// …}}.
 func (w *writer) required(groups []hook.RelatedGroup) {
 	open := false
 	for _, g := range groups {
@@ -92,7 +93,8 @@ func (w *writer) required(groups []hook.RelatedGroup) {
 	}
 }
 
-// byResource has one group for each resource, in which each object is once. Groups of different names may be about the same one.
+// byResource has one group for each resource, in which each object is once. Groups of different
+// names may be about the same one.
 func byResource(related []hook.RelatedGroup) []hook.Group {
 	groups := make([]hook.Group, 0, len(related))
 	for _, r := range related {
@@ -125,7 +127,8 @@ func (w *writer) objects(g hook.Group) {
 	w.WriteByte('}')
 }
 
-// key is how an object is found in its group (compatibility: inner key). Names of Kubernetes objects need no escaping in JSON.
+// key is how an object is found in its group (compatibility: inner key). Names of Kubernetes
+// objects need no escaping in JSON.
 func (w *writer) key(o *object.Object) string {
 	if w.version == "v2" || w.parent.Namespace() == "" {
 		return o.Ref().NamespacedName()

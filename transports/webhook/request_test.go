@@ -18,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; look at what changed before you commit it")
 
-// The golden files show the JSON of both versions. A parent in namespace shop has a child there and one in namespace other; related are a
-// cluster-scoped object and one in another namespace. Then the same with a parent that is cluster-scoped.
+// The golden files show the JSON of both versions. A parent in namespace shop has a child there and
+// one in namespace other; related are a cluster-scoped object and one in another namespace. Then
+// the same with a parent that is cluster-scoped.
 func TestRequests(t *testing.T) {
 	clusterScoped := observed(t)
 	clusterScoped.Parent = decodeObject(t, "example.com/v1", "Planet", "", "earth")
@@ -112,7 +113,12 @@ func observed(t testing.TB) *hook.Question {
 			{Resource: resource("apps", "Deployment", true)},
 		},
 		Related: []hook.RelatedGroup{
-			{Group: hook.Group{Resource: resource("", "Namespace", false), Objects: []*object.Object{decodeObject(t, "v1", "Namespace", "", "shop")}}},
+			{
+				Group: hook.Group{
+					Resource: resource("", "Namespace", false),
+					Objects:  []*object.Object{decodeObject(t, "v1", "Namespace", "", "shop")},
+				},
+			},
 			{Group: hook.Group{Resource: resource("", "ConfigMap", true), Objects: []*object.Object{
 				decodeObject(t, "v1", "ConfigMap", "other", "far"), decodeObject(t, "v1", "ConfigMap", "shop", "near"),
 			}}},
@@ -121,7 +127,11 @@ func observed(t testing.TB) *hook.Question {
 }
 
 func resource(group, kind string, namespaced bool) object.Resource {
-	return object.Resource{GVK: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Plural: strings.ToLower(kind) + "s", Namespaced: namespaced}
+	return object.Resource{
+		GVK:        schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
+		Plural:     strings.ToLower(kind) + "s",
+		Namespaced: namespaced,
+	}
 }
 
 func decodeObject(t testing.TB, apiVersion, kind, namespace, name string) *object.Object {

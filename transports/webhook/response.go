@@ -20,7 +20,8 @@ const maxDepth = 100
 // maxResync bounds resyncAfterSeconds: 10 years, in seconds.
 const maxResync = 10 * 365 * 24 * 3600
 
-// answers, as JSON has them. Each has exactly the fields that its question allows, for the strict mode.
+// answers, as JSON has them. Each has exactly the fields that its question allows, for the strict
+// mode.
 type (
 	compositeAnswer struct {
 		Status      json.RawMessage   `json:"status"`
@@ -65,7 +66,11 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 		if err := unmarshal(data, strict, into(version, &a, &a.compositeAnswer)); err != nil {
 			return nil, err
 		}
-		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter, &a.saidAnswer)
+		return finish(
+			&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized},
+			a.ResyncAfter,
+			&a.saidAnswer,
+		)
 	}
 }
 
@@ -106,7 +111,8 @@ func finish(a *hook.Answer, resyncAfter float64, more *saidAnswer) (*hook.Answer
 	return a, err
 }
 
-// unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said once.
+// unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said
+// once.
 func unmarshal(data []byte, strict bool, into any) error {
 	if object.Deeper(data, maxDepth) {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
@@ -116,7 +122,10 @@ func unmarshal(data []byte, strict bool, into any) error {
 		return errors.New("the answer is empty, expected a JSON object")
 	}
 	if trimmed[0] != '{' {
-		return fmt.Errorf("the answer begins with %q, expected a JSON object", endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]))
+		return fmt.Errorf(
+			"the answer begins with %q, expected a JSON object",
+			endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]),
+		)
 	}
 	if !strict {
 		return invalid(json.Unmarshal(data, into))

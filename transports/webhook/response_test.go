@@ -18,8 +18,18 @@ func TestAnswers(t *testing.T) {
 		want       *hook.Answer
 	}{
 		{"nothing desired", `{}`, true, &hook.Answer{Children: none}},
-		{"a null child is kept for its error", `{"children":[null,{"a":1}]}`, true, &hook.Answer{Children: []json.RawMessage{[]byte("null"), []byte(`{"a":1}`)}}},
-		{"integers keep their digits", `{"status":{"n":9007199254740993}}`, true, &hook.Answer{Status: []byte(`{"n":9007199254740993}`)}},
+		{
+			"a null child is kept for its error",
+			`{"children":[null,{"a":1}]}`,
+			true,
+			&hook.Answer{Children: []json.RawMessage{[]byte("null"), []byte(`{"a":1}`)}},
+		},
+		{
+			"integers keep their digits",
+			`{"status":{"n":9007199254740993}}`,
+			true,
+			&hook.Answer{Status: []byte(`{"n":9007199254740993}`)},
+		},
 		{"a null status is none", `{"status":null,"children":null}`, true, &hook.Answer{}},
 		{"fractions of seconds", `{"resyncAfterSeconds":0.25}`, true, &hook.Answer{ResyncAfter: 250 * time.Millisecond}},
 		{"loose: unknown fields are ignored", `{"chidlren":[],"finalized":true}`, false, &hook.Answer{Finalized: true}},
@@ -38,7 +48,13 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestBadAnswers(t *testing.T) {
-	sync, custom := &hook.Question{Contract: hook.Composite, Op: hook.Sync}, &hook.Question{Contract: hook.Composite, Op: hook.Customize}
+	sync, custom := &hook.Question{
+		Contract: hook.Composite,
+		Op:       hook.Sync,
+	}, &hook.Question{
+		Contract: hook.Composite,
+		Op:       hook.Customize,
+	}
 	cases := []struct {
 		name   string
 		q      *hook.Question
@@ -59,7 +75,13 @@ func TestBadAnswers(t *testing.T) {
 		{"negative resync", sync, `{"resyncAfterSeconds":-1}`, false, "resyncAfterSeconds is -1"},
 		{"resync beyond all numbers", sync, `{"resyncAfterSeconds":1e999}`, false, "1e999"},
 		{"resync beyond all durations", sync, `{"resyncAfterSeconds":1e300}`, false, "resyncAfterSeconds is 1e+300"},
-		{"too deep", sync, `{"status":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, false, "nested deeper than 100"},
+		{
+			"too deep",
+			sync,
+			`{"status":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
+			false,
+			"nested deeper than 100",
+		},
 		{"null rule", custom, `{"relatedResources":[{},null]}`, false, "relatedResources[1]: got null"},
 		{"a long name is cut", sync, `{"` + strings.Repeat("x", 100000) + `":1}`, true, "unknown field"},
 	}

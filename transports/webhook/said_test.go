@@ -17,18 +17,29 @@ const saysAll = `{
 		{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "condition": "Available"}]}]
 }`
 
-// TestAnswersThatSayMore reads the fields of v2 for both kinds of controller, in the strict mode, too; v1 has none of them.
+// TestAnswersThatSayMore reads the fields of v2 for both kinds of controller, in the strict mode,
+// too; v1 has none of them.
 func TestAnswersThatSayMore(t *testing.T) {
 	no := false
 	want := hook.Said{
-		Conditions:   []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
-		Events:       []hook.Event{{Reason: "Scaled", Message: "up"}, {Reason: "Scaled"}, {Warning: true, Reason: "Slow", Message: "down"}},
+		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
+		Events: []hook.Event{
+			{Reason: "Scaled", Message: "up"},
+			{Reason: "Scaled"},
+			{Warning: true, Reason: "Slow", Message: "down"},
+		},
 		Results:      []hook.Result{{Severity: hook.Warning, Reason: "Old", Message: "ill"}, {Reason: "Fine"}},
 		Requirements: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
-		States: []hook.ChildState{{
-			Index: -1, Named: hook.Named{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, Ready: &no,
-			DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Condition: "Available"}},
-		}},
+		States: []hook.ChildState{
+			{
+				Index: -1,
+				Named: hook.Named{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
+				Ready: &no,
+				DependsOn: []hook.Dependency{
+					{Named: hook.Named{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Condition: "Available"},
+				},
+			},
+		},
 	}
 	for _, contract := range []hook.Contract{hook.Composite, hook.Decorator} {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
@@ -49,7 +60,13 @@ func TestAnswersThatSayMore(t *testing.T) {
 			} else if diff := cmp.Diff(hook.Said{}, got.Said); diff != "" {
 				t.Errorf("v1 (-want +got):\n%s", diff)
 			}
-			if _, err := read(q, "v1", []byte(saysAll), true); err == nil || !strings.Contains(err.Error(), `unknown field "conditions"`) {
+			if _, err := read(
+				q,
+				"v1",
+				[]byte(saysAll),
+				true,
+			); err == nil ||
+				!strings.Contains(err.Error(), `unknown field "conditions"`) {
 				t.Errorf("v1, strict: error %v", err)
 			}
 		}
@@ -68,7 +85,13 @@ func TestBadSayings(t *testing.T) {
 		`{"childStates":[{"ready":"yes"}]}`:      "childStates.ready: got a string, expected a boolean",
 		`{"conditions":{"Ready":"True"}}`:        "conditions",
 	} {
-		if _, err := read(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v2", []byte(body), true); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read(
+			&hook.Question{Contract: hook.Composite, Op: hook.Sync},
+			"v2",
+			[]byte(body),
+			true,
+		); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", body, err, want)
 		}
 	}

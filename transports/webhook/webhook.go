@@ -1,8 +1,10 @@
-// Package webhook reaches hooks by HTTP POST of JSON, in Metacontroller's two versions (compatibility: hook JSON).
+// Package webhook reaches hooks by HTTP POST of JSON, in Metacontroller's two versions
+// (compatibility: hook JSON).
 //
-// All JSON of hooks lives here and nowhere else; what an answer means is decided by package plan. Questions come from the pipeline,
-// configuration from the controller's spec. A hook is safe for concurrent use. It passes package transporttest's suite, and golden
-// files pin the JSON of both versions.
+// All JSON of hooks lives here and nowhere else; what an answer means is decided by package plan.
+// Questions come from the pipeline, configuration from the controller's spec. A hook is safe for
+// concurrent use. It passes package transporttest's suite, and golden files pin the JSON of both
+// versions.
 package webhook
 
 import (
@@ -63,8 +65,8 @@ type Transport struct {
 // Open is Transport.Open without limits of memory.
 func Open(s hook.Settings) (*hook.Opened, error) { return (&Transport{}).Open(s) }
 
-// Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is an error of Ask. The error
-// names the field.
+// Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is
+// an error of Ask. The error names the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c := &config{}
 	if err := json.Unmarshal(s.Field, c); err != nil {
@@ -95,7 +97,12 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 }
 
 // connections prepares connections; the first call makes them.
-func (c *config) connections(s hook.Settings, address *url.URL, timeout time.Duration, secrets endpoint.Policy) (*connections, error) {
+func (c *config) connections(
+	s hook.Settings,
+	address *url.URL,
+	timeout time.Duration,
+	secrets endpoint.Policy,
+) (*connections, error) {
 	port := "80"
 	if address.Scheme == "https" {
 		port = "443"
@@ -135,7 +142,12 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 }
 
 // answer reads an answer, or takes the last one. Memory is reserved for it until the sync ends.
-func (c *client) answer(ctx context.Context, q *hook.Question, last tagged, response *http.Response) (*hook.Answer, error) {
+func (c *client) answer(
+	ctx context.Context,
+	q *hook.Question,
+	last tagged,
+	response *http.Response,
+) (*hook.Answer, error) {
 	lease, err := c.memory.Lease(ctx, firstRead, hook.Holds(ctx))
 	if err != nil {
 		return nil, c.unaffordable(err)
@@ -159,8 +171,8 @@ func (c *client) answer(ctx context.Context, q *hook.Question, last tagged, resp
 	return answer, nil
 }
 
-// body reads an answer. Memory is reserved before it is used. A hook that begins large answers and does not end them holds the memory
-// of one.
+// body reads an answer. Memory is reserved before it is used. A hook that begins large answers and
+// does not end them holds the memory of one.
 func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
 	data, alone := make([]byte, 0, firstRead), false
 	for {
@@ -202,7 +214,8 @@ func (c *client) decoded(q *hook.Question, data []byte, lease *budget.Lease) (*h
 	limit := c.memory.MessageLimit()
 	size := object.Memory(data, limit)
 	if size > limit {
-		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)}) //nolint:gosec // not negative
+		// not negative
+		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)}) //nolint:gosec
 	}
 	if err := lease.Resize(size); err != nil {
 		return nil, c.unaffordable(err)

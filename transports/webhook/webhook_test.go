@@ -108,7 +108,11 @@ func TestMessagesHideCredentials(t *testing.T) {
 	if want := "hook sync " + server.URL + "/x: status 418"; got.Error() != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	got = ask(t, "v1", string(field(strings.Replace("http://"+freeAddress(t), "//", "//user:secret@", 1)+"/x?token=secret", "")))
+	got = ask(
+		t,
+		"v1",
+		string(field(strings.Replace("http://"+freeAddress(t), "//", "//user:secret@", 1)+"/x?token=secret", "")),
+	)
 	if strings.Contains(got.Error(), "secret") {
 		t.Errorf("got %q, want no credentials in it", got)
 	}
@@ -119,7 +123,11 @@ func TestTheBundleDecidesWhoIsTrusted(t *testing.T) {
 	server.Config.ErrorLog = nil
 	t.Cleanup(server.Close)
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if got := ask(t, "v1", fmt.Sprintf(`{"url":%q,"caBundle":{"inline":%q}}`, server.URL, bundle)); got.Kind != hook.Failed {
+	if got := ask(
+		t,
+		"v1",
+		fmt.Sprintf(`{"url":%q,"caBundle":{"inline":%q}}`, server.URL, bundle),
+	); got.Kind != hook.Failed {
 		t.Errorf("trusted: got %s %v, want %s, because the call arrives", got.Kind, got, hook.Failed)
 	}
 	if got := ask(t, "v1", fmt.Sprintf(`{"url":%q}`, server.URL)); got.Kind != hook.Unreachable {
@@ -128,7 +136,13 @@ func TestTheBundleDecidesWhoIsTrusted(t *testing.T) {
 }
 
 func settings(version, field string) hook.Settings {
-	return hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: version, Field: json.RawMessage(field)}
+	return hook.Settings{
+		ControllerKind: "CompositeController",
+		ControllerName: "hello",
+		Op:             hook.Sync,
+		Version:        version,
+		Field:          json.RawMessage(field),
+	}
 }
 
 // ask puts one question and returns the error.

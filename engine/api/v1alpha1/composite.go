@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// CompositeController declares a controller that owns children: for every object of the parent resource the sync hook is
-// asked which children should exist, and the engine makes it so.
+// CompositeController declares a controller that owns children: for every object of the parent
+// resource the sync hook is asked which children should exist, and the engine makes it so.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,7 +44,8 @@ type CompositeControllerList struct {
 type CompositeControllerSpec struct {
 	// ParentResource is the resource whose objects are synced.
 	ParentResource ParentResourceRule `json:"parentResource"`
-	// ChildResources are all resources that the hook may ask for. An answer with any other is refused.
+	// ChildResources are all resources that the hook may ask for. An answer with any other is
+	// refused.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ChildResources []ChildResourceRule `json:"childResources,omitempty"`
@@ -54,18 +55,19 @@ type CompositeControllerSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
-	// ResyncPeriodSeconds syncs every parent again after that many seconds, even when nothing was seen to change. Values
-	// below 1 count as 1; unset, there is no periodic resync.
+	// ResyncPeriodSeconds syncs every parent again after that many seconds, even when nothing was
+	// seen to change. Values below 1 count as 1; unset, there is no periodic resync.
 	// +optional
 	ResyncPeriodSeconds *int32 `json:"resyncPeriodSeconds,omitempty"`
-	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of the children that the parent has.
-	// Nothing of an answer beyond it is written. Children that are recreated, and those of a parent that leaves, do not count. Unset,
-	// the flag deletion-limit decides.
+	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of
+	// the children that the parent has. Nothing of an answer beyond it is written. Children that
+	// are recreated, and those of a parent that leaves, do not count. Unset, the flag
+	// deletion-limit decides.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0",message="must be a number of 0 or more, or a percentage from 0% to 100%"
 	DeletionLimit *intstr.IntOrString `json:"deletionLimit,omitempty"`
-	// GenerateSelector ignores the parent's spec.selector and selects children by a label with the parent's UID, which the
-	// engine puts on them.
+	// GenerateSelector ignores the parent's spec.selector and selects children by a label with the
+	// parent's UID, which the engine puts on them.
 	// +optional
 	GenerateSelector *bool `json:"generateSelector,omitempty"`
 }
@@ -79,15 +81,16 @@ type ParentResourceRule struct {
 	// RevisionHistory says which fields of a parent make a new revision for rolling updates.
 	// +optional
 	RevisionHistory *RevisionHistory `json:"revisionHistory,omitempty"`
-	// IgnoreStatusChanges skips the sync for a change of a parent that touches neither generation, labels, annotations,
-	// finalizers nor owners.
+	// IgnoreStatusChanges skips the sync for a change of a parent that touches neither generation,
+	// labels, annotations, finalizers nor owners.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
 
 // RevisionHistory says what a revision is.
 type RevisionHistory struct {
-	// FieldPaths are dotted paths into the parent whose change starts a rolling update. Default: ["spec"].
+	// FieldPaths are dotted paths into the parent whose change starts a rolling update. Default:
+	// ["spec"].
 	// +optional
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
@@ -133,16 +136,19 @@ type CompositeHooks struct {
 	// Sync is asked for the desired children and status of a parent.
 	// +optional
 	Sync *Hook `json:"sync,omitempty"`
-	// Finalize is asked instead of Sync while a parent is being deleted. Declaring it puts a finalizer on every parent.
+	// Finalize is asked instead of Sync while a parent is being deleted. Declaring it puts a
+	// finalizer on every parent.
 	// +optional
 	Finalize *Hook `json:"finalize,omitempty"`
 	// Customize is asked which other objects Sync and Finalize should see.
 	// +optional
 	Customize *Hook `json:"customize,omitempty"`
-	// PreUpdateChild is accepted for compatibility; Metacontroller's schema has it, and neither engine calls it.
+	// PreUpdateChild is accepted for compatibility; Metacontroller's schema has it, and neither
+	// engine calls it.
 	// +optional
 	PreUpdateChild *Hook `json:"preUpdateChild,omitempty"`
-	// PostUpdateChild is accepted for compatibility; Metacontroller's schema has it, and neither engine calls it.
+	// PostUpdateChild is accepted for compatibility; Metacontroller's schema has it, and neither
+	// engine calls it.
 	// +optional
 	PostUpdateChild *Hook `json:"postUpdateChild,omitempty"`
 }

@@ -12,7 +12,8 @@ type ControllerStatus struct {
 	Parents string `json:"parents,omitempty"`
 	// +optional
 	Children string `json:"children,omitempty"`
-	// Conditions has the condition Ready and, if there is something to tell, HooksMatch and Intercepted.
+	// Conditions has the condition Ready and, if there is something to tell, HooksMatch and
+	// Intercepted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -22,7 +23,8 @@ type ControllerStatus struct {
 // ConditionReady says whether the controller runs and its hooks answer.
 const ConditionReady = "Ready"
 
-// ConditionHooksMatch says whether the hooks have functions for what is declared, and for nothing else. It is there if a hook says what it serves.
+// ConditionHooksMatch says whether the hooks have functions for what is declared, and for nothing
+// else. It is there if a hook says what it serves.
 const ConditionHooksMatch = "HooksMatch"
 
 // The reasons of condition HooksMatch.
@@ -35,7 +37,8 @@ const (
 	ReasonNotDeclared = "NotDeclared"
 )
 
-// ConditionIntercepted says whether somebody else answers for some parents in place of the hooks. It is there once that has been so.
+// ConditionIntercepted says whether somebody else answers for some parents in place of the hooks.
+// It is there once that has been so.
 const ConditionIntercepted = "Intercepted"
 
 // The reasons of condition Intercepted.
@@ -50,9 +53,11 @@ const (
 const (
 	// ReasonRunning: it runs (True).
 	ReasonRunning = "Running"
-	// ReasonStatusDropped: it runs, but the parent's resource keeps no status, so that the hook's is lost (True).
+	// ReasonStatusDropped: it runs, but the parent's resource keeps no status, so that the hook's
+	// is lost (True).
 	ReasonStatusDropped = "StatusDropped"
-	// ReasonParentConflict: it runs, but another controller writes the status of the same parents (True).
+	// ReasonParentConflict: it runs, but another controller writes the status of the same parents
+	// (True).
 	ReasonParentConflict = "ParentConflict"
 	// ReasonStarting: its caches are being filled (False).
 	ReasonStarting = "Starting"
@@ -60,13 +65,16 @@ const (
 	ReasonStopped = "Stopped"
 	// ReasonInvalidSpec: the spec cannot be used; the message names the field (False).
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonParentNotFound: the API server does not serve the parent's resource; it starts by itself when it does (False).
+	// ReasonParentNotFound: the API server does not serve the parent's resource; it starts by
+	// itself when it does (False).
 	ReasonParentNotFound = "ParentNotFound"
-	// ReasonChildNotFound: the API server does not serve a child's resource; it starts by itself when it does (False).
+	// ReasonChildNotFound: the API server does not serve a child's resource; it starts by itself
+	// when it does (False).
 	ReasonChildNotFound = "ChildNotFound"
 	// ReasonForbidden: the engine may not list or watch one of the resources (False).
 	ReasonForbidden = "Forbidden"
-	// ReasonStaleView: the list or the watch of one of the resources fails for so long that nothing is decided from it (False).
+	// ReasonStaleView: the list or the watch of one of the resources fails for so long that nothing
+	// is decided from it (False).
 	ReasonStaleView = "StaleView"
 	// ReasonHookUnreachable: the hook was not reached at the last sync (False).
 	ReasonHookUnreachable = "HookUnreachable"

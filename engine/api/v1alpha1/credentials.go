@@ -1,7 +1,7 @@
 package v1alpha1
 
-// EndpointConfig is TLS and credentials for every webhook at one host. The first entry that matches counts; a webhook with
-// any TLS or credentials of its own uses none.
+// EndpointConfig is TLS and credentials for every webhook at one host. The first entry that matches
+// counts; a webhook with any TLS or credentials of its own uses none.
 // +kubebuilder:validation:XValidation:rule="!(has(self.authorization) && has(self.basicAuth))",message="at most one of authorization and basicAuth may be set"
 type EndpointConfig struct {
 	// Host is a host or host:port, compared without case; a missing port is the protocol's default.
@@ -31,7 +31,8 @@ type CABundle struct {
 	ConfigMapRef *KeyReference `json:"configMapRef,omitempty"`
 }
 
-// KeyReference names one key of a Secret or ConfigMap. The field that holds it says what the key defaults to.
+// KeyReference names one key of a Secret or ConfigMap. The field that holds it says what the key
+// defaults to.
 type KeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`

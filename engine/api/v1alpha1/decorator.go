@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DecoratorController declares a controller that adds to objects which something else owns: labels, annotations, and
-// attachments, which are children beside those that the object already has.
+// DecoratorController declares a controller that adds to objects which something else owns: labels,
+// annotations, and attachments, which are children beside those that the object already has.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -53,26 +53,29 @@ type DecoratorControllerSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	EndpointConfigs []EndpointConfig `json:"endpointConfigs,omitempty"`
-	// ResyncPeriodSeconds syncs every object again after that many seconds, even when nothing was seen to change. Values
-	// below 1 count as 1; unset, there is no periodic resync.
+	// ResyncPeriodSeconds syncs every object again after that many seconds, even when nothing was
+	// seen to change. Values below 1 count as 1; unset, there is no periodic resync.
 	// +optional
 	ResyncPeriodSeconds *int32 `json:"resyncPeriodSeconds,omitempty"`
-	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of the children that the parent has.
-	// Nothing of an answer beyond it is written. Children that are recreated, and those of a parent that leaves, do not count. Unset,
-	// the flag deletion-limit decides.
+	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of
+	// the children that the parent has. Nothing of an answer beyond it is written. Children that
+	// are recreated, and those of a parent that leaves, do not count. Unset, the flag
+	// deletion-limit decides.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0",message="must be a number of 0 or more, or a percentage from 0% to 100%"
 	DeletionLimit *intstr.IntOrString `json:"deletionLimit,omitempty"`
 }
 
-// DecoratedResourceRule names a resource and which of its objects are decorated. Both selectors must match.
+// DecoratedResourceRule names a resource and which of its objects are decorated. Both selectors
+// must match.
 type DecoratedResourceRule struct {
 	ResourceRule `json:",inline"`
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
-	// IgnoreStatusChanges skips the sync for a change that touches neither generation, labels, annotations, finalizers nor owners.
+	// IgnoreStatusChanges skips the sync for a change that touches neither generation, labels,
+	// annotations, finalizers nor owners.
 	// +optional
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
@@ -104,8 +107,8 @@ type DecoratorHooks struct {
 	// Sync is asked for the labels, annotations, status and attachments of an object.
 	// +optional
 	Sync *Hook `json:"sync,omitempty"`
-	// Finalize is asked instead of Sync while an object is being deleted or no longer matches. Declaring it puts a finalizer
-	// on every object.
+	// Finalize is asked instead of Sync while an object is being deleted or no longer matches.
+	// Declaring it puts a finalizer on every object.
 	// +optional
 	Finalize *Hook `json:"finalize,omitempty"`
 	// Customize is asked which other objects Sync and Finalize should see.

@@ -22,8 +22,8 @@ const (
 	DefaultRevisionField          = "spec"
 )
 
-// Default fills in what the spec leaves open, and drops a child resource that repeats another in every field. It is
-// idempotent, and changes c: a caller that shares c defaults a copy.
+// Default fills in what the spec leaves open, and drops a child resource that repeats another in
+// every field. It is idempotent, and changes c: a caller that shares c defaults a copy.
 func (c *CompositeController) Default() {
 	s := &c.Spec
 	if s.ParentResource.RevisionHistory == nil {
@@ -46,8 +46,8 @@ func (c *CompositeController) Default() {
 	defaultEndpoints(s.EndpointConfigs)
 }
 
-// Default fills in what the spec leaves open, and drops a resource or attachment that repeats another in every field. It is
-// idempotent, and changes d: a caller that shares d defaults a copy.
+// Default fills in what the spec leaves open, and drops a resource or attachment that repeats
+// another in every field. It is idempotent, and changes d: a caller that shares d defaults a copy.
 func (d *DecoratorController) Default() {
 	s := &d.Spec
 	s.Resources = unique(s.Resources)

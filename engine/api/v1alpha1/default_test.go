@@ -11,7 +11,10 @@ import (
 func TestCompositeDefault(t *testing.T) {
 	pods := ResourceRule{APIVersion: "v1", Resource: "pods"}
 	c := &CompositeController{Spec: CompositeControllerSpec{
-		ChildResources: []ChildResourceRule{{ResourceRule: pods}, {ResourceRule: pods, UpdateStrategy: &ChildUpdateStrategy{Method: UpdateOnDelete}}},
+		ChildResources: []ChildResourceRule{
+			{ResourceRule: pods},
+			{ResourceRule: pods, UpdateStrategy: &ChildUpdateStrategy{Method: UpdateOnDelete}},
+		},
 		Hooks: &CompositeHooks{
 			Sync: &Hook{Webhook: &Webhook{
 				Timeout: "-3s", Service: &ServiceReference{Name: "a", Namespace: "b"},
@@ -24,7 +27,9 @@ func TestCompositeDefault(t *testing.T) {
 	}}
 	want := CompositeControllerSpec{
 		ParentResource: ParentResourceRule{RevisionHistory: &RevisionHistory{FieldPaths: []string{"spec"}}},
-		ChildResources: []ChildResourceRule{{ResourceRule: pods, UpdateStrategy: &ChildUpdateStrategy{Method: UpdateOnDelete}}},
+		ChildResources: []ChildResourceRule{
+			{ResourceRule: pods, UpdateStrategy: &ChildUpdateStrategy{Method: UpdateOnDelete}},
+		},
 		Hooks: &CompositeHooks{
 			Sync: &Hook{Version: HookV1, Webhook: &Webhook{
 				Timeout: "10s", ResponseUnmarshalMode: UnmarshalLoose,

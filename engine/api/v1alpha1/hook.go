@@ -6,8 +6,8 @@ import "time"
 // +kubebuilder:validation:Enum=v1;v2
 type HookVersion string
 
-// The versions: v1 keys objects by name and shows a namespaced parent its own namespace only; v2 keys them by
-// namespace/name and shows everything that was asked for.
+// The versions: v1 keys objects by name and shows a namespaced parent its own namespace only; v2
+// keys them by namespace/name and shows everything that was asked for.
 const (
 	HookV1 HookVersion = "v1"
 	HookV2 HookVersion = "v2"
@@ -69,7 +69,8 @@ type Webhook struct {
 	BasicAuth *BasicAuth `json:"basicAuth,omitempty"`
 }
 
-// Timeout is how long one call may take, as a Go duration: 1m30s. Unset, zero and negative values count as 10s.
+// Timeout is how long one call may take, as a Go duration: 1m30s. Unset, zero and negative values
+// count as 10s.
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^$|^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 type Timeout string
@@ -77,7 +78,8 @@ type Timeout string
 // DefaultTimeout is the timeout of a hook that declares none.
 const DefaultTimeout = 10 * time.Second
 
-// Duration is the timeout, always above 0. Text that is no duration, which Validate refuses, counts as none.
+// Duration is the timeout, always above 0. Text that is no duration, which Validate refuses, counts
+// as none.
 func (t Timeout) Duration() time.Duration {
 	d, err := time.ParseDuration(string(t))
 	if err != nil || d <= 0 {
@@ -107,7 +109,8 @@ type ServiceReference struct {
 type WebhookEtag struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// CacheTimeoutSeconds is how long an answer is kept; unset or below 1, it is kept until its parent is gone.
+	// CacheTimeoutSeconds is how long an answer is kept; unset or below 1, it is kept until its
+	// parent is gone.
 	// +optional
 	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
 	// CacheCleanupSeconds is how often answers past their time are dropped.
@@ -163,7 +166,8 @@ type GRPC struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// InProcess is a hook that is a Go function of the engine's own process: of a program that embeds the engine.
+// InProcess is a hook that is a Go function of the engine's own process: of a program that embeds
+// the engine.
 type InProcess struct {
 	// Name is the name under which the program has registered the hook.
 	// +kubebuilder:validation:MinLength=1

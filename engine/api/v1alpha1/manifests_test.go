@@ -18,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the verdicts in testdata; read the difference before you commit it")
 
-// TestManifests runs manifests through the API server's validation and through Validate. Each archive under testdata holds
-// pairs: <case>.yaml and <case>.verdict, one line for each error, "schema" or "validate" first; empty for a good manifest.
+// TestManifests runs manifests through the API server's validation and through Validate. Each
+// archive under testdata holds pairs: <case>.yaml and <case>.verdict, one line for each error,
+// "schema" or "validate" first; empty for a good manifest.
 func TestManifests(t *testing.T) {
 	schemas := schemas(t)
 	files, err := filepath.Glob("testdata/*.txtar")

@@ -12,7 +12,8 @@ type ResourceRule struct {
 	Resource string `json:"resource"`
 }
 
-// GVR is the resource that the rule names. Validate refuses an apiVersion that does not parse; here it gives an empty group.
+// GVR is the resource that the rule names. Validate refuses an apiVersion that does not parse; here
+// it gives an empty group.
 func (r ResourceRule) GVR() schema.GroupVersionResource {
 	return schema.FromAPIVersionAndKind(r.APIVersion, "").GroupVersion().WithResource(r.Resource)
 }
@@ -24,7 +25,8 @@ func (r ResourceRule) String() string { return r.Resource + "." + r.APIVersion }
 // +kubebuilder:validation:Enum="";OnDelete;Recreate;InPlace;RollingRecreate;RollingInPlace
 type UpdateMethod string
 
-// The methods. An empty method is OnDelete. On the attachments of a decorator a rolling method acts as its plain kind.
+// The methods. An empty method is OnDelete. On the attachments of a decorator a rolling method acts
+// as its plain kind.
 const (
 	// UpdateOnDelete leaves an existing child alone until something else deletes it.
 	UpdateOnDelete UpdateMethod = "OnDelete"

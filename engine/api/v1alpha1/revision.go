@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ControllerRevision is one revision of a parent during a rolling update. The engine writes it; nobody else should.
+// ControllerRevision is one revision of a parent during a rolling update. The engine writes it;
+// nobody else should.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -29,7 +29,14 @@ type schema struct {
 // admit defaults and prunes object in place, and says what the API server would answer.
 func (s schema) admit(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
-	if dropped := pruning.PruneWithOptions(object, s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(dropped) > 0 {
+	if dropped := pruning.PruneWithOptions(
+		object,
+		s.structural,
+		true,
+		structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true},
+	); len(
+		dropped,
+	) > 0 {
 		t.Errorf("fields that the schema does not know: %v", dropped)
 	}
 	defaulting.Default(object, s.structural)
@@ -38,7 +45,8 @@ func (s schema) admit(t *testing.T, object map[string]any) field.ErrorList {
 	return append(errs, violations...)
 }
 
-// schemas reads the generated CRDs as the API server does, by kind. CEL rules that are too expensive fail here.
+// schemas reads the generated CRDs as the API server does, by kind. CEL rules that are too
+// expensive fail here.
 func schemas(t *testing.T) map[string]schema {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -14,8 +14,9 @@ import (
 
 var specPath = field.NewPath("spec")
 
-// Validate says what is wrong with a defaulted spec; each error names the field and what was expected. It is empty for every
-// spec that the engine can run, and does not ask whether resources, Secrets or hooks exist.
+// Validate says what is wrong with a defaulted spec; each error names the field and what was
+// expected. It is empty for every spec that the engine can run, and does not ask whether resources,
+// Secrets or hooks exist.
 func (c *CompositeController) Validate() field.ErrorList {
 	s := &c.Spec
 	parent := specPath.Child("parentResource")
@@ -38,8 +39,9 @@ func (c *CompositeController) Validate() field.ErrorList {
 	return append(errs, validateEndpoints(s.EndpointConfigs)...)
 }
 
-// Validate says what is wrong with a defaulted spec; each error names the field and what was expected. It is empty for every
-// spec that the engine can run, and does not ask whether resources, Secrets or hooks exist.
+// Validate says what is wrong with a defaulted spec; each error names the field and what was
+// expected. It is empty for every spec that the engine can run, and does not ask whether resources,
+// Secrets or hooks exist.
 func (d *DecoratorController) Validate() field.ErrorList {
 	s := &d.Spec
 	var errs field.ErrorList
@@ -71,22 +73,33 @@ func (d *DecoratorController) Validate() field.ErrorList {
 // deletionShare is a percentage.
 var deletionShare = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
 
-// IsDeletionLimit reports whether a value is a number of 0 or more, or a percentage from 0% to 100%.
+// IsDeletionLimit reports whether a value is a number of 0 or more, or a percentage from 0% to
+// 100%.
 func IsDeletionLimit(limit intstr.IntOrString) bool {
-	return limit.Type == intstr.Int && limit.IntVal >= 0 || limit.Type == intstr.String && deletionShare.MatchString(limit.StrVal)
+	return limit.Type == intstr.Int && limit.IntVal >= 0 ||
+		limit.Type == intstr.String && deletionShare.MatchString(limit.StrVal)
 }
 
 func validateDeletionLimit(limit *intstr.IntOrString) field.ErrorList {
 	if limit == nil || IsDeletionLimit(*limit) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(specPath.Child("deletionLimit"), limit.String(), "must be a number of 0 or more, or a percentage from 0% to 100%")}
+	return field.ErrorList{
+		field.Invalid(
+			specPath.Child("deletionLimit"),
+			limit.String(),
+			"must be a number of 0 or more, or a percentage from 0% to 100%",
+		),
+	}
 }
 
 func (r ResourceRule) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if gv, err := schema.ParseGroupVersion(r.APIVersion); err != nil || gv.Version == "" {
-		errs = append(errs, field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be group/version, or a version alone for the core group"))
+		errs = append(
+			errs,
+			field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be group/version, or a version alone for the core group"),
+		)
 	}
 	if r.Resource == "" {
 		errs = append(errs, field.Required(at.Child("resource"), "the plural name of a resource, such as deployments"))
@@ -94,7 +107,8 @@ func (r ResourceRule) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// seenResources finds a resource that is named twice; in two versions, too, because the objects are the same ones.
+// seenResources finds a resource that is named twice; in two versions, too, because the objects are
+// the same ones.
 type seenResources map[schema.GroupResource]struct{}
 
 func (s seenResources) add(r ResourceRule, at *field.Path) field.ErrorList {
@@ -106,7 +120,8 @@ func (s seenResources) add(r ResourceRule, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validate refuses paths that lead nowhere, and those into fields that change with every write or say what the parent is.
+// validate refuses paths that lead nowhere, and those into fields that change with every write or
+// say what the parent is.
 func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
 	if h == nil {
 		return nil
@@ -117,9 +132,19 @@ func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
 		described := len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations")
 		switch {
 		case slices.Contains(steps, ""):
-			errs = append(errs, field.Invalid(at.Child("fieldPaths").Index(i), path, "expected names joined by dots, such as spec.template"))
+			errs = append(
+				errs,
+				field.Invalid(at.Child("fieldPaths").Index(i), path, "expected names joined by dots, such as spec.template"),
+			)
 		case steps[0] == "metadata" && !described, steps[0] == "status", steps[0] == "apiVersion", steps[0] == "kind":
-			errs = append(errs, field.Invalid(at.Child("fieldPaths").Index(i), path, "expected a field that users change, such as spec.template or metadata.labels"))
+			errs = append(
+				errs,
+				field.Invalid(
+					at.Child("fieldPaths").Index(i),
+					path,
+					"expected a field that users change, such as spec.template or metadata.labels",
+				),
+			)
 		}
 	}
 	return errs
@@ -132,7 +157,10 @@ func (s *ChildUpdateStrategy) validate(at *field.Path) field.ErrorList {
 	errs := s.Method.validate(at.Child("method"))
 	for i, check := range s.StatusChecks.Conditions {
 		if check.Type == "" {
-			errs = append(errs, field.Required(at.Child("statusChecks", "conditions").Index(i).Child("type"), "the type of a condition"))
+			errs = append(
+				errs,
+				field.Required(at.Child("statusChecks", "conditions").Index(i).Child("type"), "the type of a condition"),
+			)
 		}
 	}
 	return errs
@@ -153,7 +181,8 @@ func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
 }
 
-// validate checks the keys and operators; values of annotations, unlike those of labels, are free text.
+// validate checks the keys and operators; values of annotations, unlike those of labels, are free
+// text.
 func (s *AnnotationSelector) validate(at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -164,7 +193,9 @@ func (s *AnnotationSelector) validate(at *field.Path) field.ErrorList {
 	}
 	free := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: true}
 	for i, requirement := range s.MatchExpressions {
-		errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(requirement, free, at.Child("matchExpressions").Index(i))...)
+		errs = append(
+			errs,
+			metavalidation.ValidateLabelSelectorRequirement(requirement, free, at.Child("matchExpressions").Index(i))...)
 	}
 	return errs
 }

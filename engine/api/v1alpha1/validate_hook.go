@@ -32,7 +32,12 @@ func (d *DecoratorController) hooks() []placedHook {
 	if h == nil {
 		return nil
 	}
-	return placed(map[string]*Hook{"customize": h.Customize, "finalize": h.Finalize, "sync": h.Sync}, "customize", "finalize", "sync")
+	return placed(
+		map[string]*Hook{"customize": h.Customize, "finalize": h.Finalize, "sync": h.Sync},
+		"customize",
+		"finalize",
+		"sync",
+	)
 }
 
 func placed(hooks map[string]*Hook, names ...string) []placedHook {
@@ -54,7 +59,12 @@ func validateHooks(hooks []placedHook) field.ErrorList {
 }
 
 func (h *Hook) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(at, choice{"webhook", h.Webhook != nil}, choice{"grpc", h.GRPC != nil}, choice{"inproc", h.InProcess != nil})
+	errs := oneOf(
+		at,
+		choice{"webhook", h.Webhook != nil},
+		choice{"grpc", h.GRPC != nil},
+		choice{"inproc", h.InProcess != nil},
+	)
 	if h.Version != "" && h.Version != HookV1 && h.Version != HookV2 {
 		errs = append(errs, field.NotSupported(at.Child("version"), h.Version, []HookVersion{HookV1, HookV2}))
 	}
@@ -76,12 +86,25 @@ func (w *Webhook) validate(at *field.Path) field.ErrorList {
 	switch w.ResponseUnmarshalMode {
 	case "", UnmarshalLoose, UnmarshalStrict:
 	default:
-		errs = append(errs, field.NotSupported(at.Child("responseUnMarshallMode"), w.ResponseUnmarshalMode, []UnmarshalMode{UnmarshalLoose, UnmarshalStrict}))
+		errs = append(
+			errs,
+			field.NotSupported(
+				at.Child("responseUnMarshallMode"),
+				w.ResponseUnmarshalMode,
+				[]UnmarshalMode{UnmarshalLoose, UnmarshalStrict},
+			),
+		)
 	}
-	if e := w.Etag; e != nil && e.Enabled != nil && *e.Enabled && e.CacheTimeoutSeconds != nil && e.CacheCleanupSeconds == nil {
+	if e := w.Etag; e != nil && e.Enabled != nil && *e.Enabled && e.CacheTimeoutSeconds != nil &&
+		e.CacheCleanupSeconds == nil {
 		errs = append(errs, field.Required(at.Child("etag", "cacheCleanupSeconds"), "cacheTimeoutSeconds needs it"))
 	}
-	credentials := EndpointConfig{CABundle: w.CABundle, ClientTLS: w.ClientTLS, Authorization: w.Authorization, BasicAuth: w.BasicAuth}
+	credentials := EndpointConfig{
+		CABundle:      w.CABundle,
+		ClientTLS:     w.ClientTLS,
+		Authorization: w.Authorization,
+		BasicAuth:     w.BasicAuth,
+	}
 	return append(errs, credentials.validateCredentials(at)...)
 }
 
@@ -91,7 +114,9 @@ func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	case w.URL != nil:
 		u, err := url.Parse(*w.URL)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return field.ErrorList{field.Invalid(at.Child("url"), redactURL(*w.URL), "must be a whole URL: http://host[:port]/path, or https")}
+			return field.ErrorList{
+				field.Invalid(at.Child("url"), redactURL(*w.URL), "must be a whole URL: http://host[:port]/path, or https"),
+			}
 		}
 		return nil
 	case w.Service != nil:
@@ -101,7 +126,8 @@ func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	}
 }
 
-// redactURL is a URL for messages, whether or not it can be parsed: without a password, and without a query.
+// redactURL is a URL for messages, whether or not it can be parsed: without a password, and without
+// a query.
 func redactURL(text string) string {
 	text, _, _ = strings.Cut(text, "?")
 	if u, err := url.Parse(text); err == nil {
@@ -125,10 +151,18 @@ func (s *ServiceReference) validate(at *field.Path) field.ErrorList {
 }
 
 func (g *GRPC) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil}, choice{"worker", g.Worker != ""})
-	if g.Worker != "" && (g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
-		errs = append(errs, field.Forbidden(at.Child("worker"),
-			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName"))
+	errs := oneOf(
+		at,
+		choice{"target", g.Target != ""},
+		choice{"service", g.Service != nil},
+		choice{"worker", g.Worker != ""},
+	)
+	if g.Worker != "" &&
+		(g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
+		errs = append(errs, field.Forbidden(
+			at.Child("worker"),
+			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName",
+		))
 	}
 	if g.Service != nil {
 		errs = append(errs, validateName(g.Service.Name, g.Service.Namespace, at.Child("service"))...)
@@ -140,7 +174,13 @@ func (g *GRPC) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.NotSupported(at.Child("mode"), g.Mode, []GRPCMode{GRPCStream, GRPCUnary}))
 	}
 	if g.Insecure && (g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
-		errs = append(errs, field.Forbidden(at.Child("insecure"), "insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"))
+		errs = append(
+			errs,
+			field.Forbidden(
+				at.Child("insecure"),
+				"insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName",
+			),
+		)
 	}
 	errs = append(errs, g.Timeout.validate(at.Child("timeout"))...)
 	credentials := EndpointConfig{CABundle: g.CABundle, ClientTLS: g.ClientTLS, Authorization: g.Authorization}

@@ -1,5 +1,6 @@
-// Package cachetest is an API server of a few lines that speaks list and watch, for tests of the cache and of what stands on it: what a
-// real one cannot be asked for, such as losing a watch at a chosen moment or forbidding a resource, is a method here.
+// Package cachetest is an API server of a few lines that speaks list and watch, for tests of the
+// cache and of what stands on it: what a real one cannot be asked for, such as losing a watch at a
+// chosen moment or forbidding a resource, is a method here.
 //
 // It validates nothing and knows no kinds. A Server is safe for concurrent use.
 package cachetest
@@ -73,7 +74,8 @@ func path(r object.Resource) string {
 	return "/apis/" + r.GVK.Group + "/" + r.GVK.Version + "/" + r.Plural
 }
 
-// Put creates or replaces an object. body is its JSON; the server sets the resourceVersion, and returns it.
+// Put creates or replaces an object. body is its JSON; the server sets the resourceVersion, and
+// returns it.
 func (s *Server) Put(r object.Resource, body string) string {
 	s.t.Helper()
 	m, err := object.DecodeMap([]byte(body))
@@ -112,7 +114,8 @@ func (s *Server) Delete(r object.Resource, namespace, name string) {
 	s.send(path(r), "DELETED", was.raw)
 }
 
-// Bookmark tells watchers of a resource that the server has come to a later version, and returns that.
+// Bookmark tells watchers of a resource that the server has come to a later version, and returns
+// that.
 func (s *Server) Bookmark(r object.Resource) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +124,8 @@ func (s *Server) Bookmark(r object.Resource) string {
 	return fmt.Sprint(s.version)
 }
 
-// Fail sends every watcher of a resource an error event, which ends its watch, and refuses requests with the code from then on.
+// Fail sends every watcher of a resource an error event, which ends its watch, and refuses requests
+// with the code from then on.
 func (s *Server) Fail(r object.Resource, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +225,14 @@ func (s *Server) fail(w http.ResponseWriter, code int) {
 // status is an API server's answer with an error code.
 func status(code int) json.RawMessage {
 	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound", http.StatusGone: "Expired"}[code]
-	return json.RawMessage(fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the answer is %d","code":%d}`, reason, code, code))
+	return json.RawMessage(
+		fmt.Sprintf(
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the answer is %d","code":%d}`,
+			reason,
+			code,
+			code,
+		),
+	)
 }
 
 func (s *Server) write(w http.ResponseWriter, data []byte) {
@@ -235,10 +246,17 @@ func (s *Server) list(at string) []byte {
 	for _, o := range s.collection(at) {
 		items = append(items, string(o.raw))
 	}
-	return []byte(fmt.Sprintf(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, s.version, strings.Join(items, ",")))
+	return []byte(
+		fmt.Sprintf(
+			`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`,
+			s.version,
+			strings.Join(items, ","),
+		),
+	)
 }
 
-// open makes a watch that begins with the present objects, or with what came after a version; nil and a status code where that cannot be.
+// open makes a watch that begins with the present objects, or with what came after a version; nil
+// and a status code where that cannot be.
 func (s *Server) open(r *http.Request) (*watcher, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +283,8 @@ func (s *Server) open(r *http.Request) (*watcher, int) {
 	return w, 0
 }
 
-// watch sends the present objects where that is asked for, and then events until the watch is dropped.
+// watch sends the present objects where that is asked for, and then events until the watch is
+// dropped.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	own, code := s.open(r)
 	if own == nil {

@@ -1,6 +1,8 @@
-// Package viewtest fills views for tests: a Reader of objects that a test lists, and Sets that are complete.
+// Package viewtest fills views for tests: a Reader of objects that a test lists, and Sets that are
+// complete.
 //
-// It reads through the real Stores and shares their lists, so that a test fails if the code under test writes to what it has read.
+// It reads through the real Stores and shares their lists, so that a test fails if the code under
+// test writes to what it has read.
 package viewtest
 
 import (

@@ -1,5 +1,5 @@
-// Command golang is the hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and
-// a Service.
+// Command golang is the hook of the website controller: a Website becomes a ConfigMap with its
+// pages, a Deployment that serves them, and a Service.
 package main
 
 import (
@@ -45,16 +45,34 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	ready.Message = fmt.Sprintf("%d of %d servers are ready", up, spec.Replicas)
 	labels := object{"app": name}
 	meta := object{"name": name, "labels": labels}
-	server := object{"name": "web", "image": cmp.Or(spec.Image, "nginx:1.29-alpine"), "ports": []object{{"containerPort": 80}},
-		"volumeMounts": []object{{"name": "pages", "mountPath": "/usr/share/nginx/html"}}}
-	template := object{"metadata": object{"labels": labels, "annotations": object{"website.example.com/pages": digest(spec.HTML)}},
-		"spec": object{"containers": []object{server}, "volumes": []object{{"name": "pages", "configMap": object{"name": name}}}}}
+	server := object{
+		"name":         "web",
+		"image":        cmp.Or(spec.Image, "nginx:1.29-alpine"),
+		"ports":        []object{{"containerPort": 80}},
+		"volumeMounts": []object{{"name": "pages", "mountPath": "/usr/share/nginx/html"}},
+	}
+	template := object{
+		"metadata": object{"labels": labels, "annotations": object{"website.example.com/pages": digest(spec.HTML)}},
+		"spec": object{
+			"containers": []object{server},
+			"volumes":    []object{{"name": "pages", "configMap": object{"name": name}}},
+		},
+	}
 	pages := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": spec.HTML}
 	servers := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
 		"spec": object{"replicas": spec.Replicas, "selector": object{"matchLabels": labels}, "template": template}}
-	service := object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{"selector": labels, "ports": []object{{"port": 80}}}}
+	service := object{
+		"apiVersion": "v1",
+		"kind":       "Service",
+		"metadata":   meta,
+		"spec":       object{"selector": labels, "ports": []object{{"port": 80}}},
+	}
 	return &hook.SyncResponse{
-		Status:     object{"url": fmt.Sprintf("http://%s.%s.svc", name, req.Parent.Namespace), "replicas": spec.Replicas, "ready": up},
+		Status: object{
+			"url":      fmt.Sprintf("http://%s.%s.svc", name, req.Parent.Namespace),
+			"replicas": spec.Replicas,
+			"ready":    up,
+		},
 		Conditions: []hook.Condition{ready},
 		Children:   []any{pages, hook.With(servers, hook.DependsOn(pages)), hook.With(service, hook.DependsOn(servers))},
 	}, nil

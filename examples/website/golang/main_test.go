@@ -8,14 +8,23 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
-// ask asks the hook about a Website whose Deployment, if there is one, has so many Pods that are ready.
+// ask asks the hook about a Website whose Deployment, if there is one, has so many Pods that are
+// ready.
 func ask(t *testing.T, html object, ready ...int) *hook.SyncResponse {
 	t.Helper()
 	meta := object{"name": "shop", "namespace": "web"}
-	site := object{"apiVersion": "demo.example.com/v1", "kind": "Website", "metadata": meta, "spec": object{"html": html, "replicas": 2}}
+	site := object{
+		"apiVersion": "demo.example.com/v1",
+		"kind":       "Website",
+		"metadata":   meta,
+		"spec":       object{"html": html, "replicas": 2},
+	}
 	var children []any
 	for _, n := range ready {
-		children = append(children, object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "status": object{"readyReplicas": n}})
+		children = append(
+			children,
+			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "status": object{"readyReplicas": n}},
+		)
 	}
 	req, err := hook.NewSyncRequest(site, children, "Deployment.apps/v1")
 	if err != nil {

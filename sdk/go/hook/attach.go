@@ -31,13 +31,16 @@ import (
 type Gateway struct {
 	// Address is host:port.
 	Address string
-	// CAFile names a PEM file with the authorities of the gateway's certificate; empty stands for the system's.
+	// CAFile names a PEM file with the authorities of the gateway's certificate; empty stands for
+	// the system's.
 	CAFile string
 	// ServerName is the name in the gateway's certificate, where it is not the address's host.
 	ServerName string
-	// TokenFile names a file with a ServiceAccount's token of the gateway's audience. It is read anew for each attempt.
+	// TokenFile names a file with a ServiceAccount's token of the gateway's audience. It is read
+	// anew for each attempt.
 	TokenFile string
-	// CertFile and KeyFile name PEM files of a client certificate, which does instead of a token. They are read anew for each connection.
+	// CertFile and KeyFile name PEM files of a client certificate, which does instead of a token.
+	// They are read anew for each connection.
 	CertFile, KeyFile string
 }
 
@@ -45,14 +48,25 @@ type Gateway struct {
 func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
 	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
-	f.text(&g.CAFile, "ca-file", g.CAFile, "PEM file with the authorities of the gateway's certificate; empty means the system's")
-	f.text(&g.ServerName, "server-name", g.ServerName, "name in the gateway's certificate, if it is not the address's host")
+	f.text(
+		&g.CAFile,
+		"ca-file",
+		g.CAFile,
+		"PEM file with the authorities of the gateway's certificate; empty means the system's",
+	)
+	f.text(
+		&g.ServerName,
+		"server-name",
+		g.ServerName,
+		"name in the gateway's certificate, if it is not the address's host",
+	)
 	f.text(&g.TokenFile, "token-file", g.TokenFile, tokenUsage)
 	f.text(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
 	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
 }
 
-// Intercept names parents of a running controller for which an attached hook answers instead of the controller's own, while it is attached.
+// Intercept names parents of a running controller for which an attached hook answers instead of the
+// controller's own, while it is attached.
 type Intercept struct {
 	// ControllerKind is CompositeController or DecoratorController.
 	ControllerKind, ControllerName string
@@ -63,7 +77,8 @@ type Intercept struct {
 // AttachOptions say how a hook dials in.
 type AttachOptions struct {
 	Gateway Gateway
-	// Worker is the name that controllers refer to (spec.hooks.*.grpc.worker). It is empty with an Intercept.
+	// Worker is the name that controllers refer to (spec.hooks.*.grpc.worker). It is empty with an
+	// Intercept.
 	Worker    string
 	Intercept *Intercept
 	// BuildID, Triggers, Log and GracePeriod are as in Options.
@@ -77,23 +92,30 @@ type AttachOptions struct {
 	waits waits // those of an attachment where it is zero
 }
 
-// waits are the times between attempts to dial in: they grow from the first to the longest. After a refusal, which time alone seldom heals,
-// it is the last.
+// waits are the times between attempts to dial in: they grow from the first to the longest. After a
+// refusal, which time alone seldom heals, it is the last.
 type waits struct{ first, longest, refused time.Duration }
 
 var defaultWaits = waits{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
 
-// dialBackoff is the library's own wait between connections. The attachment's waits come on top and reset it: it must not be the longer one.
+// dialBackoff is the library's own wait between connections. The attachment's waits come on top and
+// reset it: it must not be the longer one.
 var dialBackoff = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: defaultWaits.first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: defaultWaits.longest},
+	Backoff: backoff.Config{
+		BaseDelay:  defaultWaits.first,
+		Multiplier: 1.6,
+		Jitter:     0.2,
+		MaxDelay:   defaultWaits.longest,
+	},
 	MinConnectTimeout: 5 * time.Second,
 }
 
 // dialPing finds a dead connection. The gateway takes one ping in 5 seconds.
 var dialPing = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
 
-// Attach dials in and serves the hooks until ctx is cancelled; calls under way then finish within the grace period. A connection that is lost,
-// or that cannot be made, is made anew, and what the hook was told before is not told again. An error is a fault of the options.
+// Attach dials in and serves the hooks until ctx is cancelled; calls under way then finish within
+// the grace period. A connection that is lost, or that cannot be made, is made anew, and what the
+// hook was told before is not told again. An error is a fault of the options.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -163,8 +185,8 @@ func (g *Gateway) authorized(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+strings.TrimSpace(string(token))), nil
 }
 
-// Trigger asks for syncs without being attached, and returns how many parents will be synced. The caller needs the right to serve the worker.
-// An error has a gRPC status, as that of Triggers.Send.
+// Trigger asks for syncs without being attached, and returns how many parents will be synced. The
+// caller needs the right to serve the worker. An error has a gRPC status, as that of Triggers.Send.
 func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parents int, err error) {
 	connection, err := g.connect()
 	if err != nil {
@@ -175,7 +197,12 @@ func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parent
 	if err != nil {
 		return 0, err
 	}
-	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(ctx, &streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)})
+	r, err := streamv1.NewGatewayServiceClient(
+		connection,
+	).Trigger(
+		ctx,
+		&streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)},
+	)
 	return int(r.GetParents()), err
 }
 
@@ -208,7 +235,15 @@ func (a *attachment) run(ctx context.Context) {
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
 			wait, refusals = pace.first, 0
 		case slices.Contains(lasting, code):
-			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(), "message", status.Convert(err).Message())
+			a.Log.Error(
+				"the gateway refuses this hook",
+				"gateway",
+				a.Gateway.Address,
+				"code",
+				code.String(),
+				"message",
+				status.Convert(err).Message(),
+			)
 			if refusals > 1 {
 				wait = pace.refused
 			}
@@ -225,7 +260,8 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// once runs one stream, and says whether a session was open. After ctx's end it lasts for the grace period at most.
+// once runs one stream, and says whether a session was open. After ctx's end it lasts for the grace
+// period at most.
 func (a *attachment) once(ctx context.Context) (bool, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -262,7 +298,11 @@ func (a *attachment) first() *streamv1.HookMessage {
 	}
 	if i := a.Intercept; i != nil {
 		wish.Intercept = &streamv1.Intercept{
-			ControllerKind: i.ControllerKind, ControllerName: i.ControllerName, Namespace: i.Namespace, Name: i.Name, LabelSelector: i.LabelSelector,
+			ControllerKind: i.ControllerKind,
+			ControllerName: i.ControllerName,
+			Namespace:      i.Namespace,
+			Name:           i.Name,
+			LabelSelector:  i.LabelSelector,
 		}
 	}
 	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: wish}}

@@ -66,7 +66,11 @@ func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, g := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&pair))), &gateway{streams: make(chan *attached)}
+	server, g := grpc.NewServer(
+		grpc.Creds(credentials.NewServerTLSFromCert(&pair)),
+	), &gateway{
+		streams: make(chan *attached),
+	}
 	streamv1.RegisterGatewayServiceServer(server, g)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -140,7 +144,8 @@ func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.Ne
 	return news
 }
 
-// TestTriggersWaitForTheSession sends none before the session is open, and one from within Attached, where it is.
+// TestTriggersWaitForTheSession sends none before the session is open, and one from within
+// Attached, where it is.
 func TestTriggersWaitForTheSession(t *testing.T) {
 	g, at := openGateway(t)
 	triggers, sent := &hook.Triggers{}, make(chan int, 1)
@@ -180,15 +185,20 @@ func TestATokenThatExpires(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatIgnoresItsContext holds up neither the next stream nor, beyond the grace period, the end.
+// TestAFunctionThatIgnoresItsContext holds up neither the next stream nor, beyond the grace period,
+// the end.
 func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	g, at := openGateway(t)
 	began, release := make(chan struct{}), make(chan struct{})
-	attach(t, hook.AttachOptions{Gateway: at}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		close(began)
-		<-release
-		return &hook.SyncResponse{}, nil
-	}})
+	attach(
+		t,
+		hook.AttachOptions{Gateway: at},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			close(began)
+			<-release
+			return &hook.SyncResponse{}, nil
+		}},
+	)
 	a, engine := g.next(t), newEngine("a")
 	a.open(t, engine)
 	engine.Ask(questionAbout("one"))
@@ -204,8 +214,8 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	close(release)
 }
 
-// TestDialingWaitsNoLongerThanSaid dials a gateway that takes no connection for a long time: the library's backoff, which grows to two minutes,
-// does not hold the attempts up.
+// TestDialingWaitsNoLongerThanSaid dials a gateway that takes no connection for a long time: the
+// library's backoff, which grows to two minutes, does not hold the attempts up.
 func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -246,7 +256,10 @@ func TestTriggersOfSeveralStreams(t *testing.T) {
 	triggers := &hook.Triggers{}
 	connection, _ := start(t, hook.Options{Triggers: triggers}, hook.Composite{})
 	refuses, takes := newEngine("a"), newEngine("b")
-	streams := map[*session.Engine[*thing]]*engineEnd{refuses: hello(t, connection, refuses), takes: hello(t, connection, takes)}
+	streams := map[*session.Engine[*thing]]*engineEnd{
+		refuses: hello(t, connection, refuses),
+		takes:   hello(t, connection, takes),
+	}
 	for engine, e := range streams { // a question and its answer: what began with the session is done
 		engine.Ask(questionAbout("one"))
 		e.say()

@@ -18,7 +18,8 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// callers decides who may call a server. That a caller's certificate is of the right authority, the TLS handshake has checked.
+// callers decides who may call a server. That a caller's certificate is of the right authority, the
+// TLS handshake has checked.
 type callers struct {
 	name   string     // in the caller's certificate; empty: any
 	tokens *tokenFile // nil: none is asked for
@@ -36,7 +37,8 @@ func newCallers(o *Options, log *slog.Logger) (*callers, error) {
 	return c, nil
 }
 
-// admit refuses a call before its body is read. The health service is for everyone: probes have no credentials.
+// admit refuses a call before its body is read. The health service is for everyone: probes have no
+// credentials.
 func (c *callers) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if strings.HasPrefix(info.FullMethodName, "/"+healthv1.Health_ServiceDesc.ServiceName+"/") {
 		return ctx, nil
@@ -61,7 +63,10 @@ func (c *callers) checkName(ctx context.Context) error {
 	}
 	names := namesOf(secured.State.PeerCertificates[0])
 	if !slices.Contains(names, c.name) {
-		return status.Error(codes.Unauthenticated, fmt.Sprintf("the caller's certificate is for %q, expected %q", names, c.name))
+		return status.Error(
+			codes.Unauthenticated,
+			fmt.Sprintf("the caller's certificate is for %q, expected %q", names, c.name),
+		)
 	}
 	return nil
 }

@@ -26,7 +26,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-var empty = hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil }}
+var empty = hook.Composite{
+	Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil },
+}
 
 // put writes a file, in the place of one that may be there.
 func put(t *testing.T, path string, content []byte) {
@@ -39,7 +41,8 @@ func put(t *testing.T, path string, content []byte) {
 	}
 }
 
-// askAs asks a server over TLS, with a certificate that an authority issues to a name; without an authority, with none.
+// askAs asks a server over TLS, with a certificate that an authority issues to a name; without an
+// authority, with none.
 func askAs(t *testing.T, target string, server, client *transporttest.Authority, name string) error {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
@@ -69,7 +72,13 @@ func TestCallersNeedACertificate(t *testing.T) {
 	put(t, file("tls.key"), key)
 	put(t, file("ca.crt"), engines.PEM)
 	connection, _ := start(t, hook.Options{
-		TLSCert: file("tls.crt"), TLSKey: file("tls.key"), ClientCA: file("ca.crt"), ClientName: "engine", Log: slog.New(slog.DiscardHandler),
+		TLSCert: file(
+			"tls.crt",
+		),
+		TLSKey:     file("tls.key"),
+		ClientCA:   file("ca.crt"),
+		ClientName: "engine",
+		Log:        slog.New(slog.DiscardHandler),
 	}, empty)
 	for name, c := range map[string]struct {
 		authority *transporttest.Authority
@@ -83,7 +92,14 @@ func TestCallersNeedACertificate(t *testing.T) {
 		"another name":      {engines, "intruder", codes.Unauthenticated, `the caller's certificate is for ["intruder" "127.0.0.1"], expected "engine"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := askAs(t, connection.Target(), server, c.authority, c.name); status.Code(err) != c.code || !strings.Contains(status.Convert(err).Message(), c.want) {
+			if err := askAs(
+				t,
+				connection.Target(),
+				server,
+				c.authority,
+				c.name,
+			); status.Code(err) != c.code ||
+				!strings.Contains(status.Convert(err).Message(), c.want) {
 				t.Errorf("got %v, want %s %s", err, c.code, c.want)
 			}
 		})
@@ -141,7 +157,12 @@ func TestCallersNeedAToken(t *testing.T) {
 		t.Errorf("health: %v", err)
 	}
 	put(t, file, []byte("third"))
-	if before, after := ask("Bearer first"), ask("Bearer third"); status.Code(before) != codes.Unauthenticated || after != nil {
+	if before, after := ask(
+		"Bearer first",
+	), ask(
+		"Bearer third",
+	); status.Code(before) != codes.Unauthenticated ||
+		after != nil {
 		t.Errorf("after the rotation: got %v with the token before, %v with the new one", before, after)
 	}
 	put(t, file, []byte("\n"))
@@ -179,7 +200,8 @@ func TestAnOpenServerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestStrangersSendLittle has a caller without a token held to bounds for what it sends before it is refused.
+// TestStrangersSendLittle has a caller without a token held to bounds for what it sends before it
+// is refused.
 func TestStrangersSendLittle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("token"))
@@ -188,8 +210,10 @@ func TestStrangersSendLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer to.Close()                                                                                                    //nolint:errcheck // nothing is lost
-	if _, err := to.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil { // no settings of its own
+	// nothing is lost
+	defer to.Close() //nolint:errcheck
+	// no settings of its own
+	if _, err := to.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 		t.Fatal(err)
 	}
 	frame := make([]byte, 9) // RFC 9113, section 4.1; the first one has the settings (3.4)

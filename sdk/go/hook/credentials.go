@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// credentials are TLS if files are named. The files are read once here, so that a wrong name is an error at start.
+// credentials are TLS if files are named. The files are read once here, so that a wrong name is an
+// error at start.
 func (o *Options) credentials() (credentials.TransportCredentials, error) {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
@@ -19,7 +20,9 @@ func (o *Options) credentials() (credentials.TransportCredentials, error) {
 	case o.ClientName != "" && o.ClientCA == "":
 		return nil, errors.New("client name: without client authorities no caller has a certificate; expected both")
 	case o.TLSCert == "" && o.ClientCA != "":
-		return nil, errors.New("client authorities: callers have certificates over TLS only; expected a certificate and its key, too")
+		return nil, errors.New(
+			"client authorities: callers have certificates over TLS only; expected a certificate and its key, too",
+		)
 	case o.TLSCert == "":
 		return insecure.NewCredentials(), nil
 	}

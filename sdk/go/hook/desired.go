@@ -50,7 +50,13 @@ func checkDesired(v any, data []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case id.APIVersion == "" || id.Kind == "":
-		return nil, fmt.Errorf("%s %q (%T) has apiVersion %q; expected both kind and apiVersion (TypeMeta of a typed object)", orUnknown(id.Kind), id.Metadata.Name, v, id.APIVersion)
+		return nil, fmt.Errorf(
+			"%s %q (%T) has apiVersion %q; expected both kind and apiVersion (TypeMeta of a typed object)",
+			orUnknown(id.Kind),
+			id.Metadata.Name,
+			v,
+			id.APIVersion,
+		)
 	case id.Metadata.Name == "":
 		return nil, fmt.Errorf("%s has no metadata.name", kindKey(id.APIVersion, id.Kind))
 	}
@@ -83,8 +89,9 @@ func newObject(v any) (Object, error) {
 	}, nil
 }
 
-// clean drops creationTimestamp: null wherever metadata has it, and a status in which nothing is set: typed objects marshal both,
-// and a desired object that says them would claim them. JSON without them is returned as it came.
+// clean drops creationTimestamp: null wherever metadata has it, and a status in which nothing is
+// set: typed objects marshal both, and a desired object that says them would claim them. JSON
+// without them is returned as it came.
 func clean(data []byte) ([]byte, identity, error) {
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {
@@ -124,7 +131,8 @@ func empty(v any) bool {
 	return true
 }
 
-// dropTimestamps removes metadata.creationTimestamp: null, of the object and of the templates in it.
+// dropTimestamps removes metadata.creationTimestamp: null, of the object and of the templates in
+// it.
 func dropTimestamps(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -31,9 +31,13 @@ func TestSpansAreExportedIfTheEnvironmentSaysSo(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_SERVICE_NAME", "hello-hook")
-	connection, stop := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		return &hook.SyncResponse{}, nil
-	}})
+	connection, stop := start(
+		t,
+		hook.Options{},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			return &hook.SyncResponse{}, nil
+		}},
+	)
 	if _, err := hookv1.NewCompositeHookServiceClient(connection).Sync(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,10 @@ func TestTLSFromFiles(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(files.Certificate())
-	secure, err := grpc.NewClient(plain.Target(), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "example.com")))
+	secure, err := grpc.NewClient(
+		plain.Target(),
+		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "example.com")),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

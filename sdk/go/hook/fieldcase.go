@@ -8,11 +8,13 @@ import (
 	"sync"
 )
 
-// cased are the types that have been decoded, each with whether it has exported fields without a JSON name.
+// cased are the types that have been decoded, each with whether it has exported fields without a
+// JSON name.
 var cased sync.Map // of reflect.Type to bool
 
-// checkCase finds a field that stays zero because its JSON name differs from a key of the object in case only, as that of a field without a
-// tag does. A type whose fields all have names is checked with its first object, one with nameless fields with each.
+// checkCase finds a field that stays zero because its JSON name differs from a key of the object in
+// case only, as that of a field without a tag does. A type whose fields all have names is checked
+// with its first object, one with nameless fields with each.
 func checkCase(t reflect.Type, data []byte) error {
 	if loose, known := cased.Load(t); known && loose == false {
 		return nil
@@ -91,15 +93,22 @@ func miscasedFields(t reflect.Type, members map[string]any) error {
 		}
 		for key := range members {
 			if strings.EqualFold(key, name) {
-				return fmt.Errorf("field %s of %s stays zero: its JSON name is %q, the object has %q, and case counts; expected the tag `json:%q`",
-					field.Name, t, name, key, key)
+				return fmt.Errorf(
+					"field %s of %s stays zero: its JSON name is %q, the object has %q, and case counts; expected the tag `json:%q`",
+					field.Name,
+					t,
+					name,
+					key,
+					key,
+				)
 			}
 		}
 	}
 	return nil
 }
 
-// jsonName is the name under which a field is decoded; inline, its own fields are those of the struct that it is in.
+// jsonName is the name under which a field is decoded; inline, its own fields are those of the
+// struct that it is in.
 func jsonName(field reflect.StructField) (name string, inline, decoded bool) {
 	name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
 	of := field.Type
@@ -135,7 +144,8 @@ func nameless(t reflect.Type, seen map[reflect.Type]bool) bool {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, inline, decoded := jsonName(field)
-		if decoded && (!inline && name == field.Name && !strings.HasPrefix(field.Tag.Get("json"), name) || nameless(field.Type, seen)) {
+		if decoded &&
+			(!inline && name == field.Name && !strings.HasPrefix(field.Tag.Get("json"), name) || nameless(field.Type, seen)) {
 			return true
 		}
 	}

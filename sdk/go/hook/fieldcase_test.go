@@ -32,10 +32,16 @@ type tagged struct {
 	private string //nolint:unused // it is not decoded
 }
 
-// TestFieldsThatDifferInCase are an error where a key of the object is meant for them: they would stay zero without a word.
+// TestFieldsThatDifferInCase are an error where a key of the object is meant for them: they would
+// stay zero without a word.
 func TestFieldsThatDifferInCase(t *testing.T) {
 	object := func(spec string) hook.Object {
-		return hook.Object{APIVersion: "v1", Kind: "Web", Name: "w", JSON: []byte(`{"kind":"Web","metadata":{"name":"w","creationTimestamp":null},"spec":` + spec + `}`)}
+		return hook.Object{
+			APIVersion: "v1",
+			Kind:       "Web",
+			Name:       "w",
+			JSON:       []byte(`{"kind":"Web","metadata":{"name":"w","creationTimestamp":null},"spec":` + spec + `}`),
+		}
 	}
 	check := func(name string, err error, want string) {
 		t.Helper()
@@ -44,7 +50,11 @@ func TestFieldsThatDifferInCase(t *testing.T) {
 		}
 	}
 	_, err := hook.Decode[untagged](object(`{"v":1}`))
-	check("no tag", err, `Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", and case counts; expected the tag `+"`json:\"spec\"`")
+	check(
+		"no tag",
+		err,
+		`Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", and case counts; expected the tag `+"`json:\"spec\"`",
+	)
 	_, err = hook.Decode[untaggedInside](object(`[]`))
 	check("no tag, and no such key", err, "")
 	_, err = hook.Decode[untaggedInside](object(`[{},{"replicas":1}]`))
@@ -59,6 +69,10 @@ func TestFieldsThatDifferInCase(t *testing.T) {
 	check("no tag, in a later object", err, "field V of")
 	_, err = hook.Decode[map[string]any](object(`{"V":1}`))
 	check("a map", err, "")
-	_, err = hook.Decode[appsv1.Deployment](object(`{"replicas":2,"strategy":{"rollingUpdate":{"maxSurge":1}},"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}`))
+	_, err = hook.Decode[appsv1.Deployment](
+		object(
+			`{"replicas":2,"strategy":{"rollingUpdate":{"maxSurge":1}},"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}`,
+		),
+	)
 	check("a type of Kubernetes", err, "")
 }

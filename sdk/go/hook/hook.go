@@ -1,16 +1,17 @@
-// Package hook is what the author of a hook in Go imports: a hook is a function from the observed state of one parent to its
-// desired state, and Main serves it.
+// Package hook is what the author of a hook in Go imports: a hook is a function from the observed
+// state of one parent to its desired state, and Main serves it.
 //
 //	func sync(ctx context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) { … }
 //
 //	func main() { hook.Main(hook.Composite{Sync: sync}) }
 //
-// The function is level-triggered: it may be asked the same question again at any time and should answer it the same way. It is
-// called concurrently, for different parents. It needs no client of the API server and no server to be tested: call it with what
-// NewSyncRequest makes.
+// The function is level-triggered: it may be asked the same question again at any time and should
+// answer it the same way. It is called concurrently, for different parents. It needs no client of
+// the API server and no server to be tested: call it with what NewSyncRequest makes.
 //
-// The package never imports the engine; what it knows of it is the contract, package hookloop.hook.v1 of proto. Its data comes
-// from requests of the engine. Table tests cover the translation, and tests over a loopback connection the server.
+// The package never imports the engine; what it knows of it is the contract, package
+// hookloop.hook.v1 of proto. Its data comes from requests of the engine. Table tests cover the
+// translation, and tests over a loopback connection the server.
 package hook
 
 import (
@@ -21,7 +22,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// SyncFunc says which children a parent should have. As Finalize it is asked while the parent is being deleted.
+// SyncFunc says which children a parent should have. As Finalize it is asked while the parent is
+// being deleted.
 type SyncFunc func(ctx context.Context, req *SyncRequest) (*SyncResponse, error)
 
 // DecorateFunc says what should be added to an object that someone else owns.
@@ -36,8 +38,9 @@ type Hook interface {
 	methods() methods
 }
 
-// Composite is the hook of a CompositeController. Functions that the controller's spec does not declare may be nil; asking for one
-// that is nil is answered with UNIMPLEMENTED. Sync and Finalize may be the same function.
+// Composite is the hook of a CompositeController. Functions that the controller's spec does not
+// declare may be nil; asking for one that is nil is answered with UNIMPLEMENTED. Sync and Finalize
+// may be the same function.
 type Composite struct {
 	Sync, Finalize SyncFunc
 	Customize      CustomizeFunc
@@ -49,8 +52,9 @@ type Decorator struct {
 	Customize      CustomizeFunc
 }
 
-// Register registers the hook's service, with the methods that have a function, on a gRPC server of your own or with an engine in the same
-// process (server.Config.Hooks). A server of your own has neither streams nor recovery from panics; Serve has both.
+// Register registers the hook's service, with the methods that have a function, on a gRPC server of
+// your own or with an engine in the same process (server.Config.Hooks). A server of your own has
+// neither streams nor recovery from panics; Serve has both.
 func (c Composite) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(served(hookv1.CompositeHookService_ServiceDesc, c.methods()), composite{hook: c})
 }

@@ -48,8 +48,14 @@ func Example() {
 		}, nil
 	}
 	req, err := hook.NewSyncRequest(
-		map[string]any{"apiVersion": "example.com/v1", "kind": "Greeting", "metadata": map[string]any{"name": "hi"}, "spec": map[string]any{"who": "World"}},
-		[]any{json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)})
+		map[string]any{
+			"apiVersion": "example.com/v1",
+			"kind":       "Greeting",
+			"metadata":   map[string]any{"name": "hi"},
+			"spec":       map[string]any{"who": "World"},
+		},
+		[]any{json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -67,8 +73,19 @@ const bigInteger = 9007199254740993 // the first that a float64 cannot hold
 
 func message(apiVersion, kind, namespace, name string) *hookv1.Object {
 	return &hookv1.Object{
-		ApiVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name,
-		Body: fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":{"n":%d}}`, apiVersion, kind, namespace, name, bigInteger),
+		ApiVersion: apiVersion,
+		Kind:       kind,
+		Namespace:  namespace,
+		Name:       name,
+		Body: fmt.Appendf(
+			nil,
+			`{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":{"n":%d}}`,
+			apiVersion,
+			kind,
+			namespace,
+			name,
+			bigInteger,
+		),
 	}
 }
 
@@ -78,15 +95,39 @@ func request() *hookv1.CompositeHookServiceSyncRequest {
 		Controller: message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
 		Parent:     message("example.com/v1", "Greeting", "shop", "hi"),
 		Children: []*hookv1.ObjectGroup{
-			{ApiVersion: "v1", Kind: "Pod", Objects: []*hookv1.Object{message("v1", "Pod", "shop", "near"), message("v1", "Pod", "other", "far")}},
+			{
+				ApiVersion: "v1",
+				Kind:       "Pod",
+				Objects:    []*hookv1.Object{message("v1", "Pod", "shop", "near"), message("v1", "Pod", "other", "far")},
+			},
 			{ApiVersion: "apps/v1", Kind: "Deployment"},
 		},
 		Related: []*hookv1.RelatedGroup{
-			{ApiVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "spaces", Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{}}},
-			{ApiVersion: "v1", Kind: "Namespace", Resource: "namespaces", Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{
-				Objects: []*hookv1.Object{message("v1", "Namespace", "", "shop")}}}},
-			{ApiVersion: "cert-manager.io/v1", Resource: "certificates", Result: &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "no certificates"}}},
-			{ApiVersion: "v1", Kind: "Secret", Resource: "secrets", Result: &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Forbidden", Message: "no"}}},
+			{
+				ApiVersion: "v1",
+				Kind:       "Namespace",
+				Resource:   "namespaces",
+				Name:       "spaces",
+				Result:     &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{}},
+			},
+			{
+				ApiVersion: "v1",
+				Kind:       "Namespace",
+				Resource:   "namespaces",
+				Result: &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{
+					Objects: []*hookv1.Object{message("v1", "Namespace", "", "shop")}}},
+			},
+			{
+				ApiVersion: "cert-manager.io/v1",
+				Resource:   "certificates",
+				Result:     &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: "no certificates"}},
+			},
+			{
+				ApiVersion: "v1",
+				Kind:       "Secret",
+				Resource:   "secrets",
+				Result:     &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Forbidden", Message: "no"}},
+			},
 		},
 	}
 }
@@ -110,7 +151,13 @@ func TestARequestIsReadWithItsTypes(t *testing.T) {
 		if sets, err := hook.Children[appsv1.Deployment](req); sets == nil || len(sets) != 0 || err != nil {
 			t.Errorf("a declared kind without objects: got %v, %v, want an empty map", sets, err)
 		}
-		if _, err := hook.Children[corev1.Node](req); err == nil || !strings.Contains(err.Error(), `"Node": the controller declares 0 such kinds, expected 1; it declares [Deployment.apps/v1, Pod.v1]`) {
+		if _, err := hook.Children[corev1.Node](
+			req,
+		); err == nil ||
+			!strings.Contains(
+				err.Error(),
+				`"Node": the controller declares 0 such kinds, expected 1; it declares [Deployment.apps/v1, Pod.v1]`,
+			) {
 			t.Errorf("a kind that is not declared: got %v", err)
 		}
 		checkRelated(t, req)
@@ -127,10 +174,18 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	if found, err := hook.Related[corev1.Namespace](req, "namespaces.v1"); err != nil || found["shop"] == nil {
 		t.Errorf("namespaces: got %v, %v", found, err)
 	}
-	if found, err := hook.Related[corev1.Secret](req, "certificates.cert-manager.io/v1"); found != nil || !errors.Is(err, hook.ErrNotServed) {
+	if found, err := hook.Related[corev1.Secret](
+		req,
+		"certificates.cert-manager.io/v1",
+	); found != nil ||
+		!errors.Is(err, hook.ErrNotServed) {
 		t.Errorf("certificates: got %v, %v, want %v", found, err, hook.ErrNotServed)
 	}
-	if found, err := hook.Related[corev1.Secret](req, "secrets.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "Forbidden: no") {
+	if found, err := hook.Related[corev1.Secret](
+		req,
+		"secrets.v1",
+	); found != nil || err == nil ||
+		!strings.Contains(err.Error(), "Forbidden: no") {
 		t.Errorf("secrets: got %v, %v, want Forbidden", found, err)
 	}
 	if found, err := hook.Related[corev1.Namespace](req, "spaces"); err != nil || len(found) != 0 {
@@ -138,15 +193,28 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	}
 	var requirements []hook.Rule
 	for name, want := range map[string]bool{"spaces": true, "later": false} {
-		_, shown, err := hook.RequireRelated[corev1.Namespace](req, &requirements, hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"})
+		_, shown, err := hook.RequireRelated[corev1.Namespace](
+			req,
+			&requirements,
+			hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"},
+		)
 		if err != nil || shown != want {
 			t.Errorf("requirement %q: shown is %v, %v, want %v", name, shown, err, want)
 		}
 	}
-	if _, _, err := hook.RequireRelated[corev1.Namespace](req, &requirements, hook.Rule{Resource: "namespaces"}); err == nil || len(requirements) != 2 {
+	if _, _, err := hook.RequireRelated[corev1.Namespace](
+		req,
+		&requirements,
+		hook.Rule{Resource: "namespaces"},
+	); err == nil ||
+		len(requirements) != 2 {
 		t.Errorf("a requirement without a name: %v, with %d requirements; want an error, and 2", err, len(requirements))
 	}
-	if found, err := hook.Related[corev1.Secret](req, "pods.v1"); found != nil || err == nil || !strings.Contains(err.Error(), "not in the request") {
+	if found, err := hook.Related[corev1.Secret](
+		req,
+		"pods.v1",
+	); found != nil || err == nil ||
+		!strings.Contains(err.Error(), "not in the request") {
 		t.Errorf("pods: got %v, %v, want an error", found, err)
 	}
 }
@@ -157,10 +225,20 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 			Status:      map[string]any{"n": bigInteger},
 			ResyncAfter: 1500 * time.Millisecond,
 			Children: []any{
-				&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "typed"}},
+				&corev1.Service{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+					ObjectMeta: metav1.ObjectMeta{Name: "typed"},
+				},
 				json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`),
-				json.RawMessage(`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`),
-				map[string]any{"apiVersion": "v1", "kind": "Map", "metadata": map[string]any{"name": "map"}, "status": map[string]any{"n": bigInteger}},
+				json.RawMessage(
+					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`,
+				),
+				map[string]any{
+					"apiVersion": "v1",
+					"kind":       "Map",
+					"metadata":   map[string]any{"name": "map"},
+					"status":     map[string]any{"n": bigInteger},
+				},
 			},
 		}, nil
 	}})
@@ -177,7 +255,10 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old"},"spec":{"templates":[{"metadata":{},"n":1.0}]}}`,
 		`{"apiVersion":"v1","kind":"Map","metadata":{"name":"map"},"status":{"n":9007199254740993}}`,
 	} {
-		want.Children = append(want.Children, &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)})
+		want.Children = append(
+			want.Children,
+			&hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)},
+		)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
@@ -191,22 +272,56 @@ func TestErrorsTellWhatIsToHappen(t *testing.T) {
 		code codes.Code
 		text string
 	}{
-		"any error":                     {err: errors.New("out of coffee"), code: codes.Internal, text: "out of coffee"},
-		"the status of another service": {err: fmt.Errorf("billing: %w", status.Error(codes.InvalidArgument, "no such account")), code: codes.Internal, text: "no such account"},
-		"a rejected parent":             {err: fmt.Errorf("wrapped: %w", hook.Reject("NoSuchPlan", "plan %q", "gold")), code: codes.FailedPrecondition, text: `plan "gold"`},
-		"a wish to wait":                {err: hook.RetryAfter(time.Second, "busy"), code: codes.ResourceExhausted, text: "busy"},
-		"a context's error":             {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
-		"no response":                   {code: codes.Internal, text: "neither a response nor an error"},
-		"a nil child":                   {resp: &hook.SyncResponse{Children: []any{nil}}, code: codes.Internal, text: "Children[0]: is nil"},
-		"no TypeMeta":                   {resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}}, code: codes.Internal, text: "Children[0]: object without a kind"},
-		"no name": {resp: &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}}, code: codes.Internal,
-			text: "Children[0]: Pod.v1 has no metadata.name"},
-		"a status that is no object": {resp: &hook.SyncResponse{Status: 5}, code: codes.Internal, text: "status: int marshals to 5"},
-		"a negative time":            {resp: &hook.SyncResponse{ResyncAfter: -1}, code: codes.Internal, text: "ResyncAfter is -1ns"},
+		"any error": {err: errors.New("out of coffee"), code: codes.Internal, text: "out of coffee"},
+		"the status of another service": {
+			err:  fmt.Errorf("billing: %w", status.Error(codes.InvalidArgument, "no such account")),
+			code: codes.Internal,
+			text: "no such account",
+		},
+		"a rejected parent": {
+			err:  fmt.Errorf("wrapped: %w", hook.Reject("NoSuchPlan", "plan %q", "gold")),
+			code: codes.FailedPrecondition,
+			text: `plan "gold"`,
+		},
+		"a wish to wait": {
+			err:  hook.RetryAfter(time.Second, "busy"),
+			code: codes.ResourceExhausted,
+			text: "busy",
+		},
+		"a context's error": {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
+		"no response":       {code: codes.Internal, text: "neither a response nor an error"},
+		"a nil child": {
+			resp: &hook.SyncResponse{Children: []any{nil}},
+			code: codes.Internal,
+			text: "Children[0]: is nil",
+		},
+		"no TypeMeta": {
+			resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}},
+			code: codes.Internal,
+			text: "Children[0]: object without a kind",
+		},
+		"no name": {
+			resp: &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}},
+			code: codes.Internal,
+			text: "Children[0]: Pod.v1 has no metadata.name",
+		},
+		"a status that is no object": {
+			resp: &hook.SyncResponse{Status: 5},
+			code: codes.Internal,
+			text: "status: int marshals to 5",
+		},
+		"a negative time": {
+			resp: &hook.SyncResponse{ResyncAfter: -1},
+			code: codes.Internal,
+			text: "ResyncAfter is -1ns",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client := serve(t, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, c.err }})
+			client := serve(
+				t,
+				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, c.err }},
+			)
 			_, err := client.Sync(t.Context(), request())
 			if got := status.Convert(err); got.Code() != c.code || !strings.Contains(got.Message(), c.text) {
 				t.Errorf("got %v, want %s %q", err, c.code, c.text)

@@ -11,10 +11,11 @@ import (
 	"syscall"
 )
 
-// Main is a whole main function: it reads the flags and variables of Options and of a Gateway, sets tracing up by the standard OTEL_*
-// environment, and serves until SIGTERM or SIGINT; calls under way finish. It prints "listening on ADDRESS"; with --attach it dials in
-// instead, and prints "attached to ADDRESS" whenever a session opens. A program with flags of its own uses Options.AddFlags and Serve, or
-// Gateway.AddFlags and Attach.
+// Main is a whole main function: it reads the flags and variables of Options and of a Gateway, sets
+// tracing up by the standard OTEL_* environment, and serves until SIGTERM or SIGINT; calls under
+// way finish. It prints "listening on ADDRESS"; with --attach it dials in instead, and prints
+// "attached to ADDRESS" whenever a session opens. A program with flags of its own uses
+// Options.AddFlags and Serve, or Gateway.AddFlags and Attach.
 func Main(hooks ...Hook) {
 	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
 	o.AddFlags(flag.CommandLine)
@@ -43,10 +44,16 @@ func Main(hooks ...Hook) {
 	}
 }
 
-// interceptFlags registers the flags of an intercept, and returns what reads them; nil where none is asked for.
+// interceptFlags registers the flags of an intercept, and returns what reads them; nil where none
+// is asked for.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
 	i, of, f := &Intercept{}, "", flags{fs}
-	f.text(&of, "intercept", "", "with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
+	f.text(
+		&of,
+		"intercept",
+		"",
+		"with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook",
+	)
 	f.text(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
 	f.text(&i.Name, "name", "", "with --intercept: only parents of this name")
 	f.text(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")

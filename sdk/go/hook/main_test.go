@@ -23,8 +23,16 @@ func TestFlagsAndVariables(t *testing.T) {
 	if err := fs.Parse([]string{"--client-name", "engine", "--token-file", "flag"}); err != nil {
 		t.Fatal(err)
 	}
-	want := hook.Options{Listen: hook.DefaultListen, BuildID: "b1", ClientCA: "ca.pem", ClientName: "engine", TokenFile: "flag"}
-	if o.BuildID != want.BuildID || o.Listen != want.Listen || o.ClientCA != want.ClientCA || o.ClientName != want.ClientName || o.TokenFile != want.TokenFile {
+	want := hook.Options{
+		Listen:     hook.DefaultListen,
+		BuildID:    "b1",
+		ClientCA:   "ca.pem",
+		ClientName: "engine",
+		TokenFile:  "flag",
+	}
+	if o.BuildID != want.BuildID || o.Listen != want.Listen || o.ClientCA != want.ClientCA ||
+		o.ClientName != want.ClientName ||
+		o.TokenFile != want.TokenFile {
 		t.Errorf("got %+v, want %+v", o, want)
 	}
 	if g.Address != "gateway:1" || g.TokenFile != "flag" {

@@ -8,7 +8,8 @@ import (
 	"github.com/hookloop/hookloop/transports/session"
 )
 
-// What is remembered of sessions without a stream: an engine that restarts does not come back for them.
+// What is remembered of sessions without a stream: an engine that restarts does not come back for
+// them.
 const (
 	maxIdle      = 64
 	maxIdleBytes = 256 << 20
@@ -36,8 +37,8 @@ func newHeld() *held {
 	return &held{memory: session.NewMemory(0), slots: make(slots, session.DefaultCalls)}
 }
 
-// take gives a stream what was kept for its session; it is empty where there is nothing. A stream that still has it loses it: the
-// engine has one at a time, and knows better which of them lives.
+// take gives a stream what was kept for its session; it is empty where there is nothing. A stream
+// that still has it loses it: the engine has one at a time, and knows better which of them lives.
 func (m *memories) take(id string, x *exchange) *held {
 	found, before := m.begin(id, x)
 	if before != nil {
@@ -49,7 +50,8 @@ func (m *memories) take(id string, x *exchange) *held {
 	return found
 }
 
-// begin notes which stream has a session, and finds what was kept for it, or the stream that had it.
+// begin notes which stream has a session, and finds what was kept for it, or the stream that had
+// it.
 func (m *memories) begin(id string, x *exchange) (found *held, before *exchange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

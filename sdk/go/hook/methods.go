@@ -15,11 +15,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// methods answer questions, by the full names of the contract's methods. Those without a function are left out.
+// methods answer questions, by the full names of the contract's methods. Those without a function
+// are left out.
 type methods map[string]func(context.Context, proto.Message) (proto.Message, error)
 
 // answering makes a method of the contract one of many.
-func answering[Request, Response proto.Message](f func(context.Context, Request) (Response, error)) func(context.Context, proto.Message) (proto.Message, error) {
+func answering[Request, Response proto.Message](
+	f func(context.Context, Request) (Response, error),
+) func(context.Context, proto.Message) (proto.Message, error) {
 	return func(ctx context.Context, m proto.Message) (proto.Message, error) {
 		request, ok := m.(Request)
 		if !ok {
@@ -70,7 +73,12 @@ func methodsOf(hooks []Hook) methods {
 func (m methods) names() []string { return slices.Sorted(maps.Keys(m)) }
 
 // call answers one question. A panic is an error of that call only.
-func (m methods) call(ctx context.Context, method string, request proto.Message, logged failures) (proto.Message, error) {
+func (m methods) call(
+	ctx context.Context,
+	method string,
+	request proto.Message,
+	logged failures,
+) (proto.Message, error) {
 	f := m[method]
 	if f == nil {
 		return nil, said{status.Error(codes.Unimplemented, fmt.Sprintf("this hook does not serve %s", method[1:]))}
@@ -78,24 +86,50 @@ func (m methods) call(ctx context.Context, method string, request proto.Message,
 	return guard(ctx, logged, method, request, func() (proto.Message, error) { return f(ctx, request) })
 }
 
-// Ask has a hook answer a request by a method of the contract ("/hookloop.hook.v1.CompositeHookService/Sync"), without a server, for tests
-// (package hooktest). The response is the method's message; an error is as an engine gets it, a gRPC status.
+// Ask has a hook answer a request by a method of the contract
+// ("/hookloop.hook.v1.CompositeHookService/Sync"), without a server, for tests (package hooktest).
+// The response is the method's message; an error is as an engine gets it, a gRPC status.
 func Ask(ctx context.Context, h Hook, method string, req *SyncRequest) (proto.Message, error) {
 	children, related := encodeGroups(req.Children), encodeRelated(req.Related)
 	controller, parent := encodeObject(req.Controller), encodeObject(req.Parent)
 	if controller.GetName() == "" { // a test has none, as a rule
-		controller = &hookv1.Object{ApiVersion: "metacontroller.k8s.io/v1alpha1", Kind: "CompositeController", Name: "test", Body: []byte("{}")}
+		controller = &hookv1.Object{
+			ApiVersion: "metacontroller.k8s.io/v1alpha1",
+			Kind:       "CompositeController",
+			Name:       "test",
+			Body:       []byte("{}"),
+		}
 	}
 	var request proto.Message
 	switch method {
 	case hookv1.CompositeHookService_Sync_FullMethodName:
-		request = &hookv1.CompositeHookServiceSyncRequest{Controller: controller, Parent: parent, Children: children, Related: related}
+		request = &hookv1.CompositeHookServiceSyncRequest{
+			Controller: controller,
+			Parent:     parent,
+			Children:   children,
+			Related:    related,
+		}
 	case hookv1.CompositeHookService_Finalize_FullMethodName:
-		request = &hookv1.CompositeHookServiceFinalizeRequest{Controller: controller, Parent: parent, Children: children, Related: related}
+		request = &hookv1.CompositeHookServiceFinalizeRequest{
+			Controller: controller,
+			Parent:     parent,
+			Children:   children,
+			Related:    related,
+		}
 	case hookv1.DecoratorHookService_Sync_FullMethodName:
-		request = &hookv1.DecoratorHookServiceSyncRequest{Controller: controller, Object: parent, Attachments: children, Related: related}
+		request = &hookv1.DecoratorHookServiceSyncRequest{
+			Controller:  controller,
+			Object:      parent,
+			Attachments: children,
+			Related:     related,
+		}
 	case hookv1.DecoratorHookService_Finalize_FullMethodName:
-		request = &hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent, Attachments: children, Related: related}
+		request = &hookv1.DecoratorHookServiceFinalizeRequest{
+			Controller:  controller,
+			Object:      parent,
+			Attachments: children,
+			Related:     related,
+		}
 	default:
 		return nil, fmt.Errorf("method %q takes no such request, expected Sync or Finalize", method)
 	}
@@ -104,8 +138,14 @@ func Ask(ctx context.Context, h Hook, method string, req *SyncRequest) (proto.Me
 
 func encodeObject(o Object) *hookv1.Object {
 	return &hookv1.Object{
-		ApiVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Uid: o.UID, ResourceVersion: o.ResourceVersion,
-		Encoding: hookv1.Encoding_ENCODING_JSON, Body: o.JSON,
+		ApiVersion:      o.APIVersion,
+		Kind:            o.Kind,
+		Namespace:       o.Namespace,
+		Name:            o.Name,
+		Uid:             o.UID,
+		ResourceVersion: o.ResourceVersion,
+		Encoding:        hookv1.Encoding_ENCODING_JSON,
+		Body:            o.JSON,
 	}
 }
 

@@ -8,12 +8,14 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// recall is the last answer about a parent, so that what is the same in the next is not written again. Streams keep one for each parent.
+// recall is the last answer about a parent, so that what is the same in the next is not written
+// again. Streams keep one for each parent.
 type recall struct{ before, after []encoded }
 
 // encoded is a desired object as it was written.
 type encoded struct {
-	// source is what the object marshalled to; nil where the answer says more about it, which the JSON does not show.
+	// source is what the object marshalled to; nil where the answer says more about it, which the
+	// JSON does not show.
 	source  []byte
 	message *hookv1.DesiredObject
 }

@@ -9,16 +9,20 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
-// TestWhatIsSaidOfAChildEndsWithIt has a child that an answer says more about, and the next answer does not: the same JSON is not the same
-// answer.
+// TestWhatIsSaidOfAChildEndsWithIt has a child that an answer says more about, and the next answer
+// does not: the same JSON is not the same answer.
 func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 	child := json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"}}`)
 	answers := []any{hook.With(child, hook.Ready(true)), child, child, hook.With(child, hook.Ready(false))}
 	asked := 0
-	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		asked++
-		return &hook.SyncResponse{Children: []any{answers[asked-1]}}, nil
-	}})
+	connection, _ := start(
+		t,
+		hook.Options{},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			asked++
+			return &hook.SyncResponse{Children: []any{answers[asked-1]}}, nil
+		}},
+	)
 	engine := newEngine("a")
 	e := hello(t, connection, engine)
 	for i, want := range []string{"true", "nothing", "nothing", "false"} {

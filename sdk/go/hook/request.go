@@ -8,18 +8,19 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// SyncRequest is what is observed about one parent. It is the hook's own; changing it, but for the bytes of an Object's JSON, changes nothing
-// elsewhere.
+// SyncRequest is what is observed about one parent. It is the hook's own; changing it, but for the
+// bytes of an Object's JSON, changes nothing elsewhere.
 type SyncRequest struct {
 	// Controller is the CompositeController or DecoratorController that asks.
 	Controller Object
 	// Parent is the parent, or the object to decorate. Package function Parent decodes it.
 	Parent Object
-	// Children are the parent's children (a decorator's attachments): one group for each kind that the controller declares, empty
-	// groups included. Package function Children decodes one.
+	// Children are the parent's children (a decorator's attachments): one group for each kind that
+	// the controller declares, empty groups included. Package function Children decodes one.
 	Children Groups
-	// Related are the objects that the answer to Customize asked for, or that the last response required: by the rules' name or, for
-	// rules without a name, by resource: "configmaps.v1", "deployments.apps/v1". What is required and not shown yet has no group.
+	// Related are the objects that the answer to Customize asked for, or that the last response
+	// required: by the rules' name or, for rules without a name, by resource: "configmaps.v1",
+	// "deployments.apps/v1". What is required and not shown yet has no group.
 	Related map[string]RelatedGroup
 	// Finalizing says that the parent is being deleted, or no longer selected.
 	Finalizing bool
@@ -31,20 +32,23 @@ type CustomizeRequest struct {
 	Parent     Object
 }
 
-// Object is one observed object: its identity, and the whole of it as JSON, whose bytes must not be changed: later requests have the same.
+// Object is one observed object: its identity, and the whole of it as JSON, whose bytes must not be
+// changed: later requests have the same.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, UID, ResourceVersion string
 	JSON                                                    []byte
 }
 
-// Groups are observed objects by kind: "Kind.version" for the core group, "Kind.group/version" for all others.
+// Groups are observed objects by kind: "Kind.version" for the core group, "Kind.group/version" for
+// all others.
 type Groups map[string]Group
 
-// Group is the observed objects of one kind, by name. An object in a namespace other than the parent's is found under
-// "namespace/name".
+// Group is the observed objects of one kind, by name. An object in a namespace other than the
+// parent's is found under "namespace/name".
 type Group map[string]Object
 
-// RelatedGroup is a group that may be unknown: with an Err nothing is known about it, and its Objects are nil.
+// RelatedGroup is a group that may be unknown: with an Err nothing is known about it, and its
+// Objects are nil.
 type RelatedGroup struct {
 	Kind    string
 	Objects Group
@@ -62,13 +66,19 @@ func (o Object) key(parent Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-// message is what Sync and Finalize requests of both services have in common, apart from the name of the parent.
+// message is what Sync and Finalize requests of both services have in common, apart from the name
+// of the parent.
 type message interface {
 	GetController() *hookv1.Object
 	GetRelated() []*hookv1.RelatedGroup
 }
 
-func newSyncRequest(m message, parent *hookv1.Object, children []*hookv1.ObjectGroup, finalizing bool) (*SyncRequest, error) {
+func newSyncRequest(
+	m message,
+	parent *hookv1.Object,
+	children []*hookv1.ObjectGroup,
+	finalizing bool,
+) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}, Finalizing: finalizing}
 	var err error
 	if req.Controller, err = decodeObject(m.GetController()); err != nil {

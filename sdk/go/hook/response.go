@@ -10,12 +10,13 @@ import (
 
 // SyncResponse is the desired state of one parent.
 type SyncResponse struct {
-	// Status is the parent's status, anything that marshals to a JSON object. It replaces the observed one; nil leaves only what
-	// Hookloop itself puts in.
+	// Status is the parent's status, anything that marshals to a JSON object. It replaces the
+	// observed one; nil leaves only what Hookloop itself puts in.
 	Status any
-	// Children are all the objects that should exist; one that exists and is not listed is deleted. Each is anything that marshals to
-	// the JSON of an object with apiVersion, kind and metadata.name: a map, a typed object with its TypeMeta set, a
-	// json.RawMessage. Fields that are left out are left to others. With says more about one.
+	// Children are all the objects that should exist; one that exists and is not listed is deleted.
+	// Each is anything that marshals to the JSON of an object with apiVersion, kind and
+	// metadata.name: a map, a typed object with its TypeMeta set, a json.RawMessage. Fields that
+	// are left out are left to others. With says more about one.
 	Children []any
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
@@ -27,14 +28,16 @@ type SyncResponse struct {
 	Events []Event
 	// Results are remarks about the answer; one that is Fatal has nothing of it written.
 	Results []Result
-	// Requirements select related objects that the next questions about the parent show, without a Customize function: where they are not
-	// those of the last answer, the hook is asked again at once with what they select, up to 5 times, and nothing is written before.
+	// Requirements select related objects that the next questions about the parent show, without a
+	// Customize function: where they are not those of the last answer, the hook is asked again at
+	// once with what they select, up to 5 times, and nothing is written before.
 	Requirements []Rule
 }
 
 // DecorateResponse is what should be added to one object.
 type DecorateResponse struct {
-	// Labels and Annotations are set, and removed where the value is nil. Keys that are not named are left alone.
+	// Labels and Annotations are set, and removed where the value is nil. Keys that are not named
+	// are left alone.
 	Labels, Annotations map[string]*string
 	// Status replaces the object's status; nil leaves it as it is.
 	Status any
@@ -50,8 +53,9 @@ type DecorateResponse struct {
 	Events []Event
 	// Results are remarks about the answer; one that is Fatal has nothing of it written.
 	Results []Result
-	// Requirements select related objects that the next questions about the object show, without a Customize function: where they are not
-	// those of the last answer, the hook is asked again at once with what they select, up to 5 times, and nothing is written before.
+	// Requirements select related objects that the next questions about the object show, without a
+	// Customize function: where they are not those of the last answer, the hook is asked again at
+	// once with what they select, up to 5 times, and nothing is written before.
 	Requirements []Rule
 }
 
@@ -66,14 +70,15 @@ type Rule struct {
 	APIVersion, Resource string
 	// Labels selects objects by their labels; nil does not select by labels.
 	Labels *Selector
-	// Namespaces selects the namespaces by their labels; nil does not. It excludes Namespace and Names.
+	// Namespaces selects the namespaces by their labels; nil does not. It excludes Namespace and
+	// Names.
 	Namespaces *Selector
 	// Namespace selects one namespace; empty selects all.
 	Namespace string
 	// Names select objects by name; empty selects all. They exclude Labels.
 	Names []string
-	// Name is the name of the group in which the objects come back: at most 63 letters, digits, '-' and '_'. Rules without a name come
-	// back by resource.
+	// Name is the name of the group in which the objects come back: at most 63 letters, digits, '-'
+	// and '_'. Rules without a name come back by resource.
 	Name string
 }
 
@@ -102,7 +107,8 @@ const (
 	DoesNotExist Operator = "DoesNotExist"
 )
 
-// answer is what the answers to Sync and Finalize of both services have in common, as the contract has it.
+// answer is what the answers to Sync and Finalize of both services have in common, as the contract
+// has it.
 type answer struct {
 	status   []byte
 	children []*hookv1.DesiredObject
@@ -181,7 +187,10 @@ func encodeSelector(s *Selector) (*hookv1.LabelSelector, error) {
 		if !ok {
 			return nil, fmt.Errorf("operator of label %q is %q, expected In, NotIn, Exists or DoesNotExist", e.Key, e.Operator)
 		}
-		out.MatchExpressions = append(out.MatchExpressions, &hookv1.LabelSelectorRequirement{Key: e.Key, Operator: operator, Values: e.Values})
+		out.MatchExpressions = append(
+			out.MatchExpressions,
+			&hookv1.LabelSelectorRequirement{Key: e.Key, Operator: operator, Values: e.Values},
+		)
 	}
 	return out, nil
 }

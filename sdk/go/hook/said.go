@@ -7,8 +7,8 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 )
 
-// Condition is one entry of the parent's status.conditions; Hookloop puts in lastTransitionTime and observedGeneration. It replaces one of
-// the same type in Status.
+// Condition is one entry of the parent's status.conditions; Hookloop puts in lastTransitionTime and
+// observedGeneration. It replaces one of the same type in Status.
 type Condition struct {
 	// Type is the type, such as "Ready"; each may be said once.
 	Type string
@@ -28,7 +28,8 @@ const (
 	Unknown ConditionStatus = "Unknown"
 )
 
-// Event is recorded on the parent when it is news: an answer that says what the last one said records nothing.
+// Event is recorded on the parent when it is news: an answer that says what the last one said
+// records nothing.
 type Event struct {
 	// Warning makes it a warning.
 	Warning bool
@@ -46,8 +47,9 @@ type Result struct {
 // Severity says what a Result means for the answer.
 type Severity int
 
-// The severities. The zero value is for the log. A Warning is an Event of the parent, too. A Fatal has nothing of the answer written: the
-// parent says so, with the result's reason, and the hook is asked again with backoff.
+// The severities. The zero value is for the log. A Warning is an Event of the parent, too. A Fatal
+// has nothing of the answer written: the parent says so, with the result's reason, and the hook is
+// asked again with backoff.
 const (
 	Info Severity = iota
 	Warning
@@ -58,7 +60,8 @@ var severities = map[Severity]hookv1.Severity{
 	Info: hookv1.Severity_SEVERITY_INFO, Warning: hookv1.Severity_SEVERITY_WARNING, Fatal: hookv1.Severity_SEVERITY_FATAL,
 }
 
-// With says more about a desired object: With(service, DependsOn(deployment, "Available")). The object is anything that Children may hold.
+// With says more about a desired object: With(service, DependsOn(deployment, "Available")). The
+// object is anything that Children may hold.
 func With(object any, about ...About) any { return with{object, about} }
 
 type with struct {
@@ -72,8 +75,8 @@ func (w with) MarshalJSON() ([]byte, error) { return json.Marshal(w.object) }
 // About is something that With says about a desired object.
 type About func(*hookv1.DesiredObject) error
 
-// Ready says whether the observed object is ready, where the hook knows better than its conditions; it counts for the objects that depend
-// on this one.
+// Ready says whether the observed object is ready, where the hook knows better than its conditions;
+// it counts for the objects that depend on this one.
 func Ready(ready bool) About {
 	return func(o *hookv1.DesiredObject) error {
 		o.Ready = &ready
@@ -81,8 +84,9 @@ func Ready(ready bool) About {
 	}
 }
 
-// DependsOn names another desired object, which must be there before this one is made, and is removed after it. Conditions are types of
-// conditions that must be True in its status, unless With(other, Ready(…)) says whether it is ready.
+// DependsOn names another desired object, which must be there before this one is made, and is
+// removed after it. Conditions are types of conditions that must be True in its status, unless
+// With(other, Ready(…)) says whether it is ready.
 func DependsOn(other any, conditions ...string) About {
 	return func(o *hookv1.DesiredObject) error {
 		data, err := json.Marshal(other)
@@ -101,7 +105,11 @@ func DependsOn(other any, conditions ...string) About {
 		}
 		for _, condition := range conditions {
 			o.DependsOn = append(o.DependsOn, &hookv1.Dependency{
-				ApiVersion: id.APIVersion, Kind: id.Kind, Namespace: id.Metadata.Namespace, Name: id.Metadata.Name, Condition: condition,
+				ApiVersion: id.APIVersion,
+				Kind:       id.Kind,
+				Namespace:  id.Metadata.Namespace,
+				Name:       id.Metadata.Name,
+				Condition:  condition,
 			})
 		}
 		return nil
@@ -139,7 +147,10 @@ type told struct {
 func encodeTold(conditions []Condition, events []Event, results []Result, requirements []Rule) (told, error) {
 	var t told
 	for _, c := range conditions {
-		t.conditions = append(t.conditions, &hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
+		t.conditions = append(
+			t.conditions,
+			&hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message},
+		)
 	}
 	for _, e := range events {
 		t.events = append(t.events, &hookv1.Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})

@@ -30,8 +30,10 @@ func ExampleWith() {
 			hook.With(deployment, hook.DependsOn(config)),
 			hook.With(service, hook.DependsOn(deployment, "Available")),
 		},
-		Conditions: []hook.Condition{{Type: "Ready", Status: hook.False, Reason: "Starting", Message: "the Deployment is not available yet"}},
-		Events:     []hook.Event{{Reason: "Scaled", Message: "from 1 to 2"}},
+		Conditions: []hook.Condition{
+			{Type: "Ready", Status: hook.False, Reason: "Starting", Message: "the Deployment is not available yet"},
+		},
+		Events: []hook.Event{{Reason: "Scaled", Message: "from 1 to 2"}},
 	}
 	fmt.Println(len(response.Children), response.Conditions[0].Reason)
 	// Output: 3 Starting
@@ -40,16 +42,26 @@ func ExampleWith() {
 var (
 	saysConditions = []hook.Condition{{Type: "Ready", Status: hook.Unknown, Reason: "AllUp", Message: "all is well"}}
 	saysEvents     = []hook.Event{{Warning: true, Reason: "Slow", Message: "down"}}
-	saysResults    = []hook.Result{{Reason: "Fine"}, {Severity: hook.Warning, Reason: "Old", Message: "ill"}, {Severity: hook.Fatal, Reason: "Gone"}}
-	saysRules      = []hook.Rule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}}
+	saysResults    = []hook.Result{
+		{Reason: "Fine"},
+		{Severity: hook.Warning, Reason: "Old", Message: "ill"},
+		{Severity: hook.Fatal, Reason: "Gone"},
+	}
+	saysRules = []hook.Rule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}}
 )
 
 // children are a Service and a Pod that depends on it twice.
 func children() []any {
-	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
+	service := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
+	}
 	pod := json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`)
 	ready := hook.With(service, hook.Ready(true))
-	return []any{ready, hook.With(hook.With(pod, hook.DependsOn(ready)), hook.DependsOn(service, "Bound", "Open"), hook.Ready(false))}
+	return []any{
+		ready,
+		hook.With(hook.With(pod, hook.DependsOn(ready)), hook.DependsOn(service, "Bound", "Open"), hook.Ready(false)),
+	}
 }
 
 // TestAnswersThatSayMore says the same by all four methods.
@@ -64,20 +76,34 @@ func TestAnswersThatSayMore(t *testing.T) {
 				Body: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"shop"},"spec":{}}`),
 			},
 			{
-				Encoding: hookv1.Encoding_ENCODING_JSON, Ready: proto.Bool(false), DependsOn: []*hookv1.Dependency{on("Bound"), on("Open"), on("")},
-				Body: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`),
+				Encoding:  hookv1.Encoding_ENCODING_JSON,
+				Ready:     proto.Bool(false),
+				DependsOn: []*hookv1.Dependency{on("Bound"), on("Open"), on("")},
+				Body:      []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`),
 			},
 		},
 		Conditions: []*hookv1.Condition{{Type: "Ready", Status: "Unknown", Reason: "AllUp", Message: "all is well"}},
 		Events:     []*hookv1.Event{{Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []*hookv1.Result{
-			{Severity: hookv1.Severity_SEVERITY_INFO, Reason: "Fine"}, {Severity: hookv1.Severity_SEVERITY_WARNING, Reason: "Old", Message: "ill"},
+			{
+				Severity: hookv1.Severity_SEVERITY_INFO,
+				Reason:   "Fine",
+			},
+			{Severity: hookv1.Severity_SEVERITY_WARNING, Reason: "Old", Message: "ill"},
 			{Severity: hookv1.Severity_SEVERITY_FATAL, Reason: "Gone"},
 		},
-		Requirements: []*hookv1.RelatedResourceRule{{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
+		Requirements: []*hookv1.RelatedResourceRule{
+			{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"},
+		},
 	}
 	sync := func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		return &hook.SyncResponse{Children: children(), Conditions: saysConditions, Events: saysEvents, Results: saysResults, Requirements: saysRules}, nil
+		return &hook.SyncResponse{
+			Children:     children(),
+			Conditions:   saysConditions,
+			Events:       saysEvents,
+			Results:      saysResults,
+			Requirements: saysRules,
+		}, nil
 	}
 	client := serve(t, hook.Composite{Sync: sync, Finalize: sync})
 	got, err := client.Sync(t.Context(), request())
@@ -87,12 +113,19 @@ func TestAnswersThatSayMore(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("sync (-want +got):\n%s", diff)
 	}
-	final, err := client.Finalize(t.Context(), &hookv1.CompositeHookServiceFinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()})
+	final, err := client.Finalize(
+		t.Context(),
+		&hookv1.CompositeHookServiceFinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got = &hookv1.CompositeHookServiceSyncResponse{
-		Children: final.GetChildren(), Conditions: final.GetConditions(), Events: final.GetEvents(), Results: final.GetResults(), Requirements: final.GetRequirements(),
+		Children:     final.GetChildren(),
+		Conditions:   final.GetConditions(),
+		Events:       final.GetEvents(),
+		Results:      final.GetResults(),
+		Requirements: final.GetRequirements(),
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)
@@ -104,17 +137,35 @@ func TestBadSayings(t *testing.T) {
 		resp *hook.SyncResponse
 		text string
 	}{
-		"a severity that is none": {&hook.SyncResponse{Results: []hook.Result{{Severity: 7}}}, "Results[0].Severity is 7, expected Info, Warning or Fatal"},
-		"a selector that is none": {&hook.SyncResponse{Requirements: []hook.Rule{{Labels: &hook.Selector{MatchExpressions: []hook.Requirement{{Key: "a"}}}}}},
-			`Requirements[0].Labels: operator of label "a" is ""`},
-		"a dependency without a name": {&hook.SyncResponse{Children: []any{hook.With(map[string]any{}, hook.DependsOn(map[string]any{"kind": "Pod"}))}},
-			"Children[0]: DependsOn: map[string]interface {} needs apiVersion, kind and metadata.name"},
-		"a dependency that is no object": {&hook.SyncResponse{Children: []any{hook.With(nil, hook.DependsOn(7))}}, "Children[0]: DependsOn: "},
-		"nothing, with something said":   {&hook.SyncResponse{Children: []any{hook.With(nil, hook.Ready(true))}}, "Children[0]: is nil; expected an object"},
+		"a severity that is none": {
+			&hook.SyncResponse{Results: []hook.Result{{Severity: 7}}},
+			"Results[0].Severity is 7, expected Info, Warning or Fatal",
+		},
+		"a selector that is none": {
+			&hook.SyncResponse{
+				Requirements: []hook.Rule{{Labels: &hook.Selector{MatchExpressions: []hook.Requirement{{Key: "a"}}}}},
+			},
+			`Requirements[0].Labels: operator of label "a" is ""`,
+		},
+		"a dependency without a name": {
+			&hook.SyncResponse{Children: []any{hook.With(map[string]any{}, hook.DependsOn(map[string]any{"kind": "Pod"}))}},
+			"Children[0]: DependsOn: map[string]interface {} needs apiVersion, kind and metadata.name",
+		},
+		"a dependency that is no object": {
+			&hook.SyncResponse{Children: []any{hook.With(nil, hook.DependsOn(7))}},
+			"Children[0]: DependsOn: ",
+		},
+		"nothing, with something said": {
+			&hook.SyncResponse{Children: []any{hook.With(nil, hook.Ready(true))}},
+			"Children[0]: is nil; expected an object",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client := serve(t, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, nil }})
+			client := serve(
+				t,
+				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, nil }},
+			)
 			_, err := client.Sync(t.Context(), request())
 			if got := status.Convert(err); got.Code() != codes.Internal || !strings.Contains(got.Message(), c.text) {
 				t.Errorf("got %v, want %q", err, c.text)

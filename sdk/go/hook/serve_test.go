@@ -74,7 +74,11 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 	client := hookv1.NewCompositeHookServiceClient(connection)
 	bad := request()
 	bad.Parent.Name = "bad"
-	if _, err := client.Sync(t.Context(), bad); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "panic: boom") {
+	if _, err := client.Sync(
+		t.Context(),
+		bad,
+	); status.Code(err) != codes.Internal ||
+		!strings.Contains(err.Error(), "panic: boom") {
 		t.Errorf("got %v, want an internal error that names the panic", err)
 	}
 	if _, err := client.Sync(t.Context(), request()); err != nil {
@@ -100,11 +104,15 @@ func TestTheServerTellsItsHealth(t *testing.T) {
 
 func TestAStopLetsCallsFinish(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	connection, stop := start(t, hook.Options{GracePeriod: time.Minute}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		close(entered)
-		<-leave
-		return &hook.SyncResponse{}, nil
-	}})
+	connection, stop := start(
+		t,
+		hook.Options{GracePeriod: time.Minute},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			close(entered)
+			<-leave
+			return &hook.SyncResponse{}, nil
+		}},
+	)
 	answered, stopped := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := hookv1.NewCompositeHookServiceClient(connection).Sync(context.Background(), request())
@@ -141,7 +149,11 @@ func TestTheCallersTraceGoesOn(t *testing.T) {
 		got <- trace.SpanContextFromContext(ctx)
 		return &hook.SyncResponse{}, nil
 	}})
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	ctx := metadata.AppendToOutgoingContext(
+		t.Context(),
+		"traceparent",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	)
 	if _, err := client.Sync(ctx, request()); err != nil {
 		t.Fatal(err)
 	}
@@ -164,21 +176,44 @@ func TestADecoratorsAnswer(t *testing.T) {
 		},
 	})
 	client := hookv1.NewDecoratorHookServiceClient(connection)
-	parent, controller := message("v1", "Node", "", "a"), message("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "d")
-	finalized, err := client.Finalize(t.Context(), &hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent})
+	parent, controller := message(
+		"v1",
+		"Node",
+		"",
+		"a",
+	), message(
+		"metacontroller.k8s.io/v1alpha1",
+		"DecoratorController",
+		"",
+		"d",
+	)
+	finalized, err := client.Finalize(
+		t.Context(),
+		&hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &hookv1.DecoratorHookServiceFinalizeResponse{SetLabels: map[string]string{"color": "blue"}, RemoveLabels: []string{"old"}, Finalized: true}
+	want := &hookv1.DecoratorHookServiceFinalizeResponse{
+		SetLabels:    map[string]string{"color": "blue"},
+		RemoveLabels: []string{"old"},
+		Finalized:    true,
+	}
 	if diff := cmp.Diff(want, finalized, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)
 	}
-	customized, err := client.Customize(t.Context(), &hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent})
+	customized, err := client.Customize(
+		t.Context(),
+		&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := []*hookv1.RelatedResourceRule{{ApiVersion: "v1", Resource: "secrets", LabelSelector: &hookv1.LabelSelector{
-		MatchExpressions: []*hookv1.LabelSelectorRequirement{{Key: "a", Operator: hookv1.LabelSelectorRequirement_OPERATOR_EXISTS}}}}}
+		MatchExpressions: []*hookv1.LabelSelectorRequirement{
+			{Key: "a", Operator: hookv1.LabelSelectorRequirement_OPERATOR_EXISTS},
+		},
+	}}}
 	if diff := cmp.Diff(rules, customized.GetRelatedResources(), protocmp.Transform()); diff != "" {
 		t.Errorf("customize (-want +got):\n%s", diff)
 	}
@@ -189,8 +224,11 @@ func TestWrongOptionsAreToldAtStart(t *testing.T) {
 		o    hook.Options
 		want string
 	}{
-		"a key without a certificate":       {hook.Options{TLSKey: "key.pem"}, "one of certificate and key is missing"},
-		"files that are not there":          {hook.Options{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"}, "testdata/none.pem"},
+		"a key without a certificate": {hook.Options{TLSKey: "key.pem"}, "one of certificate and key is missing"},
+		"files that are not there": {
+			hook.Options{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"},
+			"testdata/none.pem",
+		},
 		"client authorities without TLS":    {hook.Options{ClientCA: "ca.pem"}, "expected a certificate and its key, too"},
 		"a client name without authorities": {hook.Options{ClientName: "engine"}, "expected both"},
 		"no file of tokens":                 {hook.Options{TokenFile: "testdata/none"}, "testdata/none"},

@@ -14,7 +14,10 @@ type composite struct {
 	hook Composite
 }
 
-func (c composite) Sync(ctx context.Context, m *hookv1.CompositeHookServiceSyncRequest) (*hookv1.CompositeHookServiceSyncResponse, error) {
+func (c composite) Sync(
+	ctx context.Context,
+	m *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
 	if c.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
@@ -32,7 +35,10 @@ func (c composite) Sync(ctx context.Context, m *hookv1.CompositeHookServiceSyncR
 	}, nil
 }
 
-func (c composite) Finalize(ctx context.Context, m *hookv1.CompositeHookServiceFinalizeRequest) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+func (c composite) Finalize(
+	ctx context.Context,
+	m *hookv1.CompositeHookServiceFinalizeRequest,
+) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
 	if c.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
@@ -50,7 +56,10 @@ func (c composite) Finalize(ctx context.Context, m *hookv1.CompositeHookServiceF
 	}, nil
 }
 
-func (c composite) Customize(ctx context.Context, m *hookv1.CompositeHookServiceCustomizeRequest) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
+func (c composite) Customize(
+	ctx context.Context,
+	m *hookv1.CompositeHookServiceCustomizeRequest,
+) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
 	rules, err := customize(ctx, c.hook.Customize, m.GetController(), m.GetParent())
 	if err != nil {
 		return nil, statusOf(err)
@@ -64,7 +73,10 @@ type decorator struct {
 	hook Decorator
 }
 
-func (d decorator) Sync(ctx context.Context, m *hookv1.DecoratorHookServiceSyncRequest) (*hookv1.DecoratorHookServiceSyncResponse, error) {
+func (d decorator) Sync(
+	ctx context.Context,
+	m *hookv1.DecoratorHookServiceSyncRequest,
+) (*hookv1.DecoratorHookServiceSyncResponse, error) {
 	if d.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
@@ -85,7 +97,10 @@ func (d decorator) Sync(ctx context.Context, m *hookv1.DecoratorHookServiceSyncR
 	return out, nil
 }
 
-func (d decorator) Finalize(ctx context.Context, m *hookv1.DecoratorHookServiceFinalizeRequest) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
+func (d decorator) Finalize(
+	ctx context.Context,
+	m *hookv1.DecoratorHookServiceFinalizeRequest,
+) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
 	if d.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
@@ -106,7 +121,10 @@ func (d decorator) Finalize(ctx context.Context, m *hookv1.DecoratorHookServiceF
 	return out, nil
 }
 
-func (d decorator) Customize(ctx context.Context, m *hookv1.DecoratorHookServiceCustomizeRequest) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
+func (d decorator) Customize(
+	ctx context.Context,
+	m *hookv1.DecoratorHookServiceCustomizeRequest,
+) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
 	rules, err := customize(ctx, d.hook.Customize, m.GetController(), m.GetObject())
 	if err != nil {
 		return nil, statusOf(err)
@@ -148,7 +166,11 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	return resp, a, err
 }
 
-func customize(ctx context.Context, f CustomizeFunc, controller, parent *hookv1.Object) ([]*hookv1.RelatedResourceRule, error) {
+func customize(
+	ctx context.Context,
+	f CustomizeFunc,
+	controller, parent *hookv1.Object,
+) ([]*hookv1.RelatedResourceRule, error) {
 	if f == nil {
 		return nil, notServed("Customize")
 	}
@@ -170,7 +192,9 @@ func customize(ctx context.Context, f CustomizeFunc, controller, parent *hookv1.
 	return encodeRules("Related", resp.Related)
 }
 
-var errNoResponse = said{status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them")}
+var errNoResponse = said{
+	status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them"),
+}
 
 func notServed(method string) error {
 	return said{status.Errorf(codes.Unimplemented, "this hook has no %s function", method)}

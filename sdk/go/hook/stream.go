@@ -50,11 +50,20 @@ func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, 
 // serve answers questions until the stream ends. Opened hears the session's id; it may be nil.
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	x := &exchange{streams: s, conn: conn, opened: opened, end: cancel, wake: make(chan struct{}, 1), cancels: map[*session.Work]context.CancelCauseFunc{}}
-	x.hook = session.NewHook(session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
-		x.id, x.held = id, s.memories.take(id, x)
-		return x.held.memory
-	}})
+	x := &exchange{
+		streams: s,
+		conn:    conn,
+		opened:  opened,
+		end:     cancel,
+		wake:    make(chan struct{}, 1),
+		cancels: map[*session.Work]context.CancelCauseFunc{},
+	}
+	x.hook = session.NewHook(
+		session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
+			x.id, x.held = id, s.memories.take(id, x)
+			return x.held.memory
+		}},
+	)
 	go x.receive(ctx)
 	sent := make(chan struct{})
 	go func() {
@@ -106,7 +115,8 @@ func (x *exchange) do(change func()) {
 	}
 }
 
-// surrender ends the stream, and gives away what is held: nil where it is given away already, or nothing is.
+// surrender ends the stream, and gives away what is held: nil where it is given away already, or
+// nothing is.
 func (x *exchange) surrender() *held {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -118,10 +128,12 @@ func (x *exchange) surrender() *held {
 	return left
 }
 
-// errMoved is the end of a stream whose session the engine has opened anew; a stream that has ended before has its own cause.
+// errMoved is the end of a stream whose session the engine has opened anew; a stream that has ended
+// before has its own cause.
 var errMoved = status.Error(codes.Aborted, "the engine has opened the session on another stream")
 
-// send carries messages to the engine until the stream ends, or all that the engine wanted is answered.
+// send carries messages to the engine until the stream ends, or all that the engine wanted is
+// answered.
 func (x *exchange) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		x.mu.Lock()
@@ -199,11 +211,19 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 	case got.Triggered != nil:
 		x.triggers.answered(got.Triggered)
 	case got.Farewell != nil:
-		x.log.Warn("the engine ends the stream", "code", codes.Code(got.Farewell.GetCode()).String(), "message", got.Farewell.GetMessage()) //nolint:gosec // codes are few
+		// codes are few
+		x.log.Warn(
+			"the engine ends the stream",
+			"code",
+			codes.Code(got.Farewell.GetCode()).String(),
+			"message",
+			got.Farewell.GetMessage(),
+		) //nolint:gosec
 	}
 }
 
-// errGivenUp is the cause of a context that ends because the engine has cancelled the call, as a rule when its own timeout was over.
+// errGivenUp is the cause of a context that ends because the engine has cancelled the call, as a
+// rule when its own timeout was over.
 var errGivenUp = errors.New("the engine gave the call up")
 
 // begin has the function called, as soon as fewer run than the window allows.
@@ -230,7 +250,8 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	})
 }
 
-// answer calls the function, in a span that continues the engine's trace. A call that is given up while it waits for a slot does not begin.
+// answer calls the function, in a span that continues the engine's trace. A call that is given up
+// while it waits for a slot does not begin.
 func (x *exchange) answer(ctx context.Context, w *session.Work, slots slots) {
 	defer x.failures.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
 	var response proto.Message

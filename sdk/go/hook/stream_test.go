@@ -39,7 +39,12 @@ func hello(t *testing.T, connection *grpc.ClientConn, engine *session.Engine[*th
 	return helloIn(t.Context(), t, connection, engine)
 }
 
-func helloIn(ctx context.Context, t *testing.T, connection *grpc.ClientConn, engine *session.Engine[*thing]) *engineEnd {
+func helloIn(
+	ctx context.Context,
+	t *testing.T,
+	connection *grpc.ClientConn,
+	engine *session.Engine[*thing],
+) *engineEnd {
 	t.Helper()
 	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(ctx)
 	if err != nil {
@@ -71,9 +76,15 @@ func (e *engineEnd) say() {
 // questionAbout is a sync of a parent.
 func questionAbout(parent string) session.Question[*thing] {
 	return session.Question[*thing]{
-		Subject: parent, Method: hookv1.CompositeHookService_Sync_FullMethodName, Shell: &hookv1.CompositeHookServiceSyncRequest{},
+		Subject: parent,
+		Method:  hookv1.CompositeHookService_Sync_FullMethodName,
+		Shell:   &hookv1.CompositeHookServiceSyncRequest{},
 		Slots: []session.Slot[*thing]{
-			{Slot: session.ControllerSlot, Objects: []*thing{{"controller"}}}, {Slot: session.ParentSlot, Objects: []*thing{{parent}}},
+			{
+				Slot:    session.ControllerSlot,
+				Objects: []*thing{{"controller"}},
+			},
+			{Slot: session.ParentSlot, Objects: []*thing{{parent}}},
 		},
 	}
 }
@@ -85,16 +96,21 @@ func newEngine(id string) *session.Engine[*thing] {
 	}})
 }
 
-// TestSessionMovesToTheNewStream opens a session a second time while the hook believes that the first stream lives, and is at work for it:
-// so it is when a network is cut in a way that one side only notices. What is held goes to the second stream, and the first one ends.
+// TestSessionMovesToTheNewStream opens a session a second time while the hook believes that the
+// first stream lives, and is at work for it: so it is when a network is cut in a way that one side
+// only notices. What is held goes to the second stream, and the first one ends.
 func TestSessionMovesToTheNewStream(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{})
-	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(ctx context.Context, _ *hook.SyncRequest) (*hook.SyncResponse, error) {
-		began <- struct{}{}
-		<-ctx.Done()
-		close(ended)
-		return nil, ctx.Err()
-	}})
+	connection, _ := start(
+		t,
+		hook.Options{},
+		hook.Composite{Sync: func(ctx context.Context, _ *hook.SyncRequest) (*hook.SyncResponse, error) {
+			began <- struct{}{}
+			<-ctx.Done()
+			close(ended)
+			return nil, ctx.Err()
+		}},
+	)
 	engine := newEngine("a")
 	first := hello(t, connection, engine)
 	engine.Ask(questionAbout("one"))
@@ -118,25 +134,35 @@ func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	greeting := &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{2, 3}}}}
+	greeting := &streamv1.EngineMessage{
+		Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{2, 3}}},
+	}
 	if err := stream.Send(greeting); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := stream.Recv(); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "versions [2 3]") {
+	if m, err := stream.Recv(); status.Code(err) != codes.Unimplemented ||
+		!strings.Contains(err.Error(), "versions [2 3]") {
 		t.Errorf("got %v, %v; want UNIMPLEMENTED, and the versions", m, err)
 	}
 }
 
 // TestTheWelcomeNamesTheFunctions names the methods that have a function, and no others.
 func TestTheWelcomeNamesTheFunctions(t *testing.T) {
-	connection, _ := start(t, hook.Options{},
+	connection, _ := start(
+		t,
+		hook.Options{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, nil }},
-		hook.Decorator{Finalize: func(context.Context, *hook.SyncRequest) (*hook.DecorateResponse, error) { return nil, nil }})
+		hook.Decorator{
+			Finalize: func(context.Context, *hook.SyncRequest) (*hook.DecorateResponse, error) { return nil, nil },
+		},
+	)
 	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}}}}); err != nil {
+	if err := stream.Send(
+		&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}}}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	m, err := stream.Recv()
@@ -146,18 +172,23 @@ func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 	}
 }
 
-// TestTheWindowBoundsWhatRuns cancels a thousand calls of a function that does not end with its context: no more run than the window has room
-// for. The others are answered without a call of the function.
+// TestTheWindowBoundsWhatRuns cancels a thousand calls of a function that does not end with its
+// context: no more run than the window has room for. The others are answered without a call of the
+// function.
 func TestTheWindowBoundsWhatRuns(t *testing.T) {
 	const calls = 1000
 	var running, most atomic.Int64
 	release := make(chan struct{})
-	connection, stop := start(t, hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		most.Store(max(most.Load(), running.Add(1)))
-		<-release
-		running.Add(-1)
-		return &hook.SyncResponse{}, nil
-	}})
+	connection, stop := start(
+		t,
+		hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			<-release
+			running.Add(-1)
+			return &hook.SyncResponse{}, nil
+		}},
+	)
 	engine := newEngine("a")
 	e := hello(t, connection, engine)
 	answered := 0
@@ -185,15 +216,25 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 		t.Error(err)
 	}
 	if answered != calls || most.Load() != session.DefaultCalls {
-		t.Errorf("%d of %d calls are answered, and %d functions ran at a time; want %d", answered, calls, most.Load(), session.DefaultCalls)
+		t.Errorf(
+			"%d of %d calls are answered, and %d functions ran at a time; want %d",
+			answered,
+			calls,
+			most.Load(),
+			session.DefaultCalls,
+		)
 	}
 }
 
 // TestStreamsThatBreakOff end while calls come in.
 func TestStreamsThatBreakOff(t *testing.T) {
-	connection, _ := start(t, hook.Options{}, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-		return &hook.SyncResponse{}, nil
-	}})
+	connection, _ := start(
+		t,
+		hook.Options{},
+		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
+			return &hook.SyncResponse{}, nil
+		}},
+	)
 	for n := range 100 {
 		engine := newEngine(fmt.Sprint(n))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenFile has the tokens that callers may send, one in each line. It is read anew when it has changed. While it cannot be read, no token
-// is good.
+// tokenFile has the tokens that callers may send, one in each line. It is read anew when it has
+// changed. While it cannot be read, no token is good.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
@@ -35,7 +35,8 @@ func (f *tokenFile) read() error {
 
 func (f *tokenFile) reread() error {
 	now, err := os.Stat(f.path)
-	if err == nil && f.seen != nil && os.SameFile(now, f.seen) && now.ModTime().Equal(f.seen.ModTime()) && now.Size() == f.seen.Size() {
+	if err == nil && f.seen != nil && os.SameFile(now, f.seen) && now.ModTime().Equal(f.seen.ModTime()) &&
+		now.Size() == f.seen.Size() {
 		return f.err
 	}
 	var sums [][sha256.Size]byte

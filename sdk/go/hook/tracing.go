@@ -30,9 +30,9 @@ type tracing struct {
 	stop     func() error
 }
 
-// startTracing follows the OTEL_* environment, except that nothing at all means off and not a collector on localhost. The service's
-// name is OTEL_SERVICE_NAME's, else the program's. Off, the process's own provider is used, which does nothing unless the program
-// has set one.
+// startTracing follows the OTEL_* environment, except that nothing at all means off and not a
+// collector on localhost. The service's name is OTEL_SERVICE_NAME's, else the program's. Off, the
+// process's own provider is used, which does nothing unless the program has set one.
 func startTracing(ctx context.Context) (tracing, error) {
 	otel.SetTextMapPropagator(propagators)
 	if !tracingEnabled() {

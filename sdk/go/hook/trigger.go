@@ -11,13 +11,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Trigger names parents that should be synced, because something has changed that Hookloop does not watch.
+// Trigger names parents that should be synced, because something has changed that Hookloop does not
+// watch.
 type Trigger struct {
 	// Controller is the controller's name; empty stands for all that the hook serves.
 	Controller string
 	// ControllerKind is CompositeController or DecoratorController; empty stands for both.
 	ControllerKind string
-	// Parents by name. Without any, LabelSelector says which ("team=blue", as kubectl takes it); without both, all.
+	// Parents by name. Without any, LabelSelector says which ("team=blue", as kubectl takes it);
+	// without both, all.
 	Parents       []ParentName
 	LabelSelector string
 	// Reason says why, in a few words, for the log and the traces.
@@ -28,7 +30,13 @@ type Trigger struct {
 type ParentName struct{ Namespace, Name string }
 
 func (t Trigger) message(id uint64) *streamv1.Trigger {
-	m := &streamv1.Trigger{Id: id, ControllerName: t.Controller, ControllerKind: t.ControllerKind, LabelSelector: t.LabelSelector, Reason: t.Reason}
+	m := &streamv1.Trigger{
+		Id:             id,
+		ControllerName: t.Controller,
+		ControllerKind: t.ControllerKind,
+		LabelSelector:  t.LabelSelector,
+		Reason:         t.Reason,
+	}
 	for _, p := range t.Parents {
 		m.Parents = append(m.Parents, &streamv1.ParentName{Namespace: p.Namespace, Name: p.Name})
 	}
@@ -38,11 +46,13 @@ func (t Trigger) message(id uint64) *streamv1.Trigger {
 // ErrNoStream says that no engine has a stream open, so that nobody hears a trigger.
 var ErrNoStream = errors.New("no stream is open")
 
-// Triggers asks for syncs over the open streams of a server (Options.Triggers). The zero value is ready. It is safe for concurrent use.
+// Triggers asks for syncs over the open streams of a server (Options.Triggers). The zero value is
+// ready. It is safe for concurrent use.
 type Triggers struct{ triggers }
 
-// Send asks at the other ends of all open streams, of which each serves one controller or worker, and returns how many parents will be synced. The
-// error is ErrNoStream or, where no stream takes the trigger, a refusal: a gRPC status, INVALID_ARGUMENT where the trigger is wrong,
+// Send asks at the other ends of all open streams, of which each serves one controller or worker,
+// and returns how many parents will be synced. The error is ErrNoStream or, where no stream takes
+// the trigger, a refusal: a gRPC status, INVALID_ARGUMENT where the trigger is wrong,
 // RESOURCE_EXHAUSTED where there were too many.
 func (t *Triggers) Send(ctx context.Context, trigger Trigger) (parents int, err error) {
 	return t.send(ctx, trigger)
@@ -108,7 +118,8 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 				taken = true
 				parents += int(a.GetParents())
 			} else if err == nil {
-				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage()) //nolint:gosec // codes are few
+				// codes are few
+				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage()) //nolint:gosec
 			}
 		case <-ctx.Done():
 			return parents, ctx.Err()

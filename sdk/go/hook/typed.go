@@ -11,10 +11,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. As in Kubernetes, and unlike encoding/json, case
-// counts: each field needs its tag, such as `json:"spec"`. A field that would stay zero because its name differs from a key of the object in
-// case only is an error. Integers in untyped fields are int64, so that they keep all their digits. Parent, Children, Related and DecodeGroup
-// decode in the same way.
+// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. As in
+// Kubernetes, and unlike encoding/json, case counts: each field needs its tag, such as
+// `json:"spec"`. A field that would stay zero because its name differs from a key of the object in
+// case only is an error. Integers in untyped fields are int64, so that they keep all their digits.
+// Parent, Children, Related and DecodeGroup decode in the same way.
 func Decode[T any](o Object) (*T, error) {
 	if err := checkCase(reflect.TypeFor[T](), o.JSON); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
@@ -29,8 +30,9 @@ func Decode[T any](o Object) (*T, error) {
 // Parent decodes the parent, as Decode does.
 func Parent[T any](req *SyncRequest) (*T, error) { return Decode[T](req.Parent) }
 
-// Children decodes the children whose kind is the name of the type T: Children[corev1.Pod] those of kind Pod. The error says that
-// no such kind is declared, or that the kind is declared in several API groups; then use DecodeGroup.
+// Children decodes the children whose kind is the name of the type T: Children[corev1.Pod] those of
+// kind Pod. The error says that no such kind is declared, or that the kind is declared in several
+// API groups; then use DecodeGroup.
 func Children[T any](req *SyncRequest) (map[string]*T, error) {
 	kind := reflect.TypeFor[T]().Name()
 	var found []string
@@ -46,16 +48,23 @@ func Children[T any](req *SyncRequest) (map[string]*T, error) {
 	return DecodeGroup[T](req.Children[found[0]])
 }
 
-// ErrNotShown is the error of Related for a group that is not in the request: no rule has this name or resource, or its objects are
-// required by a response and have not been shown yet. RequireRelated is for the second case.
+// ErrNotShown is the error of Related for a group that is not in the request: no rule has this name
+// or resource, or its objects are required by a response and have not been shown yet.
+// RequireRelated is for the second case.
 var ErrNotShown = errors.New("not in the request")
 
-// Related decodes a group of related objects, by the name of its rules or by its resource: Related[corev1.ConfigMap](req, "configmaps.v1").
-// The error is ErrNotShown, or why the objects are not known.
+// Related decodes a group of related objects, by the name of its rules or by its resource:
+// Related[corev1.ConfigMap](req, "configmaps.v1"). The error is ErrNotShown, or why the objects are
+// not known.
 func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 	found, ok := req.Related[group]
 	if !ok {
-		return nil, fmt.Errorf("related %q: %w; it has [%s]", group, ErrNotShown, strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
+		return nil, fmt.Errorf(
+			"related %q: %w; it has [%s]",
+			group,
+			ErrNotShown,
+			strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "),
+		)
 	}
 	if found.Err != nil {
 		return nil, fmt.Errorf("related %q: %w", group, found.Err)
@@ -63,12 +72,19 @@ func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 	return DecodeGroup[T](found.Objects)
 }
 
-// RequireRelated adds a rule to the requirements of a response (&resp.Requirements) and decodes the objects that it selects. If shown
-// is false, they have not been shown yet: return the response as it is; Hookloop writes nothing of it and asks again with the objects.
-// The rule needs a name.
-func RequireRelated[T any](req *SyncRequest, requirements *[]Rule, rule Rule) (objects map[string]*T, shown bool, err error) {
+// RequireRelated adds a rule to the requirements of a response (&resp.Requirements) and decodes the
+// objects that it selects. If shown is false, they have not been shown yet: return the response as
+// it is; Hookloop writes nothing of it and asks again with the objects. The rule needs a name.
+func RequireRelated[T any](
+	req *SyncRequest,
+	requirements *[]Rule,
+	rule Rule,
+) (objects map[string]*T, shown bool, err error) {
 	if rule.Name == "" {
-		return nil, false, fmt.Errorf("requirement on %s: Name is empty; expected the name of a group", kindKey(rule.APIVersion, rule.Resource))
+		return nil, false, fmt.Errorf(
+			"requirement on %s: Name is empty; expected the name of a group",
+			kindKey(rule.APIVersion, rule.Resource),
+		)
 	}
 	*requirements = append(*requirements, rule)
 	objects, err = Related[T](req, rule.Name)
@@ -91,9 +107,10 @@ func DecodeGroup[T any](group Group) (map[string]*T, error) {
 	return out, nil
 }
 
-// NewSyncRequest makes a request from objects, for tests of a hook: structs, maps or JSON as in SyncResponse.Children. Each child's
-// kind gets a group; declare adds groups of kinds ("Pod.v1", or "Namespace.v1:Cluster" as in package hooktest) that have no object.
-// hooktest.Check checks the answer.
+// NewSyncRequest makes a request from objects, for tests of a hook: structs, maps or JSON as in
+// SyncResponse.Children. Each child's kind gets a group; declare adds groups of kinds ("Pod.v1", or
+// "Namespace.v1:Cluster" as in package hooktest) that have no object. hooktest.Check checks the
+// answer.
 func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
 	for _, key := range declare {

@@ -16,8 +16,14 @@ type unary struct {
 
 func newUnary(f failures) *unary { return &unary{f, make(slots, session.DefaultCalls)} }
 
-// intercept calls a method of the contract once there is a slot. A panic is an error of its call only.
-func (u *unary) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// intercept calls a method of the contract once there is a slot. A panic is an error of its call
+// only.
+func (u *unary) intercept(
+	ctx context.Context,
+	request any,
+	info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler,
+) (any, error) {
 	if !strings.HasPrefix(info.FullMethod, "/hookloop.hook.v1.") {
 		return handler(ctx, request)
 	}
@@ -29,10 +35,12 @@ func (u *unary) intercept(ctx context.Context, request any, info *grpc.UnaryServ
 	return guard(ctx, u.failures, info.FullMethod, request, func() (any, error) { return handler(ctx, request) })
 }
 
-// slots bounds the functions that run. A function takes one, and frees it when it has ended, wanted or not.
+// slots bounds the functions that run. A function takes one, and frees it when it has ended, wanted
+// or not.
 type slots chan struct{}
 
-// take waits for a slot. The error is the status of a call whose context has ended: it does not begin.
+// take waits for a slot. The error is the status of a call whose context has ended: it does not
+// begin.
 func (s slots) take(ctx context.Context) error {
 	select {
 	case s <- struct{}{}:

@@ -15,7 +15,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestUnaryCallsAreBounded gives up calls of a function that does not end with its context: those that wait for it are answered without it.
+// TestUnaryCallsAreBounded gives up calls of a function that does not end with its context: those
+// that wait for it are answered without it.
 func TestUnaryCallsAreBounded(t *testing.T) {
 	var running atomic.Int64
 	release := make(chan struct{})
@@ -41,7 +42,8 @@ func TestUnaryCallsAreBounded(t *testing.T) {
 		}
 		cancel()
 		calls.Wait()
-		// The server reads a connection in order: once it has answered this, it knows of the cancellations.
+		// The server reads a connection in order: once it has answered this, it knows of the
+		// cancellations.
 		if _, err := healthv1.NewHealthClient(connection).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 			t.Fatal(err)
 		}

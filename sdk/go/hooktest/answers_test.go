@@ -115,7 +115,10 @@ func (r response) sync(repeat map[string]int) *hook.SyncResponse {
 	}
 	severities := map[string]hook.Severity{"Warning": hook.Warning, "Fatal": hook.Fatal}
 	for _, result := range r.Results {
-		answer.Results = append(answer.Results, hook.Result{Severity: severities[result.Severity], Reason: result.Reason, Message: result.Message})
+		answer.Results = append(
+			answer.Results,
+			hook.Result{Severity: severities[result.Severity], Reason: result.Reason, Message: result.Message},
+		)
 	}
 	for _, rule := range r.Requirements {
 		rule.Labels, rule.Namespaces = rule.LabelSelector, rule.NamespaceSelector
@@ -161,7 +164,10 @@ func (r response) child(raw json.RawMessage) any {
 			about = append(about, hook.Ready(*state.Ready))
 		}
 		for _, d := range state.DependsOn {
-			about = append(about, hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...))
+			about = append(
+				about,
+				hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...),
+			)
 		}
 		return hook.With(raw, about...)
 	}
@@ -177,7 +183,11 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	response := &hook.SyncResponse{Children: []any{team}, Status: map[string]any{"teams": 1}}
-	if _, err := hooktest.Check(request, response); err == nil || !strings.Contains(err.Error(), `declare it as "Namespace.v1:Cluster"`) {
+	if _, err := hooktest.Check(
+		request,
+		response,
+	); err == nil ||
+		!strings.Contains(err.Error(), `declare it as "Namespace.v1:Cluster"`) {
 		t.Errorf("error %v, want one that names the declaration", err)
 	}
 	answer, err := hooktest.Check(request, response, "Namespace.v1:Cluster")
@@ -189,7 +199,12 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for _, kind := range []string{"Namespace", "Namespace.v1:cluster", ".v1"} {
-		if _, err := hooktest.Check(request, response, kind); err == nil || !strings.Contains(err.Error(), "expected one such as Pod.v1") {
+		if _, err := hooktest.Check(
+			request,
+			response,
+			kind,
+		); err == nil ||
+			!strings.Contains(err.Error(), "expected one such as Pod.v1") {
 			t.Errorf("kind %q: error %v", kind, err)
 		}
 	}

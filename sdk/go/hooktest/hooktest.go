@@ -1,13 +1,17 @@
-// Package hooktest calls a hook's functions as the engine would, without an engine, a cluster or a server:
+// Package hooktest calls a hook's functions as the engine would, without an engine, a cluster or a
+// server:
 //
 //	answer, err := hooktest.Sync(ctx, sync, "testdata/website.yaml", "Deployment.apps/v1")
 //
-// The file's first document is the parent, all others are what is observed of its children. The answer is written as a server writes it, and
-// checked by the rules of the engine that follow from the parent and the declared kinds: sdk/testdata/answers.json lists them, and a test has
-// the engine judge the same table. Its data are the test's own files. Functions are safe for concurrent use.
+// The file's first document is the parent, all others are what is observed of its children. The
+// answer is written as a server writes it, and checked by the rules of the engine that follow from
+// the parent and the declared kinds: sdk/testdata/answers.json lists them, and a test has the
+// engine judge the same table. Its data are the test's own files. Functions are safe for concurrent
+// use.
 //
-// A kind of children is declared as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is cluster-scoped. A parent without a namespace
-// is taken for cluster-scoped: each of its children needs a namespace, unless its kind is declared as cluster-scoped.
+// A kind of children is declared as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is
+// cluster-scoped. A parent without a namespace is taken for cluster-scoped: each of its children
+// needs a namespace, unless its kind is declared as cluster-scoped.
 package hooktest
 
 import (
@@ -31,7 +35,8 @@ import (
 
 // Answer is an answer as the engine reads it.
 type Answer struct {
-	// Children are the desired objects (a decorator's attachments) in the hook's order, decoded; integers are json.Number.
+	// Children are the desired objects (a decorator's attachments) in the hook's order, decoded;
+	// integers are json.Number.
 	Children []map[string]any
 	// Status is the status, decoded; nil where the hook gave none.
 	Status map[string]any
@@ -39,8 +44,9 @@ type Answer struct {
 	Message proto.Message
 }
 
-// Sync asks a composite's function about the objects of a file. Kinds ("Pod.v1") are those that the controller declares beside those that
-// the file has objects of. The error is the function's own, or describes what is wrong with the file or the answer.
+// Sync asks a composite's function about the objects of a file. Kinds ("Pod.v1") are those that the
+// controller declares beside those that the file has objects of. The error is the function's own,
+// or describes what is wrong with the file or the answer.
 func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {
@@ -49,8 +55,9 @@ func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*
 	return ask(ctx, hook.Composite{Sync: f}, hookv1.CompositeHookService_Sync_FullMethodName, request, declared)
 }
 
-// Check checks a composite's answer to a request of hook.NewSyncRequest, as Sync does. Kinds are those that the controller declares
-// beside those that the request has groups of. It returns the answer as the engine reads it.
+// Check checks a composite's answer to a request of hook.NewSyncRequest, as Sync does. Kinds are
+// those that the controller declares beside those that the request has groups of. It returns the
+// answer as the engine reads it.
 func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request, kinds)
 	if err != nil {
@@ -101,7 +108,8 @@ func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string
 	return ask(ctx, hook.Composite{Finalize: f}, hookv1.CompositeHookService_Finalize_FullMethodName, request, declared)
 }
 
-// Decorate asks a decorator's function about the objects of a file: the first is the one to decorate, the others are its attachments.
+// Decorate asks a decorator's function about the objects of a file: the first is the one to
+// decorate, the others are its attachments.
 func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {

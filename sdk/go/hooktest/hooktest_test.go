@@ -40,8 +40,19 @@ func copyNumber(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, e
 		return nil, err
 	}
 	return &hook.SyncResponse{
-		Status:   map[string]any{"pages": len(req.Children["ConfigMap.v1"]), "pods": req.Children["Pod.v1"] != nil, "finalizing": req.Finalizing},
-		Children: []any{map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": req.Parent.Name}, "spec": (*parent)["spec"]}},
+		Status: map[string]any{
+			"pages":      len(req.Children["ConfigMap.v1"]),
+			"pods":       req.Children["Pod.v1"] != nil,
+			"finalizing": req.Finalizing,
+		},
+		Children: []any{
+			map[string]any{
+				"apiVersion": "v1",
+				"kind":       "Secret",
+				"metadata":   map[string]any{"name": req.Parent.Name},
+				"spec":       (*parent)["spec"],
+			},
+		},
 	}, nil
 }
 
@@ -74,10 +85,18 @@ func TestMistakesShow(t *testing.T) {
 		f    hook.SyncFunc
 		want string
 	}{
-		"an empty file":      {"", copyNumber, "has no object, expected the parent"},
-		"no YAML":            {"{", copyNumber, "document 1"},
-		"no kind":            {"{apiVersion: v1, metadata: {name: a}}", copyNumber, "needs apiVersion, kind and metadata.name"},
-		"a function's error": {website, func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, fault }, "out of coffee"},
+		"an empty file": {"", copyNumber, "has no object, expected the parent"},
+		"no YAML":       {"{", copyNumber, "document 1"},
+		"no kind": {
+			"{apiVersion: v1, metadata: {name: a}}",
+			copyNumber,
+			"needs apiVersion, kind and metadata.name",
+		},
+		"a function's error": {
+			website,
+			func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, fault },
+			"out of coffee",
+		},
 		"a child without a name": {website, func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			return &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}}, nil
 		}, "Children[0]: Pod.v1 has no metadata.name"},

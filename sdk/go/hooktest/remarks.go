@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxRemarks is how many conditions, Events and results an answer may have, of each; maxRequirements how many requirements.
+	// maxRemarks is how many conditions, Events and results an answer may have, of each;
+	// maxRequirements how many requirements.
 	maxRemarks, maxRequirements = 32, 100
 	// lastApplied is the annotation in which the engine keeps what it has applied.
 	lastApplied = "metacontroller.k8s.io/last-applied-configuration"
@@ -35,7 +36,8 @@ type remarks interface {
 	GetRequirements() []*hookv1.RelatedResourceRule
 }
 
-// isFatal reports whether a result refuses the answer: the engine looks at nothing else of it but the requirements.
+// isFatal reports whether a result refuses the answer: the engine looks at nothing else of it but
+// the requirements.
 func isFatal(r *hookv1.Result) bool { return r.GetSeverity() == hookv1.Severity_SEVERITY_FATAL }
 
 func validateRemarks(r remarks) error {
@@ -53,7 +55,12 @@ func validateRemarks(r remarks) error {
 			return fmt.Errorf("conditions[%d] %q: %w", i, c.GetType(), err)
 		}
 		if earlier, twice := first[c.GetType()]; twice {
-			return fmt.Errorf("conditions[%d] %q: is said twice, first as conditions[%d]; expected each type once", i, c.GetType(), earlier)
+			return fmt.Errorf(
+				"conditions[%d] %q: is said twice, first as conditions[%d]; expected each type once",
+				i,
+				c.GetType(),
+				earlier,
+			)
 		}
 		first[c.GetType()] = i
 	}
@@ -109,7 +116,12 @@ func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
 		}
 		resource := r.GetResource() + "." + r.GetApiVersion()
 		if earlier := named[r.GetName()]; r.GetName() != "" && earlier != "" && earlier != resource {
-			return fmt.Errorf("%s: selects %s, and an earlier rule of the name %s; expected one resource for each name", item, resource, earlier)
+			return fmt.Errorf(
+				"%s: selects %s, and an earlier rule of the name %s; expected one resource for each name",
+				item,
+				resource,
+				earlier,
+			)
 		}
 		named[r.GetName()] = resource
 	}

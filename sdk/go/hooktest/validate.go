@@ -27,7 +27,11 @@ func declare(keys []string) (kinds, error) {
 	for _, key := range keys {
 		kind, cluster := strings.CutSuffix(key, clusterScope)
 		if name, version, dot := strings.Cut(kind, "."); !dot || name == "" || version == "" || strings.Contains(kind, ":") {
-			return nil, fmt.Errorf("kind %q: expected one such as Pod.v1, Deployment.apps/v1 or Namespace.v1%s", key, clusterScope)
+			return nil, fmt.Errorf(
+				"kind %q: expected one such as Pod.v1, Deployment.apps/v1 or Namespace.v1%s",
+				key,
+				clusterScope,
+			)
 		}
 		declared[kind] = cluster
 	}
@@ -44,15 +48,16 @@ func (r ref) String() string {
 	return fmt.Sprintf("%s %q", r.kind, r.namespace+"/"+r.name)
 }
 
-// validator applies the engine's rules for answers, as far as they follow from the parent and the declared kinds.
+// validator applies the engine's rules for answers, as far as they follow from the parent and the
+// declared kinds.
 type validator struct {
 	field     string // children or attachments
 	namespace string // the parent's
 	declared  kinds
 }
 
-// validate returns an error if the engine would refuse the answer. If a result is fatal, the engine looks at nothing else but the
-// requirements.
+// validate returns an error if the engine would refuse the answer. If a result is fatal, the engine
+// looks at nothing else but the requirements.
 func (v *validator) validate(response proto.Message, objects []map[string]any, desired []*hookv1.DesiredObject) error {
 	r, ok := response.(remarks)
 	if !ok {
@@ -79,7 +84,8 @@ func (v *validator) validate(response proto.Message, objects []map[string]any, d
 	return validateRemarks(r)
 }
 
-// children returns the identities of desired objects. The error names the first one that the engine would refuse.
+// children returns the identities of desired objects. The error names the first one that the engine
+// would refuse.
 func (v *validator) children(objects []map[string]any) ([]ref, error) {
 	refs := make([]ref, len(objects))
 	first := make(map[ref]int, len(objects))
@@ -96,7 +102,14 @@ func (v *validator) children(objects []map[string]any) ([]ref, error) {
 			return nil, fmt.Errorf("%s[%d] %s: %w", v.field, i, r, err)
 		}
 		if earlier, twice := first[*r]; twice {
-			return nil, fmt.Errorf("%s[%d] %s: is desired twice, first as %s[%d]; expected each object once", v.field, i, r, v.field, earlier)
+			return nil, fmt.Errorf(
+				"%s[%d] %s: is desired twice, first as %s[%d]; expected each object once",
+				v.field,
+				i,
+				r,
+				v.field,
+				earlier,
+			)
 		}
 		first[*r] = i
 	}
@@ -114,14 +127,17 @@ func (v *validator) child(r *ref, metadata map[string]any) error {
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if name := annotations[decoratorAnnotation]; name != nil && v.field == "children" {
-		return fmt.Errorf("metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
-			decoratorAnnotation, name)
+		return fmt.Errorf(
+			"metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
+			decoratorAnnotation,
+			name,
+		)
 	}
 	return nil
 }
 
-// place validates name and namespace, and puts in the parent's namespace if the object has none. A kind is taken for namespaced
-// unless it is declared as cluster-scoped.
+// place validates name and namespace, and puts in the parent's namespace if the object has none. A
+// kind is taken for namespaced unless it is declared as cluster-scoped.
 func (v *validator) place(r *ref) error {
 	if r.name == "" {
 		return errors.New("metadata.name is missing; expected a name")
@@ -197,7 +213,13 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 			place, desired := places[on]
 			switch {
 			case !desired:
-				return fmt.Errorf("%s[%d] %s: depends on %s, which is not desired; expected another of the desired objects", v.field, i, refs[i], on)
+				return fmt.Errorf(
+					"%s[%d] %s: depends on %s, which is not desired; expected another of the desired objects",
+					v.field,
+					i,
+					refs[i],
+					on,
+				)
 			case place == i:
 				return fmt.Errorf("%s[%d] %s: depends on itself; expected another of the desired objects", v.field, i, refs[i])
 			}
@@ -217,7 +239,8 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 	return nil
 }
 
-// findCircle returns a circle that can be reached from a node, its first node at its end again; nil if there is none.
+// findCircle returns a circle that can be reached from a node, its first node at its end again; nil
+// if there is none.
 func findCircle(edges [][]int, done []bool, path []int, at int) []int {
 	if begin := slices.Index(path, at); begin >= 0 {
 		return append(slices.Clone(path[begin:]), at)

@@ -73,14 +73,18 @@ func TestBrake(t *testing.T) {
 	t.Log("\n" + text.String())
 }
 
-// TestShare prints the bystander's latency beside a loop that uses up all requests to the API server.
+// TestShare prints the bystander's latency beside a loop that uses up all requests to the API
+// server.
 func TestShare(t *testing.T) {
 	if !*measure {
 		t.Skip("it takes a minute; run it with -measure")
 	}
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "loop (5 parents), 20 requests a second\tcircuit\twrites a minute\tbystander p50\tp99\tedits")
+	_, _ = fmt.Fprintln(
+		table,
+		"loop (5 parents), 20 requests a second\tcircuit\twrites a minute\tbystander p50\tp99\tedits",
+	)
 	w := world(t, "--rewrite-limit=0", "--client-go-qps=20", "--client-go-burst=20")
 	w.row(table, "none", "", w.Name+"-loop")
 	w.flap(loops[0], false)
@@ -123,7 +127,14 @@ func world(t *testing.T, flags ...string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Run(kit.Composite{Parent: "bystanders", Children: []string{"v1/configmaps InPlace"}, Sync: b.Hook(kit.Mirror).URL, Labels: b.labels})
+	b.Run(
+		kit.Composite{
+			Parent:   "bystanders",
+			Children: []string{"v1/configmaps InPlace"},
+			Sync:     b.Hook(kit.Mirror).URL,
+			Labels:   b.labels,
+		},
+	)
 	return b
 }
 
@@ -138,7 +149,13 @@ func (b *bench) flap(l loop, open bool) {
 	}
 	b.Eventually("all circuits are open", func() error {
 		for i := range parents {
-			if messages := b.Events(flapper(i), "SyncError"); !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, "the circuit is open") }) {
+			if messages := b.Events(
+				flapper(i),
+				"SyncError",
+			); !slices.ContainsFunc(
+				messages,
+				func(m string) bool { return strings.Contains(m, "the circuit is open") },
+			) {
 				return fmt.Errorf("%s is not: %q", flapper(i), messages)
 			}
 		}
@@ -172,7 +189,16 @@ func (b *bench) row(table *tabwriter.Writer, loop, circuit, controller string) {
 	}
 	slices.Sort(took)
 	at := func(p float64) time.Duration { return took[int(p*float64(len(took)-1))].Round(100 * time.Microsecond) }
-	_, _ = fmt.Fprintf(table, "%s\t%s\t%.0f\t%s\t%s\t%d\n", loop, circuit, float64(writes)/minutes, at(.5), at(.99), len(took))
+	_, _ = fmt.Fprintf(
+		table,
+		"%s\t%s\t%.0f\t%s\t%s\t%d\n",
+		loop,
+		circuit,
+		float64(writes)/minutes,
+		at(.5),
+		at(.99),
+		len(took),
+	)
 }
 
 // edit changes the bystander and returns how long its child took to follow.
@@ -180,10 +206,17 @@ func (b *bench) edit() time.Duration {
 	b.Helper()
 	b.edits++
 	text := fmt.Sprint(b.edits)
-	child := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "bystander"}, "data": map[string]any{"text": text}}
+	child := map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"name": "bystander"},
+		"data":       map[string]any{"text": text},
+	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": b.Group + "/v1", "kind": "Bystander", "metadata": map[string]any{"name": "bystander", "namespace": b.Namespace},
-		"spec": map[string]any{"answer": map[string]any{"children": []any{child}}},
+		"apiVersion": b.Group + "/v1",
+		"kind":       "Bystander",
+		"metadata":   map[string]any{"name": "bystander", "namespace": b.Namespace},
+		"spec":       map[string]any{"answer": map[string]any{"children": []any{child}}},
 	}}
 	if err := b.TryApply(o); err != nil {
 		b.Fatal(err)
@@ -204,9 +237,14 @@ func (b *bench) edit() time.Duration {
 func random(k *kit.Kit, labels map[string]any) {
 	var n atomic.Int64
 	hook := k.Hook(func(r kit.Request) any {
-		return map[string]any{"children": []any{map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": r.Parent.GetName()}, "data": map[string]any{"text": fmt.Sprint(n.Add(1))},
-		}}}
+		return map[string]any{"children": []any{
+			map[string]any{
+				"apiVersion": "v1",
+				"kind":       "ConfigMap",
+				"metadata":   map[string]any{"name": r.Parent.GetName()},
+				"data":       map[string]any{"text": fmt.Sprint(n.Add(1))},
+			},
+		}}
 	})
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL, Labels: labels})
 	webs(k)
@@ -230,9 +268,13 @@ func webs(k *kit.Kit) {
 
 func builtIn(k *kit.Kit, labels map[string]any) {
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })
-	k.Run(kit.Composite{Parent: "apps/v1/deployments", Only: map[string]any{"kit": "flaps"}, Sync: hook.URL, Labels: labels})
+	k.Run(
+		kit.Composite{Parent: "apps/v1/deployments", Only: map[string]any{"kit": "flaps"}, Sync: hook.URL, Labels: labels},
+	)
 	for i := range parents {
-		k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + flapper(i) + `, namespace: $NS, labels: {kit: flaps}},
-			spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
+		k.Apply(
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + flapper(i) + `, namespace: $NS, labels: {kit: flaps}},
+			spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`,
+		)
 	}
 }

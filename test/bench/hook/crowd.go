@@ -14,7 +14,8 @@ type crowd struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
-		// Children is how many ConfigMaps there should be, Text what each says in data.text, Bytes how long the rest of its data is.
+		// Children is how many ConfigMaps there should be, Text what each says in data.text, Bytes
+		// how long the rest of its data is.
 		Children int    `json:"children"`
 		Text     string `json:"text"`
 		Bytes    int    `json:"bytes"`
@@ -61,8 +62,14 @@ func build(of crowd) *wanted {
 			all.WriteByte(',')
 		}
 		begin := all.Len()
-		fmt.Fprintf(&all, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%s,"labels":{"bench.example.com/crowd":%s}},"data":{"text":%s,"rest":%s}}`,
-			quote(fmt.Sprintf("%s-%d", of.Metadata.Name, i)), quote(of.Metadata.Name), text, rest)
+		fmt.Fprintf(
+			&all,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%s,"labels":{"bench.example.com/crowd":%s}},"data":{"text":%s,"rest":%s}}`,
+			quote(fmt.Sprintf("%s-%d", of.Metadata.Name, i)),
+			quote(of.Metadata.Name),
+			text,
+			rest,
+		)
 		w.children = append(w.children, json.RawMessage(bytes.Clone(all.Bytes()[begin:])))
 	}
 	all.WriteString(`]}`)

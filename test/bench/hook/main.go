@@ -1,8 +1,9 @@
-// Command hook is the hook of the benchmarks: a parent names how many ConfigMaps it wants and what they say. It is one function, served
-// over gRPC by the SDK or as a JSON webhook.
+// Command hook is the hook of the benchmarks: a parent names how many ConfigMaps it wants and what
+// they say. It is one function, served over gRPC by the SDK or as a JSON webhook.
 //
-// It does as little as a hook can, so that a benchmark measures the engine and the way to the hook: what it answers is built once for
-// each parent and text. It is no example of a webhook, which would read the children that it is shown. Its function is tested beside it.
+// It does as little as a hook can, so that a benchmark measures the engine and the way to the hook:
+// what it answers is built once for each parent and text. It is no example of a webhook, which
+// would read the children that it is shown. Its function is tested beside it.
 package main
 
 import (

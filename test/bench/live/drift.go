@@ -15,13 +15,14 @@ import (
 type drift struct {
 	Transport transport `json:"transport"`
 	Children  int       `json:"children"`
-	// Floor is how many ConfigMaps per second a bare client creates on this machine: the mean of before and after.
+	// Floor is how many ConfigMaps per second a bare client creates on this machine: the mean of
+	// before and after.
 	Floor    float64 `json:"floorPerSecond"`
 	Converge cost    `json:"converge"`
 	// Settle is the cost from the last child's creation until the engine rests.
 	Settle cost `json:"settle"`
-	// Rounds are the edits, Latencies the times from the answer to the edit until the API server has the child as it should be, in
-	// ascending order; Drift is the cost of all rounds.
+	// Rounds are the edits, Latencies the times from the answer to the edit until the API server
+	// has the child as it should be, in ascending order; Drift is the cost of all rounds.
 	Rounds    int             `json:"rounds"`
 	Latencies []time.Duration `json:"latenciesNs"`
 	Drift     cost            `json:"drift"`
@@ -75,7 +76,8 @@ func (s *stage) drift(ctx context.Context, n int) (drift, error) {
 	return d, err
 }
 
-// ready starts the engine, and waits until the controller runs and the API server is ready for parents.
+// ready starts the engine, and waits until the controller runs and the API server is ready for
+// parents.
 func (s *stage) ready(ctx context.Context) error {
 	if err := s.startEngine(ctx); err != nil {
 		return err
@@ -118,7 +120,8 @@ func (d *drift) converge(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// edit has a client change children, one after the other, and measures how soon each is right again.
+// edit has a client change children, one after the other, and measures how soon each is right
+// again.
 func (d *drift) edit(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, v *view) error {
 		since, err := s.begin(ctx)
@@ -142,9 +145,18 @@ func (d *drift) edit(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// editOne changes one child. It returns the time from the API server's answer until the child that says what it should was seen.
+// editOne changes one child. It returns the time from the API server's answer until the child that
+// says what it should was seen.
 func (s *stage) editOne(ctx context.Context, v *view, name string) (time.Duration, error) {
-	o, err := s.typed.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"text":"`+edited+`"}}`), metav1.PatchOptions{})
+	o, err := s.typed.CoreV1().ConfigMaps(
+		namespace,
+	).Patch(
+		ctx,
+		name,
+		types.MergePatchType,
+		[]byte(`{"data":{"text":"`+edited+`"}}`),
+		metav1.PatchOptions{},
+	)
 	if err != nil {
 		return 0, err
 	}

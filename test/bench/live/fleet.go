@@ -21,7 +21,8 @@ type fleet struct {
 	Transport transport `json:"transport"`
 	Parents   int       `json:"parents"`
 	Floor     float64   `json:"floorPerSecond"`
-	// Created is when, from the CRD's creation, the client had created all parents. The API server holds the first one for two seconds.
+	// Created is when, from the CRD's creation, the client had created all parents. The API server
+	// holds the first one for two seconds.
 	Created  time.Duration `json:"createdNs"`
 	Converge cost          `json:"converge"`
 	Update   cost          `json:"update"`
@@ -96,7 +97,17 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 		}
 		const then = "second"
 		err = atOnce(ctx, f.Parents, func(ctx context.Context, i int) error {
-			_, err := s.client.Resource(crowds).Namespace(namespace).Patch(ctx, parentName(i), types.MergePatchType, []byte(`{"spec":{"text":"`+then+`"}}`), metav1.PatchOptions{})
+			_, err := s.client.Resource(
+				crowds,
+			).Namespace(
+				namespace,
+			).Patch(
+				ctx,
+				parentName(i),
+				types.MergePatchType,
+				[]byte(`{"spec":{"text":"`+then+`"}}`),
+				metav1.PatchOptions{},
+			)
 			return err
 		})
 		if err != nil {
@@ -108,7 +119,8 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// allSay waits until all children say what they should and the engine rests. The wall time is that of the last child.
+// allSay waits until all children say what they should and the engine rests. The wall time is that
+// of the last child.
 func (s *stage) allSay(ctx context.Context, v *view, since *reading, n int, text string) (cost, error) {
 	done, err := v.awaitAll(ctx, n, text)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// floor measures what the machine can do: a bare dynamic client creates n objects like the children, with nothing else going on. It
-// clears them away, because the engine would cache them.
+// floor measures what the machine can do: a bare dynamic client creates n objects like the
+// children, with nothing else going on. It clears them away, because the engine would cache them.
 func (s *stage) floor(ctx context.Context, n int) error {
 	in := fmt.Sprintf("floor-%d", len(s.floors))
 	if err := s.makeNamespace(ctx, in); err != nil {
@@ -20,8 +20,10 @@ func (s *stage) floor(ctx context.Context, n int) error {
 	begun := time.Now()
 	err := atOnce(ctx, n, func(ctx context.Context, i int) error {
 		return s.create(ctx, configMaps, in, object{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": fmt.Sprintf("crowd-%d", i), "labels": object{"bench.example.com/floor": "crowd"}},
-			"data": object{"text": text, "rest": strings.Repeat("x", s.bytes)},
+			"apiVersion": "v1",
+			"kind":       "ConfigMap",
+			"metadata":   object{"name": fmt.Sprintf("crowd-%d", i), "labels": object{"bench.example.com/floor": "crowd"}},
+			"data":       object{"text": text, "rest": strings.Repeat("x", s.bytes)},
 		})
 	})
 	if err != nil {
@@ -29,11 +31,19 @@ func (s *stage) floor(ctx context.Context, n int) error {
 	}
 	s.floors = append(s.floors, float64(n)/time.Since(begun).Seconds())
 	s.say("  floor: a bare client creates %.0f ConfigMaps per second", s.floors[len(s.floors)-1])
-	return s.client.Resource(configMaps).Namespace(in).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "bench.example.com/floor"})
+	return s.client.Resource(
+		configMaps,
+	).Namespace(
+		in,
+	).DeleteCollection(
+		ctx,
+		metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "bench.example.com/floor"},
+	)
 }
 
-// floorAgain stops the engine, measures the floor once more, and returns the mean: one measurement is as noisy as the machine, and the
-// first one meets an API server that has just started.
+// floorAgain stops the engine, measures the floor once more, and returns the mean: one measurement
+// is as noisy as the machine, and the first one meets an API server that has just started.
 func (s *stage) floorAgain(ctx context.Context, n int) (float64, error) {
 	if err := s.engine.Stop(stopGrace); err != nil {
 		return 0, err

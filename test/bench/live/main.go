@@ -1,7 +1,9 @@
-// Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes of their own, with a proxy between
-// them that counts bytes. `make bench` runs it; docs/benchmarks.md says what the tables mean.
+// Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes
+// of their own, with a proxy between them that counts bytes. `make bench` runs it;
+// docs/benchmarks.md says what the tables mean.
 //
-// It fails when something is wrong (a child that never comes right, an engine that never rests), never because something is slow.
+// It fails when something is wrong (a child that never comes right, an engine that never rests),
+// never because something is slow.
 package main
 
 import (
@@ -51,7 +53,8 @@ type skip struct{ Transport, Reason string }
 // teller tells one line of progress, as Printf does.
 type teller func(format string, args ...any)
 
-// run measures everything that the options ask for, one case after the other, each on a control plane of its own.
+// run measures everything that the options ask for, one case after the other, each on a control
+// plane of its own.
 func run(ctx context.Context, o options, out io.Writer, say teller) error {
 	r := &report{CPUs: runtime.NumCPU()}
 	for _, t := range o.transports {
@@ -77,13 +80,17 @@ func run(ctx context.Context, o options, out io.Writer, say teller) error {
 func (r *report) measure(ctx context.Context, o options, t transport, say teller) error {
 	for _, n := range o.children {
 		say("● %s: one parent with %d children", t, n)
-		err := onStage(ctx, &stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), say: say}, func(s *stage) error {
-			d, err := s.drift(ctx, n)
-			if err == nil {
-				r.Drift = append(r.Drift, d)
-			}
-			return err
-		})
+		err := onStage(
+			ctx,
+			&stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), say: say},
+			func(s *stage) error {
+				d, err := s.drift(ctx, n)
+				if err == nil {
+					r.Drift = append(r.Drift, d)
+				}
+				return err
+			},
+		)
 		if err != nil {
 			return fmt.Errorf("drift with %d children: %w", n, err)
 		}

@@ -35,7 +35,11 @@ func TestSmallRuns(t *testing.T) {
 		t.Parallel()
 		r := small(t, hook, "-transports", "unary,stream", "-parents", "0")
 		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
-			t.Fatalf("%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those", len(r.Drift), r.Skipped)
+			t.Fatalf(
+				"%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those",
+				len(r.Drift),
+				r.Skipped,
+			)
 		}
 		for _, d := range r.Drift {
 			checkDrift(t, d)
@@ -72,7 +76,12 @@ func checkFleet(t *testing.T, f fleet) {
 		t.Errorf("%s: the audit log has %d ConfigMaps updated, want %d", f.Transport, got, perParent*f.Parents)
 	}
 	if len(f.Idle.Writes) > 0 || sum(f.Idle.Syncs) == 0 {
-		t.Errorf("%s: idle counted writes %v and syncs %v, want syncs and no writes", f.Transport, f.Idle.Writes, f.Idle.Syncs)
+		t.Errorf(
+			"%s: idle counted writes %v and syncs %v, want syncs and no writes",
+			f.Transport,
+			f.Idle.Writes,
+			f.Idle.Syncs,
+		)
 	}
 }
 
@@ -84,7 +93,9 @@ func checkDrift(t *testing.T, d drift) {
 	if got := sum(d.Drift.Writes); got != d.Rounds {
 		t.Errorf("%s: %d edits brought the writes %v, want one each", d.Transport, d.Rounds, d.Drift.Writes)
 	}
-	if len(d.Latencies) != d.Rounds || d.Drift.EngineCPU == 0 || d.Drift.HookCPU == 0 || d.Drift.Sent == 0 || d.Drift.Received == 0 || sum(d.Drift.Syncs) == 0 {
+	if len(d.Latencies) != d.Rounds || d.Drift.EngineCPU == 0 || d.Drift.HookCPU == 0 || d.Drift.Sent == 0 ||
+		d.Drift.Received == 0 ||
+		sum(d.Drift.Syncs) == 0 {
 		t.Errorf("%s: something was not counted: %+v", d.Transport, d)
 	}
 	if len(d.Idle.Writes) > 0 {
@@ -97,7 +108,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.transports, []transport{stream, webhook}) || o.children != nil || o.rounds != 30 || o.profile != "here" {
+	if !slices.Equal(o.transports, []transport{stream, webhook}) || o.children != nil || o.rounds != 30 ||
+		o.profile != "here" {
 		t.Errorf("parse = %+v", o)
 	}
 }
@@ -111,7 +123,10 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		{"-parents=-1", "-parents"},
 		{"more", "unexpected argument"},
 	} {
-		if _, err := parse([]string{c.args}); err == nil || errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := parse(
+			[]string{c.args},
+		); err == nil || errors.Is(err, flag.ErrHelp) ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("parse(%s) = %v, want an error about %s", c.args, err, c.want)
 		}
 	}

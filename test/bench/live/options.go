@@ -20,10 +20,12 @@ const (
 // options say what is measured.
 type options struct {
 	transports []transport
-	// children are the sizes of the drift workload; parents is that of the converge workload, 0 for none.
+	// children are the sizes of the drift workload; parents is that of the converge workload, 0 for
+	// none.
 	children []int
 	parents  int
-	// rounds is how many children are edited, idle how often the parent with many children is touched.
+	// rounds is how many children are edited, idle how often the parent with many children is
+	// touched.
 	rounds, idle int
 	// bytes is the length of a child's data.
 	bytes int
@@ -38,13 +40,22 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	transports := flags.String("transports", "webhook,unary,stream", "ways to the hook")
-	children := flags.String("children", "1000,3000", "numbers of children of one parent, each measured on its own; empty for none")
+	children := flags.String(
+		"children",
+		"1000,3000",
+		"numbers of children of one parent, each measured on its own; empty for none",
+	)
 	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear at once; 0 for none")
 	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
 	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
 	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles: of the engine under drift and idle syncs, taken after what is measured, and of the hook")
+	flags.StringVar(
+		&o.profile,
+		"profile",
+		"",
+		"folder for CPU profiles: of the engine under drift and idle syncs, taken after what is measured, and of the hook",
+	)
 	flags.StringVar(&o.hook, "hook", hookProgram(), "the hook's program")
 	if err := flags.Parse(args); err != nil {
 		return o, err

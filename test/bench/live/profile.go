@@ -12,8 +12,8 @@ import (
 // profileSeconds is how long a profile takes.
 const profileSeconds = 10
 
-// profiled takes a CPU profile of the engine while do is called again and again, where the options ask for profiles. It comes after
-// what is measured, because a profile costs time.
+// profiled takes a CPU profile of the engine while do is called again and again, where the options
+// ask for profiles. It comes after what is measured, because a profile costs time.
 func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
 	if s.profile == "" {
 		return nil
@@ -52,7 +52,8 @@ func (s *stage) save(profile string) error {
 	return nil
 }
 
-// profileOf is the file for a process's profile, in a folder that is there since the hook was started.
+// profileOf is the file for a process's profile, in a folder that is there since the hook was
+// started.
 func (s *stage) profileOf(process string) string {
 	return filepath.Join(s.profile, fmt.Sprintf("%s-%s-%s.pprof", s.workload, s.transport, process))
 }

@@ -21,8 +21,9 @@ type cost struct {
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
-	// Syncs by result, Calls of the hook by their code, Requests to the API server by method, Writes by verb and resource. Requests are
-	// the engine's own count; watches count when they begin. Writes are the API server's: its audit log.
+	// Syncs by result, Calls of the hook by their code, Requests to the API server by method,
+	// Writes by verb and resource. Requests are the engine's own count; watches count when they
+	// begin. Writes are the API server's: its audit log.
 	Syncs    map[string]int `json:"syncs"`
 	Calls    map[string]int `json:"hookCalls"`
 	Requests map[string]int `json:"apiRequests"`
@@ -52,7 +53,8 @@ func (s *stage) begin(ctx context.Context) (*reading, error) {
 	return r, s.processes(r)
 }
 
-// end says what has happened since a reading. The wall time is up to a moment that the caller knows.
+// end says what has happened since a reading. The wall time is up to a moment that the caller
+// knows.
 func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost, error) {
 	now := &reading{}
 	if err := s.processes(now); err != nil {
@@ -69,9 +71,17 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	passed := now.wire.Sub(since.wire)
 	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
 	return cost{
-		Wall: until.Sub(since.at), EngineCPU: now.engine - since.engine, HookCPU: now.hook - since.hook, Sent: passed.Sent, Received: passed.Received,
-		Syncs: by("hookloop_sync_duration_seconds_count", "result"), Calls: by("metacontroller_sync_requests_total", "code"),
-		Requests: by("rest_client_requests_total", "method"), Writes: writes,
+		Wall: until.Sub(
+			since.at,
+		),
+		EngineCPU: now.engine - since.engine,
+		HookCPU:   now.hook - since.hook,
+		Sent:      passed.Sent,
+		Received:  passed.Received,
+		Syncs:     by("hookloop_sync_duration_seconds_count", "result"),
+		Calls:     by("metacontroller_sync_requests_total", "code"),
+		Requests:  by("rest_client_requests_total", "method"),
+		Writes:    writes,
 	}, nil
 }
 
@@ -93,7 +103,8 @@ func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {
 	return meter.Parse(page)
 }
 
-// difference is by how much the series of a name have grown, by a label; those that have not are left out.
+// difference is by how much the series of a name have grown, by a label; those that have not are
+// left out.
 func difference(before, after meter.Samples, name, label string) map[string]int {
 	old, grown := before.By(name, label), map[string]int{}
 	for value, n := range after.By(name, label) {
@@ -127,14 +138,15 @@ func (s *stage) writes(since cluster.Mark) (map[string]int, error) {
 	return counts, nil
 }
 
-// rest is how long nothing must pass between engine and hook, and how little the engine may do meanwhile, to count as rest.
+// rest is how long nothing must pass between engine and hook, and how little the engine may do
+// meanwhile, to count as rest.
 const (
 	restFor = 100 * time.Millisecond
 	restCPU = 5 * time.Millisecond
 )
 
-// rests waits until the engine rests, so that whatever was brought about is counted where it belongs. It asks the kernel and the
-// proxy, and costs the engine nothing.
+// rests waits until the engine rests, so that whatever was brought about is counted where it
+// belongs. It asks the kernel and the proxy, and costs the engine nothing.
 func (s *stage) rests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the engine does not rest"))
 	defer cancel()

@@ -51,8 +51,8 @@ type stage struct {
 	floors []float64
 }
 
-// open starts the control plane and what the workloads need on it; the engine is not among it. What has been started is in the stage
-// even with an error.
+// open starts the control plane and what the workloads need on it; the engine is not among it. What
+// has been started is in the stage even with an error.
 func (s *stage) open(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "hookloop-bench-"); err != nil {
 		return err
@@ -66,7 +66,8 @@ func (s *stage) open(ctx context.Context) (err error) {
 	if s.client, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	config.ContentType = "application/vnd.kubernetes.protobuf" // it costs the benchmark less, and the engine does not see it
+	// it costs the benchmark less, and the engine does not see it
+	config.ContentType = "application/vnd.kubernetes.protobuf"
 	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}

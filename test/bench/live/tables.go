@@ -48,22 +48,56 @@ func (r *report) tables(out io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\nMeasured on %d CPUs, which engine, hook, API server, etcd and the benchmark share.\n", r.CPUs)
+	_, err := fmt.Fprintf(
+		out,
+		"\nMeasured on %d CPUs, which engine, hook, API server, etcd and the benchmark share.\n",
+		r.CPUs,
+	)
 	return err
 }
 
 func (r *report) driftTable() *table {
 	t := &table{
 		title: "**drift**: one child of one parent is edited; per edit",
-		columns: []string{"transport", "children", "p50", "p90", "max", "engine CPU", "hook CPU", "to the hook", "from the hook",
-			"syncs", "hook calls", "API writes", "idle: engine CPU per sync", "RSS", "peak"},
+		columns: []string{
+			"transport",
+			"children",
+			"p50",
+			"p90",
+			"max",
+			"engine CPU",
+			"hook CPU",
+			"to the hook",
+			"from the hook",
+			"syncs",
+			"hook calls",
+			"API writes",
+			"idle: engine CPU per sync",
+			"RSS",
+			"peak",
+		},
 	}
 	for _, d := range r.Drift {
 		n := d.Rounds
-		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(percentile(d.Latencies, 50)), ms(percentile(d.Latencies, 90)), ms(percentile(d.Latencies, 100)),
-			ms(each(d.Drift.EngineCPU, n)), ms(each(d.Drift.HookCPU, n)), size(d.Drift.Sent/int64(n)), size(d.Drift.Received/int64(n)),
-			per(sum(d.Drift.Syncs), n), per(sum(d.Drift.Calls), n), per(sum(d.Drift.Writes), n),
-			ms(each(d.Idle.EngineCPU, sum(d.Idle.Syncs))), size(d.RSS), size(d.Peak))
+		t.add(
+			string(d.Transport),
+			fmt.Sprint(d.Children),
+			ms(percentile(d.Latencies, 50)),
+			ms(percentile(d.Latencies, 90)),
+			ms(percentile(d.Latencies, 100)),
+			ms(
+				each(d.Drift.EngineCPU, n),
+			),
+			ms(each(d.Drift.HookCPU, n)),
+			size(d.Drift.Sent/int64(n)),
+			size(d.Drift.Received/int64(n)),
+			per(sum(d.Drift.Syncs), n),
+			per(sum(d.Drift.Calls), n),
+			per(sum(d.Drift.Writes), n),
+			ms(each(d.Idle.EngineCPU, sum(d.Idle.Syncs))),
+			size(d.RSS),
+			size(d.Peak),
+		)
 	}
 	return t
 }
@@ -71,24 +105,73 @@ func (r *report) driftTable() *table {
 func (r *report) buildTable() *table {
 	t := &table{
 		title: "**build**: all children of one parent are created; the floor is a bare client with 32 goroutines, in the same run",
-		columns: []string{"transport", "children", "wall", "creates/s", "floor/s", "of the floor", "engine CPU", "hook CPU", "to the hook", "from the hook",
-			"syncs", "hook calls", "API requests", "engine CPU until rest"},
+		columns: []string{
+			"transport",
+			"children",
+			"wall",
+			"creates/s",
+			"floor/s",
+			"of the floor",
+			"engine CPU",
+			"hook CPU",
+			"to the hook",
+			"from the hook",
+			"syncs",
+			"hook calls",
+			"API requests",
+			"engine CPU until rest",
+		},
 	}
 	for _, d := range r.Drift {
 		c := d.Converge
 		speed := float64(d.Children) / c.Wall.Seconds()
-		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(c.Wall), fmt.Sprintf("%.0f", speed), fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor),
-			ms(c.EngineCPU), ms(c.HookCPU), size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
-			ms(d.Settle.EngineCPU))
+		t.add(
+			string(d.Transport),
+			fmt.Sprint(d.Children),
+			ms(c.Wall),
+			fmt.Sprintf("%.0f", speed),
+			fmt.Sprintf("%.0f", d.Floor),
+			fmt.Sprintf("%.2f", speed/d.Floor),
+			ms(
+				c.EngineCPU,
+			),
+			ms(c.HookCPU),
+			size(c.Sent),
+			size(c.Received),
+			fmt.Sprint(sum(c.Syncs)),
+			fmt.Sprint(sum(c.Calls)),
+			fmt.Sprint(sum(c.Requests)),
+			ms(d.Settle.EngineCPU),
+		)
 	}
 	return t
 }
 
 func (r *report) fleetTable() *table {
 	t := &table{
-		title: fmt.Sprintf("**converge**, **update**, **idle**: many parents with %d children each appear, change, and are touched", perParent),
-		columns: []string{"transport", "parents", "workload", "wall", "creates/s", "floor/s", "engine CPU", "engine CPU per sync", "hook CPU", "to the hook", "from the hook",
-			"syncs", "hook calls", "API requests", "API writes", "RSS", "peak"},
+		title: fmt.Sprintf(
+			"**converge**, **update**, **idle**: many parents with %d children each appear, change, and are touched",
+			perParent,
+		),
+		columns: []string{
+			"transport",
+			"parents",
+			"workload",
+			"wall",
+			"creates/s",
+			"floor/s",
+			"engine CPU",
+			"engine CPU per sync",
+			"hook CPU",
+			"to the hook",
+			"from the hook",
+			"syncs",
+			"hook calls",
+			"API requests",
+			"API writes",
+			"RSS",
+			"peak",
+		},
 	}
 	for _, f := range r.Fleet {
 		t.fleetRow(f, "converge", f.Converge, ms(f.Converge.Wall)+" (all parents created after "+ms(f.Created)+")",
@@ -100,8 +183,27 @@ func (r *report) fleetTable() *table {
 }
 
 func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor string) {
-	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, floor, ms(c.EngineCPU), ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU),
-		size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)), fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
+	t.add(
+		string(f.Transport),
+		fmt.Sprint(f.Parents),
+		workload,
+		wall,
+		creates,
+		floor,
+		ms(c.EngineCPU),
+		ms(each(c.EngineCPU, sum(c.Syncs))),
+		ms(c.HookCPU),
+		size(
+			c.Sent,
+		),
+		size(c.Received),
+		fmt.Sprint(sum(c.Syncs)),
+		fmt.Sprint(sum(c.Calls)),
+		fmt.Sprint(sum(c.Requests)),
+		fmt.Sprint(sum(c.Writes)),
+		size(f.RSS),
+		size(f.Peak),
+	)
 }
 
 // countedTable says what the sums of the other tables are made of.

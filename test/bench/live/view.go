@@ -45,7 +45,12 @@ type waiter struct {
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 	ctx, stop := context.WithCancel(ctx)
 	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, says: map[string]int{}}
-	w, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "bench.example.com/crowd"})
+	w, err := client.CoreV1().ConfigMaps(
+		namespace,
+	).Watch(
+		ctx,
+		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"},
+	)
 	if err != nil {
 		stop()
 		return nil, err
@@ -111,7 +116,8 @@ func (v *view) see(event watch.Event, at time.Time) error {
 	return nil
 }
 
-// await waits until a condition is met and returns the time of the event that met it; where it is met already, that of the last event.
+// await waits until a condition is met and returns the time of the event that met it; where it is
+// met already, that of the last event.
 func (v *view) await(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	w := &waiter{met: met, when: make(chan time.Time, 1)}
 	v.register(w)
@@ -130,7 +136,8 @@ func (v *view) await(ctx context.Context, what string, met func() bool) (time.Ti
 	}
 }
 
-// register notes a waiter. It is answered at once where the condition is met already or the view has failed.
+// register notes a waiter. It is answered at once where the condition is met already or the view
+// has failed.
 func (v *view) register(w *waiter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -164,10 +171,15 @@ func (v *view) said() map[string]int {
 
 // awaitAll waits until there are n children that say text, and no others.
 func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, error) {
-	return v.await(ctx, fmt.Sprintf("all %d children say %q", n, text), func() bool { return v.says[text] == n && len(v.children) == n })
+	return v.await(
+		ctx,
+		fmt.Sprintf("all %d children say %q", n, text),
+		func() bool { return v.says[text] == n && len(v.children) == n },
+	)
 }
 
-// awaitOne waits until a child has a later version than the given one and says text. It returns when that was seen.
+// awaitOne waits until a child has a later version than the given one and says text. It returns
+// when that was seen.
 func (v *view) awaitOne(ctx context.Context, name string, after int64, text string) (time.Time, error) {
 	var at time.Time
 	_, err := v.await(ctx, fmt.Sprintf("child %s says %q again", name, text), func() bool {

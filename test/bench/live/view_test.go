@@ -17,7 +17,10 @@ func newView() *view { return &view{children: map[string]child{}, says: map[stri
 // sees shows a view an event, at a second.
 func sees(t *testing.T, v *view, event watch.EventType, name, version, says string, second int64) {
 	t.Helper()
-	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}, Data: map[string]string{"text": says}}
+	o := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version},
+		Data:       map[string]string{"text": says},
+	}
 	if err := v.see(watch.Event{Type: event, Object: o}, time.Unix(second, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,11 @@ func TestAViewThatHasFailedSaysSo(t *testing.T) {
 	if _, err := v.awaitAll(t.Context(), 1, "new"); err == nil || !strings.Contains(err.Error(), "the watch is gone") {
 		t.Errorf("awaitAll = %v, want the failure", err)
 	}
-	if err := v.see(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "expired"}}, time.Now()); err == nil || !strings.Contains(err.Error(), "expired") {
+	if err := v.see(
+		watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "expired"}},
+		time.Now(),
+	); err == nil ||
+		!strings.Contains(err.Error(), "expired") {
 		t.Errorf("see = %v, want what the API server says", err)
 	}
 }

@@ -18,7 +18,11 @@ import (
 const namespace = "bench"
 
 var (
-	crds        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds = schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 	controllers = v1alpha1.GroupVersion.WithResource("compositecontrollers")
 	crowds      = schema.GroupVersionResource{Group: "bench.example.com", Version: "v1", Resource: "crowds"}
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -31,7 +35,8 @@ type refusal struct{ message string }
 
 func (r *refusal) Error() string { return "the engine refuses the controller: " + r.message }
 
-// declare makes the namespace, the CRD of the parents and the controller, and waits until the API server serves parents.
+// declare makes the namespace, the CRD of the parents and the controller, and waits until the API
+// server serves parents.
 func (s *stage) declare(ctx context.Context) error {
 	if err := s.makeNamespace(ctx, namespace); err != nil {
 		return err
@@ -48,14 +53,23 @@ func (s *stage) declare(ctx context.Context) error {
 	})
 }
 
-// warm has the API server create a parent without doing it: it holds the first creation after a CRD for two seconds.
+// warm has the API server create a parent without doing it: it holds the first creation after a CRD
+// for two seconds.
 func (s *stage) warm(ctx context.Context) error {
-	_, err := s.client.Resource(crowds).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: s.parent("warm", 0, text)},
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := s.client.Resource(
+		crowds,
+	).Namespace(
+		namespace,
+	).Create(
+		ctx,
+		&unstructured.Unstructured{Object: s.parent("warm", 0, text)},
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+	)
 	return err
 }
 
-// awaitController waits until the controller runs. The error is a refusal where the engine will not run it.
+// awaitController waits until the controller runs. The error is a refusal where the engine will not
+// run it.
 func (s *stage) awaitController(ctx context.Context) error {
 	var refused *refusal
 	err := poll(ctx, "the controller runs", func(ctx context.Context) error {
@@ -92,24 +106,32 @@ func ready(o *unstructured.Unstructured) (reason, message string) {
 
 func (s *stage) controller() object {
 	return object{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.CompositeControllerKind, "metadata": object{"name": "bench"},
+		"apiVersion": v1alpha1.GroupVersion.String(),
+		"kind":       v1alpha1.CompositeControllerKind,
+		"metadata":   object{"name": "bench"},
 		"spec": object{
 			"generateSelector": true,
 			"parentResource":   object{"apiVersion": "bench.example.com/v1", "resource": "crowds"},
-			"childResources":   []any{object{"apiVersion": "v1", "resource": "configmaps", "updateStrategy": object{"method": "InPlace"}}},
-			"hooks":            object{"sync": s.hookField()},
+			"childResources": []any{
+				object{"apiVersion": "v1", "resource": "configmaps", "updateStrategy": object{"method": "InPlace"}},
+			},
+			"hooks": object{"sync": s.hookField()},
 		},
 	}
 }
 
-// hookField says where the hook is. Its timeout is long, because a benchmark on a busy machine is to be slow and not to fail.
+// hookField says where the hook is. Its timeout is long, because a benchmark on a busy machine is
+// to be slow and not to fail.
 func (s *stage) hookField() object {
 	address := s.proxy.Address()
 	switch s.transport {
 	case webhook:
 		return object{"version": "v1", "webhook": object{"url": "http://" + address, "timeout": "60s"}}
 	case stream:
-		return object{"version": "v2", "grpc": object{"target": address, "mode": "Stream", "insecure": true, "timeout": "60s"}}
+		return object{
+			"version": "v2",
+			"grpc":    object{"target": address, "mode": "Stream", "insecure": true, "timeout": "60s"},
+		}
 	default:
 		return object{"version": "v2", "grpc": object{"target": address, "mode": "Unary", "insecure": true, "timeout": "60s"}}
 	}
@@ -118,9 +140,13 @@ func (s *stage) hookField() object {
 func crd() object {
 	open := object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return object{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "crowds.bench.example.com"},
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   object{"name": "crowds.bench.example.com"},
 		"spec": object{
-			"group": "bench.example.com", "scope": "Namespaced", "names": object{"kind": "Crowd", "plural": "crowds", "singular": "crowd"},
+			"group": "bench.example.com",
+			"scope": "Namespaced",
+			"names": object{"kind": "Crowd", "plural": "crowds", "singular": "crowd"},
 			"versions": []any{object{
 				"name": "v1", "served": true, "storage": true, "subresources": object{"status": object{}},
 				"schema": object{"openAPIV3Schema": object{"type": "object", "properties": object{"spec": open, "status": open}}},
@@ -140,12 +166,26 @@ func (s *stage) parent(name string, children int, text string) object {
 // touch changes an annotation of a parent, which is no concern of its children.
 func (s *stage) touch(ctx context.Context, name string, round int) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.example.com/touched":"%d"}}}`, round)
-	_, err := s.client.Resource(crowds).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err := s.client.Resource(
+		crowds,
+	).Namespace(
+		namespace,
+	).Patch(
+		ctx,
+		name,
+		types.MergePatchType,
+		body,
+		metav1.PatchOptions{},
+	)
 	return err
 }
 
 func (s *stage) makeNamespace(ctx context.Context, name string) error {
-	_, err := s.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.typed.CoreV1().Namespaces().Create(
+		ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{},
+	)
 	return err
 }
 

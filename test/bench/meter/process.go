@@ -1,7 +1,9 @@
-// Package meter reads what a process has used and counted: CPU time and memory from /proc, counters from its metrics endpoint.
+// Package meter reads what a process has used and counted: CPU time and memory from /proc, counters
+// from its metrics endpoint.
 //
-// It is for benchmarks on Linux, and judges nothing. Its data comes from the kernel and from the process itself, at the moment of the
-// call; the caller subtracts. Its functions hold no state. Tests read the test's own process and a page of metrics.
+// It is for benchmarks on Linux, and judges nothing. Its data comes from the kernel and from the
+// process itself, at the moment of the call; the caller subtracts. Its functions hold no state.
+// Tests read the test's own process and a page of metrics.
 package meter
 
 import (
@@ -44,8 +46,9 @@ func Process(pid int) (Usage, error) {
 	return u, nil
 }
 
-// CPU is the time that all threads of a process have run. /proc/PID/stat says the same in ticks of 10 ms, which is too coarse for
-// single syncs; a thread's schedstat counts nanoseconds. Threads that have ended do not count: a Go process keeps its threads.
+// CPU is the time that all threads of a process have run. /proc/PID/stat says the same in ticks of
+// 10 ms, which is too coarse for single syncs; a thread's schedstat counts nanoseconds. Threads
+// that have ended do not count: a Go process keeps its threads.
 func CPU(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {

@@ -45,7 +45,8 @@ func (s Samples) Sum(name string) float64 {
 	return sum
 }
 
-// By adds the series with the name up, by the values of one label. A series without the label counts as "".
+// By adds the series with the name up, by the values of one label. A series without the label
+// counts as "".
 func (s Samples) By(name, label string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, one := range s {
@@ -56,7 +57,8 @@ func (s Samples) By(name, label string) map[string]float64 {
 	return sums
 }
 
-// labelOf finds a label's value. Values with escaped quotes are cut there: the counters that are read here have none.
+// labelOf finds a label's value. Values with escaped quotes are cut there: the counters that are
+// read here have none.
 func labelOf(labels, label string) string {
 	if label == "" {
 		return ""

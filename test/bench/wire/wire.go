@@ -1,7 +1,9 @@
-// Package wire counts the bytes that travel between an engine and its hook: a TCP proxy on loopback that changes nothing.
+// Package wire counts the bytes that travel between an engine and its hook: a TCP proxy on loopback
+// that changes nothing.
 //
-// It is for benchmarks; it knows no protocol, and encrypted bytes count as they are. Its data is whatever its two sides send. A Proxy is
-// safe for concurrent use. It is tested with an echoing server behind it.
+// It is for benchmarks; it knows no protocol, and encrypted bytes count as they are. Its data is
+// whatever its two sides send. A Proxy is safe for concurrent use. It is tested with an echoing
+// server behind it.
 package wire
 
 import (
@@ -51,7 +53,8 @@ func (p *Proxy) Address() string { return p.listener.Addr().String() }
 // Count is what has passed so far.
 func (p *Proxy) Count() Count { return Count{Sent: p.sent.Load(), Received: p.received.Load()} }
 
-// Close ends the listener and all connections, and waits until they are gone. A second call does nothing.
+// Close ends the listener and all connections, and waits until they are gone. A second call does
+// nothing.
 func (p *Proxy) Close() error {
 	err := p.end()
 	p.passing.Wait()
@@ -93,7 +96,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass serves one connection. A target that refuses is shown to the client as a connection that ends.
+// pass serves one connection. A target that refuses is shown to the client as a connection that
+// ends.
 func (p *Proxy) pass(client net.Conn) {
 	defer p.drop(client)
 	if !p.keep(client) {
@@ -130,7 +134,8 @@ func (p *Proxy) drop(c net.Conn) {
 	c.Close() //nolint:errcheck // both sides have said what they had to say, or Close was here before
 }
 
-// copyCounted copies one direction until its end, and passes the end on. An error of either side is an end, too: the other side sees it.
+// copyCounted copies one direction until its end, and passes the end on. An error of either side is
+// an end, too: the other side sees it.
 func copyCounted(to, from net.Conn, n *atomic.Int64) {
 	io.Copy(to, &counted{from, n}) //nolint:errcheck // see above
 	if half, ok := to.(*net.TCPConn); ok {

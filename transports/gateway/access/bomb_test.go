@@ -36,8 +36,8 @@ func (c *counting) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// TestNothingIsDecodedOfStrangers calls without a credential, with a wrong one, and compressed: no message is decoded. One of
-// a caller who is recognized is.
+// TestNothingIsDecodedOfStrangers calls without a credential, with a wrong one, and compressed: no
+// message is decoded. One of a caller who is recognized is.
 func TestNothingIsDecodedOfStrangers(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -81,7 +81,11 @@ func TestSpans(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.attach = func(grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error { return nil }
 	client := g.trusted()
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	ctx := metadata.AppendToOutgoingContext(
+		t.Context(),
+		"traceparent",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	)
 	_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
 	check(t, status.Convert(err), codes.Unauthenticated)
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer good")
@@ -139,8 +143,8 @@ func closed(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestStrangersConnections are closed, the oldest first, before they are too many or too old. Those of callers who are known
-// stay, and are bounded for each caller.
+// TestStrangersConnections are closed, the oldest first, before they are too many or too old. Those
+// of callers who are known stay, and are bounded for each caller.
 func TestStrangersConnections(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -200,8 +204,8 @@ type pretended struct {
 func (p pretended) RemoteAddr() net.Addr { return p.remote }
 func (pretended) Close() error           { return nil }
 
-// TestStrangersAtOnce has an API server that does not answer: an address has as many questions under way as it may fail,
-// and another address is still asked about.
+// TestStrangersAtOnce has an API server that does not answer: an address has as many questions
+// under way as it may fail, and another address is still asked about.
 func TestStrangersAtOnce(t *testing.T) {
 	f := newFailures(fixed())
 	for i := range failureBurst {

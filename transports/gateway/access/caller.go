@@ -11,7 +11,8 @@ const (
 	ByCertificate = "certificate"
 )
 
-// Caller is who makes a call. It is shared, and never changed. It holds nothing by which one could call in the caller's name.
+// Caller is who makes a call. It is shared, and never changed. It holds nothing by which one could
+// call in the caller's name.
 type Caller struct {
 	// Name, UID, Groups and Extra are as the API server has them in its own requests.
 	Name   string

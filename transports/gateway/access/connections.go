@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// maxStrangers bounds the connections on which nobody was recognized yet, and maxStrangersOfOne those of one address.
-	// Beyond that, the oldest is closed.
+	// maxStrangers bounds the connections on which nobody was recognized yet, and maxStrangersOfOne
+	// those of one address. Beyond that, the oldest is closed.
 	maxStrangers      = 128
 	maxStrangersOfOne = 32
 	// strangerTime is how long a connection may stay without a caller who is recognized.
 	strangerTime = 20 * time.Second
-	// maxConnections bounds the connections of callers who were recognized, and maxConnectionsOfOne those of one caller.
+	// maxConnections bounds the connections of callers who were recognized, and maxConnectionsOfOne
+	// those of one caller.
 	maxConnections      = 512
 	maxConnectionsOfOne = 64
 )
 
-// connections are those of one server. Strangers' connections are few, and closed in favor of newer ones; they never take
-// the place of a caller who is known. It is safe for concurrent use.
+// connections are those of one server. Strangers' connections are few, and closed in favor of newer
+// ones; they never take the place of a caller who is known. It is safe for concurrent use.
 type connections struct {
 	clock clock.WithDelayedExecution
 
@@ -96,8 +97,8 @@ func (c *connections) take(raw net.Conn) *connection {
 	return fresh
 }
 
-// surplus is the connection that has to go: the oldest of an address that has too many of them, or of the one that has most.
-// The caller holds the lock.
+// surplus is the connection that has to go: the oldest of an address that has too many of them, or
+// of the one that has most. The caller holds the lock.
 func (c *connections) surplus(address string) *connection {
 	count, most := map[string]int{}, address
 	for _, s := range c.strangers {
@@ -148,7 +149,8 @@ func (c *connections) leave(gone *connection) {
 	}
 }
 
-// recognized counts the connection of a call for its caller. The first one whose call is let in keeps it.
+// recognized counts the connection of a call for its caller. The first one whose call is let in
+// keeps it.
 func (c *connections) recognized(ctx context.Context, caller *Caller) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {

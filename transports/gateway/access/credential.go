@@ -21,7 +21,8 @@ const (
 	authenticated = "system:authenticated"
 )
 
-// credential is by what a caller wants to be recognized: a token or, without one, the verified chains of a client certificate.
+// credential is by what a caller wants to be recognized: a token or, without one, the verified
+// chains of a client certificate.
 type credential struct {
 	token  string
 	chains [][]*x509.Certificate
@@ -29,7 +30,8 @@ type credential struct {
 
 type credentialKey struct{}
 
-// conceal moves the credential out of the call's metadata to where only this package finds it: handlers may print metadata.
+// conceal moves the credential out of the call's metadata to where only this package finds it:
+// handlers may print metadata.
 func conceal(ctx context.Context, shown *credential) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
 	md.Delete(header)
@@ -78,8 +80,9 @@ func (g *Guard) unknown(what string) error {
 			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA", what, g.audience, g.audience))
 }
 
-// certified is the caller of a client certificate, as the API server sees one (Kubernetes, "X509 client certificates"): the common name is
-// the user, organizations are groups. The certificate was verified when the connection was made; since then it may have expired.
+// certified is the caller of a client certificate, as the API server sees one (Kubernetes, "X509
+// client certificates"): the common name is the user, organizations are groups. The certificate was
+// verified when the connection was made; since then it may have expired.
 func (g *Guard) certified(chains [][]*x509.Certificate) (*Caller, error) {
 	leaf := chains[0][0]
 	name := leaf.Subject.CommonName
@@ -87,7 +90,9 @@ func (g *Guard) certified(chains [][]*x509.Certificate) (*Caller, error) {
 		return nil, g.unknown("the client certificate has no common name")
 	}
 	if !current(chains, g.clock.Now()) {
-		return nil, g.unknown(fmt.Sprintf("the client certificate of %q, or of its authority, is not valid at this time", name))
+		return nil, g.unknown(
+			fmt.Sprintf("the client certificate of %q, or of its authority, is not valid at this time", name),
+		)
 	}
 	groups := append([]string{}, leaf.Subject.Organization...)
 	return &Caller{Name: name, Groups: append(groups, authenticated), By: ByCertificate}, nil

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestFailedReviewIsNoRefusal fails both reviews in each way: the caller is told to try again, not that it is unknown or
-// has no right.
+// TestFailedReviewIsNoRefusal fails both reviews in each way: the caller is told to try again, not
+// that it is unknown or has no right.
 func TestFailedReviewIsNoRefusal(t *testing.T) {
 	reviews := schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
 	for name, failure := range map[string]error{

@@ -64,7 +64,10 @@ func newDecider() *decider {
 func accepts(name, uid string, audiences ...string) authenticationv1.TokenReviewStatus {
 	return authenticationv1.TokenReviewStatus{
 		Authenticated: true, Audiences: audiences, User: authenticationv1.UserInfo{
-			Username: name, UID: uid, Groups: []string{"system:authenticated"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"a"}},
+			Username: name,
+			UID:      uid,
+			Groups:   []string{"system:authenticated"},
+			Extra:    map[string]authenticationv1.ExtraValue{"pod": {"a"}},
 		},
 	}
 }
@@ -95,10 +98,15 @@ func (d *decider) now(change func()) {
 	change()
 }
 
-// errDown and errForbidden are what client-go returns without an API server, and without the right to ask it.
+// errDown and errForbidden are what client-go returns without an API server, and without the right
+// to ask it.
 var (
 	errDown      = errors.New("dial tcp 10.96.0.1:443: connect: connection refused")
-	errForbidden = apierrors.NewForbidden(schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "", errors.New("no"))
+	errForbidden = apierrors.NewForbidden(
+		schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+		"",
+		errors.New("no"),
+	)
 )
 
 // guard makes a Guard that asks d.
@@ -136,7 +144,8 @@ func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, s
 	return g.attach(stream)
 }
 
-// start serves a gateway on loopback until the test ends. Its Trigger is for whoever may serve hello.
+// start serves a gateway on loopback until the test ends. Its Trigger is for whoever may serve
+// hello.
 func start(t *testing.T, log logr.Logger) *gateway {
 	t.Helper()
 	g := &gateway{
@@ -153,7 +162,11 @@ func start(t *testing.T, log logr.Logger) *gateway {
 		return g.guard.Allow(ctx, caller, serve)
 	}
 	dir := t.TempDir()
-	g.files = TLS{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	g.files = TLS{
+		Certificate: filepath.Join(dir, "tls.crt"),
+		Key:         filepath.Join(dir, "tls.key"),
+		ClientCA:    filepath.Join(dir, "ca.crt"),
+	}
 	g.certify(g.own)
 	write(t, g.files.ClientCA, g.clients.PEM)
 	g.codec = &counting{CodecV2: encoding.GetCodecV2("proto")}
@@ -177,7 +190,8 @@ func (g *gateway) listen(server *Server) {
 	go func() { ended <- server.Serve(listener) }()
 	g.t.Cleanup(func() {
 		server.Stop()
-		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it may be stopped before it begins
+		// it may be stopped before it begins
+		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			g.t.Error(err)
 		}
 	})

@@ -14,13 +14,18 @@ import (
 // patience is for how many further periods a stream goes on while the API server cannot be asked.
 const patience = 2
 
-// Keep looks again and again, as long as ctx lasts, whether the caller of a stream is still recognized and still has the rights, and
-// otherwise cancels the context that it returns. Its cause (context.Cause) is then the status with which the handler ends the stream. ctx
-// is the stream's own. cancel must be called when the stream ends; it returns when no goroutine is left.
+// Keep looks again and again, as long as ctx lasts, whether the caller of a stream is still
+// recognized and still has the rights, and otherwise cancels the context that it returns. Its cause
+// (context.Cause) is then the status with which the handler ends the stream. ctx is the stream's
+// own. cancel must be called when the stream ends; it returns when no goroutine is left.
 //
-// The first look is after one period, since the caller was just let in. Whoever cannot be looked up, because the API server does not
-// answer, may go on for two further periods.
-func (g *Guard) Keep(ctx context.Context, caller *Caller, rights ...Right) (kept context.Context, cancel context.CancelFunc) {
+// The first look is after one period, since the caller was just let in. Whoever cannot be looked
+// up, because the API server does not answer, may go on for two further periods.
+func (g *Guard) Keep(
+	ctx context.Context,
+	caller *Caller,
+	rights ...Right,
+) (kept context.Context, cancel context.CancelFunc) {
 	kept, end := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() { // timer → look → cause of the stream's end
@@ -46,7 +51,17 @@ func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error
 		case status.Code(err) == codes.Unavailable && failed < patience:
 			failed++
 		default:
-			klog.FromContext(ctx).Info("a stream is ended", "caller", caller.Name, "code", status.Code(err).String(), "why", status.Convert(err).Message())
+			klog.FromContext(
+				ctx,
+			).Info(
+				"a stream is ended",
+				"caller",
+				caller.Name,
+				"code",
+				status.Code(err).String(),
+				"why",
+				status.Convert(err).Message(),
+			)
 			return err
 		}
 	}
@@ -65,7 +80,8 @@ func (g *Guard) pause(ctx context.Context) bool {
 	}
 }
 
-// period is up to a tenth less than Recheck, so that streams that were opened together are not looked at together.
+// period is up to a tenth less than Recheck, so that streams that were opened together are not
+// looked at together.
 func (g *Guard) period() time.Duration {
 	return g.recheck - rand.N(g.recheck/10+1) //nolint:gosec // it spreads load and keeps no secret
 }

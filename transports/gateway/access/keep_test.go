@@ -31,8 +31,9 @@ func opened(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", "Bearer good"))
 }
 
-// TestKeep opens a stream and, before it has been looked at twice, changes something; time is synctest's. A stream lives as long as "alive"
-// and is ended by "ended", both counted from the change.
+// TestKeep opens a stream and, before it has been looked at twice, changes something; time is
+// synctest's. A stream lives as long as "alive" and is ended by "ended", both counted from the
+// change.
 func TestKeep(t *testing.T) {
 	for _, test := range []struct {
 		name         string

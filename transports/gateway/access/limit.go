@@ -14,17 +14,20 @@ import (
 )
 
 const (
-	// A caller may make callRate new calls a second, and callBurst at once, as when all of a worker's processes come back together.
+	// A caller may make callRate new calls a second, and callBurst at once, as when all of a
+	// worker's processes come back together.
 	callRate  = 20
 	callBurst = 100
 	// An address may make addressRate new calls a second, before anyone is asked whose they are.
 	addressRate  = 50
 	addressBurst = 200
-	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent for longest is forgotten.
+	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent
+	// for longest is forgotten.
 	maxLimited = 4096
 )
 
-// limits bounds the new calls of each one, by a key that is taken from the call. It is safe for concurrent use.
+// limits bounds the new calls of each one, by a key that is taken from the call. It is safe for
+// concurrent use.
 type limits struct {
 	key   func(context.Context) string
 	clock clock.PassiveClock

@@ -12,7 +12,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TLS names the PEM files of the gateway's side of TLS. They are read for each connection, so that they may be replaced at any time.
+// TLS names the PEM files of the gateway's side of TLS. They are read for each connection, so that
+// they may be replaced at any time.
 type TLS struct {
 	// Certificate and Key are the gateway's.
 	Certificate, Key string
@@ -20,7 +21,8 @@ type TLS struct {
 	ClientCA string
 }
 
-// material turns the files into a configuration. While they cannot be used, as in the middle of a rotation, the last that could be is.
+// material turns the files into a configuration. While they cannot be used, as in the middle of a
+// rotation, the last that could be is.
 type material struct {
 	files TLS
 	log   logr.Logger
@@ -96,8 +98,13 @@ func (t TLS) config(content [3][]byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: certificate %s with key %s: %w", t.Certificate, t.Key, err)
 	}
-	// A resumed session would take over what was verified when it was made; without tickets each connection is verified.
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
+	// A resumed session would take over what was verified when it was made; without tickets each
+	// connection is verified.
+	config := &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		Certificates:           []tls.Certificate{pair},
+		SessionTicketsDisabled: true,
+	}
 	if t.ClientCA == "" {
 		return config, nil
 	}

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestRotation replaces the gateway's certificate and its client CA while it runs. New connections see the new ones.
+// TestRotation replaces the gateway's certificate and its client CA while it runs. New connections
+// see the new ones.
 func TestRotation(t *testing.T) {
 	b := &book{}
 	g := start(t, b.logger())
@@ -51,7 +52,12 @@ func TestWithoutClientCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.listen(server)
-	check(t, call(t, g.trusted(shows(t, g.clients, "laptop"))), codes.Unauthenticated, "neither a token nor a client certificate")
+	check(
+		t,
+		call(t, g.trusted(shows(t, g.clients, "laptop"))),
+		codes.Unauthenticated,
+		"neither a token nor a client certificate",
+	)
 	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 }
 

@@ -8,7 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// level is how loud a call is recorded by how it ended: what is usual is for those who look closer, a fault of ours for all.
+// level is how loud a call is recorded by how it ended: what is usual is for those who look closer,
+// a fault of ours for all.
 func level(code codes.Code) logging.Level {
 	switch code {
 	case codes.OK, codes.Canceled, codes.ResourceExhausted:
@@ -29,7 +30,8 @@ func fields(ctx context.Context) logging.Fields {
 	return logging.Fields{"caller", caller.Name, "by", caller.By}
 }
 
-// record writes a line for a call that has ended, with its fields: neither metadata nor messages are among them.
+// record writes a line for a call that has ended, with its fields: neither metadata nor messages
+// are among them.
 func record(ctx context.Context, at logging.Level, message string, fields ...any) {
 	log := klog.FromContext(ctx)
 	switch {

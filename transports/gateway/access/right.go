@@ -27,11 +27,18 @@ type Right struct {
 
 // Rule is the rule of a ClusterRole that grants the right.
 func (r Right) Rule() string {
-	return fmt.Sprintf("{apiGroups: [%q], resources: [%q], resourceNames: [%q], verbs: [%q]}", r.Group, r.Resource, r.Name, r.Verb)
+	return fmt.Sprintf(
+		"{apiGroups: [%q], resources: [%q], resourceNames: [%q], verbs: [%q]}",
+		r.Group,
+		r.Resource,
+		r.Name,
+		r.Verb,
+	)
 }
 
-// Allow asks the API server whether a caller has a right. The errors are statuses: PERMISSION_DENIED names the right and how to grant it,
-// INVALID_ARGUMENT a name that no object can have, and UNAVAILABLE says that the API server could not be asked.
+// Allow asks the API server whether a caller has a right. The errors are statuses:
+// PERMISSION_DENIED names the right and how to grant it, INVALID_ARGUMENT a name that no object can
+// have, and UNAVAILABLE says that the API server could not be asked.
 func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	if right.Name == "" || len(right.Name) > maxName {
 		return refusal(codes.InvalidArgument, "InvalidName",
@@ -39,7 +46,11 @@ func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	}
 	asked, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	answer, err := g.known.AuthorizationV1().SubjectAccessReviews().Create(asked, question(caller, right), metav1.CreateOptions{})
+	answer, err := g.known.AuthorizationV1().SubjectAccessReviews().Create(
+		asked,
+		question(caller, right),
+		metav1.CreateOptions{},
+	)
 	if err != nil {
 		return unanswered(ctx, "subjectaccessreviews", err)
 	}

@@ -14,7 +14,11 @@ import (
 
 // laptop is a ServiceAccount.
 var laptop = &Caller{
-	Name: "system:serviceaccount:shop:laptop", UID: "7", Groups: []string{"system:serviceaccounts"}, Extra: map[string][]string{"pod": {"a"}}, By: ByToken,
+	Name:   "system:serviceaccount:shop:laptop",
+	UID:    "7",
+	Groups: []string{"system:serviceaccounts"},
+	Extra:  map[string][]string{"pod": {"a"}},
+	By:     ByToken,
 }
 
 // TestRefusalNamesTheRight and how to grant it.
@@ -29,9 +33,11 @@ func TestRefusalNamesTheRight(t *testing.T) {
 	if diff := cmp.Diff(want, got.Message()); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
-	details := []any{&errdetails.ErrorInfo{Reason: "PermissionDenied", Domain: "hookloop.stream.v1", Metadata: map[string]string{
-		"verb": "serve", "group": "metacontroller.k8s.io", "resource": "hookworkers", "name": "hello",
-	}}}
+	details := []any{
+		&errdetails.ErrorInfo{Reason: "PermissionDenied", Domain: "hookloop.stream.v1", Metadata: map[string]string{
+			"verb": "serve", "group": "metacontroller.k8s.io", "resource": "hookworkers", "name": "hello",
+		}},
+	}
 	if diff := cmp.Diff(details, got.Details(), protocmp.Transform()); diff != "" {
 		t.Errorf("details (-want +got):\n%s", diff)
 	}
@@ -45,7 +51,10 @@ func TestAsksForTheRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &authorizationv1.SubjectAccessReviewSpec{
-		User: laptop.Name, UID: "7", Groups: []string{"system:serviceaccounts"}, Extra: map[string]authorizationv1.ExtraValue{"pod": {"a"}},
+		User:   laptop.Name,
+		UID:    "7",
+		Groups: []string{"system:serviceaccounts"},
+		Extra:  map[string]authorizationv1.ExtraValue{"pod": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "serve", Group: "metacontroller.k8s.io", Version: "*", Resource: "hookworkers", Name: "hello",
 		},
@@ -60,7 +69,12 @@ func TestRefusalRepeatsTheReason(t *testing.T) {
 	d := newDecider()
 	g := guard(t, d, fixed())
 	d.why.EvaluationError = `clusterrole "gone" not found`
-	check(t, status.Convert(g.Allow(t.Context(), laptop, serve)), codes.PermissionDenied, `the name "hello" (clusterrole "gone" not found); grant`)
+	check(
+		t,
+		status.Convert(g.Allow(t.Context(), laptop, serve)),
+		codes.PermissionDenied,
+		`the name "hello" (clusterrole "gone" not found); grant`,
+	)
 	d.why.Reason = strings.Repeat("ü", 1000)
 	got := status.Convert(g.Allow(t.Context(), laptop, serve))
 	check(t, got, codes.PermissionDenied, "ü…); grant")

@@ -24,31 +24,32 @@ import (
 )
 
 const (
-	// DefaultMessageBytes bounds one gRPC message in either direction. Larger messages of a session travel in fragments of
-	// 1 MiB, and some bytes around each.
+	// DefaultMessageBytes bounds one gRPC message in either direction. Larger messages of a session
+	// travel in fragments of 1 MiB, and some bytes around each.
 	DefaultMessageBytes = 1<<20 + 64<<10
 	// MaxStreams is how many calls a connection may have open at once.
 	MaxStreams = 100
 	// MaxHeaderBytes bounds the metadata of a call, the token included.
 	MaxHeaderBytes = 16 << 10
-	// MaxConnectionAge is for how long a connection takes new calls. Its open ones go on for MaxConnectionGrace; then it is closed, so
-	// that every client shows its certificate, or a fresh token, anew. gRPC varies it by up to a tenth.
+	// MaxConnectionAge is for how long a connection takes new calls. Its open ones go on for
+	// MaxConnectionGrace; then it is closed, so that every client shows its certificate, or a fresh
+	// token, anew. gRPC varies it by up to a tenth.
 	MaxConnectionAge = time.Hour
 	// MaxConnectionGrace is what calls that are open at MaxConnectionAge have left.
 	MaxConnectionGrace = 5 * time.Minute
 
 	// minPing is how often a client may ping. One that does so more often is cut off.
 	minPing = 5 * time.Second
-	// The server pings a silent connection after pingAfter, and closes one that is silent for pingTimeout more. Together
-	// they bound how long a peer behind a dead network is asked in vain.
+	// The server pings a silent connection after pingAfter, and closes one that is silent for
+	// pingTimeout more. Together they bound how long a peer behind a dead network is asked in vain.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
 	// maxIdle is for how long a connection without calls stays.
 	maxIdle = 15 * time.Minute
 	// handshakeTimeout bounds TLS and the begin of HTTP/2.
 	handshakeTimeout = 10 * time.Second
-	// streamWindow and connectionWindow bound what a client may send before it is read. Left to gRPC, they grow to 16 MiB
-	// for each stream.
+	// streamWindow and connectionWindow bound what a client may send before it is read. Left to
+	// gRPC, they grow to 16 MiB for each stream.
 	streamWindow     = 64 << 10
 	connectionWindow = 1 << 20
 )
@@ -60,13 +61,14 @@ type Serving struct {
 	Log logr.Logger
 	// MessageBytes is DefaultMessageBytes if it is 0.
 	MessageBytes int
-	// Codec decodes messages of callers who were recognized, and should bound what they unfold to; nil stands for gRPC's own.
+	// Codec decodes messages of callers who were recognized, and should bound what they unfold to;
+	// nil stands for gRPC's own.
 	Codec encoding.CodecV2
 }
 
-// options are those of the gateway's gRPC server: TLS and nothing else, limits, keepalive, and interceptors that
-// authenticate every call (FromContext), bound the new calls of each caller, trace and log calls, and survive panics. The
-// handler authorizes the call (Allow).
+// options are those of the gateway's gRPC server: TLS and nothing else, limits, keepalive, and
+// interceptors that authenticate every call (FromContext), bound the new calls of each caller,
+// trace and log calls, and survive panics. The handler authorizes the call (Allow).
 func (g *Guard) options(s Serving, c *connections) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
@@ -102,9 +104,13 @@ func (g *Guard) options(s Serving, c *connections) ([]grpc.ServerOption, error) 
 	return options, nil
 }
 
-// interceptors are those of unary calls and of streams, in the order in which a call passes them. Addresses are limited before anyone is
-// recognized, since that may cost a question to the API server. Calls of strangers leave no span.
-func (g *Guard) interceptors(log logr.Logger, c *connections) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+// interceptors are those of unary calls and of streams, in the order in which a call passes them.
+// Addresses are limited before anyone is recognized, since that may cost a question to the API
+// server. Calls of strangers leave no span.
+func (g *Guard) interceptors(
+	log logr.Logger,
+	c *connections,
+) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panics := recovery.WithRecoveryHandlerContext(survive(log))
 	addresses := newLimits(byAddress, g.clock, addressRate, addressBurst)
 	recognize := g.admit(log, c)
@@ -113,16 +119,31 @@ func (g *Guard) interceptors(log logr.Logger, c *connections) ([]grpc.UnaryServe
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
 	return []grpc.UnaryServerInterceptor{
-			recovery.UnaryServerInterceptor(panics), plainUnary, ratelimit.UnaryServerInterceptor(addresses), auth.UnaryServerInterceptor(recognize),
-			ratelimit.UnaryServerInterceptor(callers), traceUnary, logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
+			recovery.UnaryServerInterceptor(
+				panics,
+			),
+			plainUnary,
+			ratelimit.UnaryServerInterceptor(addresses),
+			auth.UnaryServerInterceptor(recognize),
+			ratelimit.UnaryServerInterceptor(
+				callers,
+			),
+			traceUnary,
+			logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
 		}, []grpc.StreamServerInterceptor{
-			recovery.StreamServerInterceptor(panics), plainStream, ratelimit.StreamServerInterceptor(addresses), auth.StreamServerInterceptor(recognize),
-			ratelimit.StreamServerInterceptor(callers), logging.StreamServerInterceptor(logging.LoggerFunc(record), calls...),
+			recovery.StreamServerInterceptor(
+				panics,
+			),
+			plainStream,
+			ratelimit.StreamServerInterceptor(addresses),
+			auth.StreamServerInterceptor(recognize),
+			ratelimit.StreamServerInterceptor(callers),
+			logging.StreamServerInterceptor(logging.LoggerFunc(record), calls...),
 		}
 }
 
-// admit recognizes the caller of a call and puts it, and the logger, into its context. A service that had a method AuthFuncOverride would do
-// so in its place; none of ours may.
+// admit recognizes the caller of a call and puts it, and the logger, into its context. A service
+// that had a method AuthFuncOverride would do so in its place; none of ours may.
 func (g *Guard) admit(log logr.Logger, c *connections) auth.AuthFunc {
 	told := rate.NewLimiter(1, 20) // strangers do not fill the log
 	return func(ctx context.Context) (context.Context, error) {
@@ -140,7 +161,17 @@ func (g *Guard) admit(log logr.Logger, c *connections) auth.AuthFunc {
 		}
 		if told.AllowN(g.clock.Now(), 1) {
 			method, _ := grpc.Method(ctx)
-			log.Info("a call is refused", "method", method, "peer", addressOf(ctx), "code", status.Code(err).String(), "why", status.Convert(err).Message())
+			log.Info(
+				"a call is refused",
+				"method",
+				method,
+				"peer",
+				addressOf(ctx),
+				"code",
+				status.Code(err).String(),
+				"why",
+				status.Convert(err).Message(),
+			)
 		}
 		return nil, err
 	}

@@ -48,7 +48,9 @@ func (b *book) text() string {
 func TestStreams(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
-	keeper, err := New(Settings{Client: g.decider, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
+	keeper, err := New(
+		Settings{Client: g.decider, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,8 @@ func TestSizes(t *testing.T) {
 	check(t, call(t, client, "Bearer good"), codes.OK)
 }
 
-// TestStreamsOfAConnection has one caller open as many streams as a connection may have; one more waits until another ends.
+// TestStreamsOfAConnection has one caller open as many streams as a connection may have; one more
+// waits until another ends.
 func TestStreamsOfAConnection(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -177,7 +180,12 @@ func TestRates(t *testing.T) {
 	for range callBurst {
 		check(t, call(t, client, "Bearer good"), codes.OK)
 	}
-	check(t, call(t, client, "Bearer good"), codes.ResourceExhausted, `at most 20 new calls a second of User "laptop" (by token)`)
+	check(
+		t,
+		call(t, client, "Bearer good"),
+		codes.ResourceExhausted,
+		`at most 20 new calls a second of User "laptop" (by token)`,
+	)
 	check(t, call(t, client, "Bearer other"), codes.OK)
 	g.clock.Step(time.Second / callRate)
 	check(t, call(t, client, "Bearer good"), codes.OK)
@@ -193,7 +201,10 @@ func TestRates(t *testing.T) {
 func TestLimitsAreBounded(t *testing.T) {
 	l := newLimits(byAddress, fixed(), 1, 1)
 	for i := range maxLimited + 10 {
-		ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(10, 1, byte(i>>8), byte(i)), Port: i + 1}})
+		ctx := peer.NewContext(
+			t.Context(),
+			&peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(10, 1, byte(i>>8), byte(i)), Port: i + 1}},
+		)
 		if err := l.Limit(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Server is a gRPC server that authenticates a call before it reads a byte of its messages, and bounds its connections.
-// Services are registered and served as with *grpc.Server.
+// Server is a gRPC server that authenticates a call before it reads a byte of its messages, and
+// bounds its connections. Services are registered and served as with *grpc.Server.
 type Server struct {
 	*grpc.Server
 	connections *connections
@@ -32,13 +32,16 @@ func (g *Guard) NewServer(s Serving) (*Server, error) {
 // Serve accepts connections until the server is stopped. It returns as grpc.Server does.
 func (s *Server) Serve(l net.Listener) error { return s.Server.Serve(s.connections.listen(l)) }
 
-// RegisterService registers a service. Generated handlers of unary methods decode the request and then run the interceptors;
-// these run the interceptors first.
+// RegisterService registers a service. Generated handlers of unary methods decode the request and
+// then run the interceptors; these run the interceptors first.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		late.Methods[i] = grpc.MethodDesc{MethodName: m.MethodName, Handler: decodingLate("/"+desc.ServiceName+"/"+m.MethodName, m)}
+		late.Methods[i] = grpc.MethodDesc{
+			MethodName: m.MethodName,
+			Handler:    decodingLate("/"+desc.ServiceName+"/"+m.MethodName, m),
+		}
 	}
 	s.Server.RegisterService(&late, impl)
 }
@@ -59,8 +62,8 @@ func decodingLate(method string, m grpc.MethodDesc) unaryHandler {
 	}
 }
 
-// checkEncoding refuses compressed messages: a few bytes could stand for many. Decompressors are registered for the whole
-// process, so that a server cannot be without one.
+// checkEncoding refuses compressed messages: a few bytes could stand for many. Decompressors are
+// registered for the whole process, so that a server cannot be without one.
 func checkEncoding(ctx context.Context) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
 	if !ok {
@@ -73,7 +76,11 @@ func checkEncoding(ctx context.Context) error {
 	if err := grpc.SetHeader(ctx, metadata.Pairs("grpc-accept-encoding", "identity")); err != nil {
 		return err
 	}
-	return status.Errorf(codes.Unimplemented, "grpc-encoding is %q, expected identity: messages are not compressed here", name)
+	return status.Errorf(
+		codes.Unimplemented,
+		"grpc-encoding is %q, expected identity: messages are not compressed here",
+		name,
+	)
 }
 
 // plainUnary and plainStream refuse compressed calls.

@@ -24,7 +24,12 @@ func TestStrangersHaveTheirOwnClient(t *testing.T) {
 		ctx := opened(t.Context())
 		caller, err := g.Authenticate(ctx)
 		if err != nil || strange.reviews != 1 || known.reviews != 0 {
-			t.Fatalf("%v; %d reviews by the strangers' client and %d by the other, want the one", err, strange.reviews, known.reviews)
+			t.Fatalf(
+				"%v; %d reviews by the strangers' client and %d by the other, want the one",
+				err,
+				strange.reviews,
+				known.reviews,
+			)
 		}
 		strange.now(func() { strange.down = errDown })
 		if err := g.Allow(ctx, caller, serve); err != nil {
@@ -50,7 +55,8 @@ func TestStrangersHaveTheirOwnClient(t *testing.T) {
 	})
 }
 
-// TestFailuresOfAnAddress bounds the tokens that are tried, without harm to those who are known there.
+// TestFailuresOfAnAddress bounds the tokens that are tried, without harm to those who are known
+// there.
 func TestFailuresOfAnAddress(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -58,7 +64,12 @@ func TestFailuresOfAnAddress(t *testing.T) {
 	for i := range failureBurst {
 		check(t, call(t, client, fmt.Sprintf("Bearer bad-%d", i)), codes.Unauthenticated)
 	}
-	check(t, call(t, client, "Bearer another"), codes.ResourceExhausted, "at most 5 tokens a second of 127.0.0.1 that are not accepted")
+	check(
+		t,
+		call(t, client, "Bearer another"),
+		codes.ResourceExhausted,
+		"at most 5 tokens a second of 127.0.0.1 that are not accepted",
+	)
 	if want := 1 + failureBurst; g.reviews != want {
 		t.Errorf("the API server was asked %d times, want %d", g.reviews, want)
 	}

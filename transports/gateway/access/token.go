@@ -22,9 +22,10 @@ const (
 	maxReviewed = 1024
 )
 
-// Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in its metadata or, where there is none, by
-// the client certificate of its connection. The errors are statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API
-// server could not be asked.
+// Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in
+// its metadata or, where there is none, by the client certificate of its connection. The errors are
+// statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API server could not be
+// asked.
 func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	shown, err := g.shown(ctx)
 	if err != nil {
@@ -48,7 +49,8 @@ func (g *Guard) recognize(ctx context.Context, shown *credential) (*Caller, erro
 	return g.meet(ctx, shown)
 }
 
-// meet recognizes a stranger, unless too many of the same address were nobody, or are being looked up.
+// meet recognizes a stranger, unless too many of the same address were nobody, or are being looked
+// up.
 func (g *Guard) meet(ctx context.Context, shown *credential) (*Caller, error) {
 	done, err := g.failures.begin(ctx)
 	if err != nil {
@@ -69,7 +71,8 @@ func (g *Guard) recognizeAnew(ctx context.Context, client Client, shown *credent
 	if err != nil {
 		return nil, unanswered(ctx, "tokenreviews", err)
 	}
-	// An authenticator that knows no audiences says none: its tokens are made for the API server, and are not for us.
+	// An authenticator that knows no audiences says none: its tokens are made for the API server,
+	// and are not for us.
 	if !said.Authenticated || said.User.Username == "" || !slices.Contains(said.Audiences, g.audience) {
 		g.reviewed.drop(shown.token)
 		return nil, g.unknown("the token is not accepted")
@@ -85,11 +88,14 @@ func (g *Guard) recognizeAnew(ctx context.Context, client Client, shown *credent
 	return caller, nil
 }
 
-// review asks the API server. Its client must not log what it sends, whatever the verbosity: that is the token.
+// review asks the API server. Its client must not log what it sends, whatever the verbosity: that
+// is the token.
 func (g *Guard) review(ctx context.Context, client Client, token string) (authenticationv1.TokenReviewStatus, error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout)
 	defer cancel()
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{g.audience}}}
+	review := &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{g.audience}},
+	}
 	answer, err := client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return authenticationv1.TokenReviewStatus{}, err
@@ -97,7 +103,8 @@ func (g *Guard) review(ctx context.Context, client Client, token string) (authen
 	return answer.Status, nil
 }
 
-// reviewed remembers whose tokens were accepted lately, by the tokens' digests. It is safe for concurrent use.
+// reviewed remembers whose tokens were accepted lately, by the tokens' digests. It is safe for
+// concurrent use.
 type reviewed struct{ callers *lru.Cache }
 
 type accepted struct {
@@ -107,7 +114,8 @@ type accepted struct {
 
 func newReviewed() *reviewed { return &reviewed{callers: lru.New(maxReviewed)} }
 
-// get is whose token it is, as the API server said last, and whether that still counts; nil where it was not accepted.
+// get is whose token it is, as the API server said last, and whether that still counts; nil where
+// it was not accepted.
 func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
 	if !ok {

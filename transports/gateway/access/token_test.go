@@ -26,7 +26,10 @@ func TestWhoMayCall(t *testing.T) {
 		g.tokens["for-others"] = accepts("laptop", "1", "https://kubernetes.default.svc")
 		g.tokens["no-audience"] = accepts("laptop", "1")
 		g.tokens["nobody"] = accepts("", "", "hookloop")
-		g.tokens["denied"] = authenticationv1.TokenReviewStatus{Audiences: []string{"hookloop"}, User: authenticationv1.UserInfo{Username: "laptop"}}
+		g.tokens["denied"] = authenticationv1.TokenReviewStatus{
+			Audiences: []string{"hookloop"},
+			User:      authenticationv1.UserInfo{Username: "laptop"},
+		}
 		g.tokens["stranger"] = accepts("stranger", "2", "hookloop")
 	})
 	bare, certified := g.trusted(), g.trusted(shows(t, g.clients, "laptop"))
@@ -121,7 +124,11 @@ func TestRememberedTokensAreBounded(t *testing.T) {
 func TestHandlersSeeTheCaller(t *testing.T) {
 	g := start(t, logr.Discard())
 	want := &Caller{
-		Name: "laptop", UID: "1", Groups: []string{"system:authenticated"}, Extra: map[string][]string{"pod": {"a"}}, By: ByToken,
+		Name:   "laptop",
+		UID:    "1",
+		Groups: []string{"system:authenticated"},
+		Extra:  map[string][]string{"pod": {"a"}},
+		By:     ByToken,
 	}
 	g.trigger = func(ctx context.Context) error {
 		caller, _ := FromContext(ctx)

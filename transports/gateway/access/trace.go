@@ -16,8 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// traceUnary makes a span for a call of a caller who was recognized. The span is a root, so that no caller decides what is
-// sampled; it links to the caller's own. Streams have none: they last for an hour, and their calls are in the traces of syncs.
+// traceUnary makes a span for a call of a caller who was recognized. The span is a root, so that no
+// caller decides what is sampled; it links to the caller's own. Streams have none: they last for an
+// hour, and their calls are in the traces of syncs.
 func traceUnary(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	name := strings.TrimPrefix(info.FullMethod, "/")
 	options := []trace.SpanStartOption{

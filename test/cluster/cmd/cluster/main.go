@@ -1,4 +1,5 @@
-// Command cluster runs a control plane in the foreground, to try things on. It prints how to reach it and stops it at Ctrl-C.
+// Command cluster runs a control plane in the foreground, to try things on. It prints how to reach
+// it and stops it at Ctrl-C.
 package main
 
 import (
@@ -38,8 +39,11 @@ func run(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
-		c.Kubeconfig(), bin)
+	fmt.Printf(
+		"export KUBECONFIG=%s\nexport PATH=%s:$PATH\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
+		c.Kubeconfig(),
+		bin,
+	)
 	<-ctx.Done()
 	return nil
 }

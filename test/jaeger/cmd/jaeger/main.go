@@ -1,5 +1,6 @@
-// Command jaeger runs a Jaeger on loopback until it is interrupted, and prints where it takes spans and where it answers.
-// It is what "make jaeger" starts; programs and tests use package jaeger itself. It takes no arguments.
+// Command jaeger runs a Jaeger on loopback until it is interrupted, and prints where it takes spans
+// and where it answers. It is what "make jaeger" starts; programs and tests use package jaeger
+// itself. It takes no arguments.
 package main
 
 import (
@@ -27,7 +28,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Jaeger is ready; interrupt to stop it. Programs send their spans to it with\n\n  export %s\n\n", strings.Join(j.Env(), " "))
+	fmt.Printf(
+		"Jaeger is ready; interrupt to stop it. Programs send their spans to it with\n\n  export %s\n\n",
+		strings.Join(j.Env(), " "),
+	)
 	fmt.Printf("and it answers at\n\n  %s  (a trace by its id)\n  %s/api/services\n", j.TraceURL("TRACE_ID"), j.URL())
 	select {
 	case <-ctx.Done():
