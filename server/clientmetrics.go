@@ -35,10 +35,8 @@ func newRestMetrics() *restMetrics {
 	seconds := []float64{.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60}
 	sizes := prometheus.ExponentialBuckets(64, 4, 11)
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(
-			prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
-			[]string{"verb", "host"},
-		)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
+			[]string{"verb", "host"})
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"code", "method", "host"})

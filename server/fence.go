@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/act"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )

@@ -7,10 +7,10 @@ import (
 	"net"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/transports/contract"
-	"github.com/hookloop/hookloop/transports/gateway"
-	"github.com/hookloop/hookloop/transports/gateway/access"
-	"github.com/hookloop/hookloop/transports/stream"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/gateway"
+	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/stream"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	grpchealth "google.golang.org/grpc/health"
@@ -65,8 +65,7 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	}
 	d := door{
 		Gateway: gateway.New(
-			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget},
-		),
+			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
 		server: server,
 		socket: socket,
 	}
@@ -94,8 +93,7 @@ func (p *process) guard() (*access.Guard, error) {
 		clients[i] = client
 	}
 	return access.New(
-		access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}},
-	)
+		access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
 }
 
 // during lets hooks dial in while work runs. A gateway that fails ends the work.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/internal/engine/act"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"

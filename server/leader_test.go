@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/internal/engine/act"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -250,12 +250,8 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 		shared.silence()
 		<-writing.Done()
 		if took := time.Since(begun); took > renewDeadline { // the bubble's clock
-			t.Errorf(
-				"the fence closed after %s, want %s at the latest; another may lead after %s",
-				took,
-				renewDeadline,
-				leaseDuration,
-			)
+			t.Errorf("the fence closed after %s, want %s at the latest; another may lead after %s", took,
+				renewDeadline, leaseDuration)
 		}
 		if err := <-result; !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("got %v, want ErrLeaseLost", err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/pipeline"
-	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
@@ -139,18 +139,10 @@ func newMemoryMetrics(usage func() []budget.Usage) *memoryMetrics {
 			labels,
 			nil,
 		),
-		refused: prometheus.NewDesc(
-			"hookloop_memory_budget_refused_total",
-			"Messages and answers refused because their part of the budget was used up.",
-			labels,
-			nil,
-		),
-		evicted: prometheus.NewDesc(
-			"hookloop_memory_budget_evicted_bytes_total",
-			"Bytes dropped to keep a part within its budget.",
-			labels,
-			nil,
-		),
+		refused: prometheus.NewDesc("hookloop_memory_budget_refused_total",
+			"Messages and answers refused because their part of the budget was used up.", labels, nil),
+		evicted: prometheus.NewDesc("hookloop_memory_budget_evicted_bytes_total",
+			"Bytes dropped to keep a part within its budget.", labels, nil),
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -29,21 +29,16 @@ func newRegistry(version string) *prometheus.Registry {
 		Name: "hookloop_build_info", Help: "1, labelled with the version.",
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	registry.MustRegister(
-		build,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	registry.MustRegister(build, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(clientMetrics().collectors()...)
 	return registry
 }
 
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(
-		"/metrics",
-		promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}),
-	)
+	mux.Handle("/metrics",
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 	return mux
 }
 

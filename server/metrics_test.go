@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/metrics"
 )
@@ -28,10 +28,8 @@ func TestMetrics(t *testing.T) {
 	queues.NewLongestRunningProcessorSecondsMetric("CompositeController-hello").Set(1)
 	syncs := newSyncMetrics(registry)
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
-	syncs.Synced(
-		"composite/hello",
-		pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}},
-	)
+	syncs.Synced("composite/hello",
+		pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
 	registry.MustRegister(newCacheMetrics(func() []cache.ResourceStats {
 		return []cache.ResourceStats{
 			{

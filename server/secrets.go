@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookloop/hookloop/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
 )
 
 // resolver is where a Pod finds its search path.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/share"
-	"github.com/hookloop/hookloop/transports/stack"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/internal/transports/stack"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -86,8 +86,7 @@ func (m controllerMetrics) run(t *testing.T, name string) {
 		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name}, nil
 	}}, stack.Settings{Metrics: m.hooks})
 	opened, err := openers["webhook"](
-		hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync},
-	)
+		hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/share"
-	"github.com/hookloop/hookloop/transports/budget"
+	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
@@ -157,17 +157,14 @@ func (c Tracing) ratio() (float64, error) {
 	case "traceidratio":
 		ratio, err := strconv.ParseFloat(cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1"), 64)
 		if err != nil || ratio < 0 || ratio > 1 {
-			return 0, fmt.Errorf(
-				"OTEL_TRACES_SAMPLER_ARG: got %q, expected a number from 0 to 1",
-				os.Getenv("OTEL_TRACES_SAMPLER_ARG"),
-			)
+			return 0, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: got %q, expected a number from 0 to 1",
+				os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
 		}
 		return ratio, nil
 	default:
 		return 0, fmt.Errorf(
 			"OTEL_TRACES_SAMPLER: got %q, expected always_on, always_off or traceidratio, or one of them after parentbased_",
-			sampler,
-		)
+			sampler)
 	}
 }
 

@@ -97,13 +97,8 @@ func TestTracingExports(t *testing.T) {
 	paths := make(chan string, 1)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths <- r.URL.Path }))
 	defer collector.Close()
-	on, err := newTracing(
-		context.Background(),
-		Tracing{Endpoint: collector.URL, SampleRatio: 1},
-		"v1",
-		logr.Discard(),
-		prometheus.NewRegistry(),
-	)
+	on, err := newTracing(context.Background(), Tracing{Endpoint: collector.URL, SampleRatio: 1}, "v1",
+		logr.Discard(), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

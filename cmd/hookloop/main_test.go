@@ -111,13 +111,8 @@ func TestStopBeforeStart(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(nowhere), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(
-		binary,
-		"serve",
-		"--kubeconfig="+kubeconfig,
-		"--metrics-address=0",
-		"--health-probe-bind-address=0",
-	)
+	cmd := exec.Command(binary, "serve", "--kubeconfig="+kubeconfig, "--metrics-address=0",
+		"--health-probe-bind-address=0")
 	logs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hookloop/hookloop/client"
+	"github.com/hookloop/hookloop/internal/client"
 	"github.com/spf13/cobra"
 )
 
@@ -43,12 +43,8 @@ object is, if the controllers export traces and have sampled this one.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(
-		&target.Kubeconfig,
-		"kubeconfig",
-		"",
-		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config",
-	)
+	cmd.Flags().StringVar(&target.Kubeconfig, "kubeconfig", "",
+		"kubeconfig file; empty follows KUBECONFIG and ~/.kube/config")
 	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "", "the object's namespace; empty is the kubeconfig's")
 	cmd.Flags().StringVar(&ui, "ui", "", "address of a Jaeger UI: print the trace's URL in it")
 	return cmd

@@ -22,15 +22,8 @@ func newVersion() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuild()
-			_, err := fmt.Fprintf(
-				cmd.OutOrStdout(),
-				"hookloop %s\ncommit %s\n%s %s/%s\n",
-				b.version,
-				b.commit,
-				b.goVersion,
-				runtime.GOOS,
-				runtime.GOARCH,
-			)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hookloop %s\ncommit %s\n%s %s/%s\n", b.version, b.commit,
+				b.goVersion, runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

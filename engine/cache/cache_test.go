@@ -35,9 +35,7 @@ func page(namespace, name, owner, text string) string {
 	references := ""
 	if owner != "" {
 		references = fmt.Sprintf(
-			`,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"b","uid":%q,"controller":true}]`,
-			owner,
-		)
+			`,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"b","uid":%q,"controller":true}]`, owner)
 	}
 	return fmt.Sprintf(
 		`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s"%s},"text":%q}`,

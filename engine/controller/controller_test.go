@@ -28,13 +28,8 @@ var (
 )
 
 func thing(r object.Resource, name, more string) string {
-	return fmt.Sprintf(
-		`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":"shop","name":%q,"uid":"uid-%s"%s}}`,
-		r.GVK.Kind,
-		name,
-		name,
-		more,
-	)
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"namespace":"shop","name":%q,"uid":"uid-%s"%s}}`,
+		r.GVK.Kind, name, name, more)
 }
 
 const ownedByA = `,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"a","uid":"uid-a","controller":true}]`

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/expectations"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"k8s.io/klog/v2"
 )
 
@@ -92,12 +92,8 @@ func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.It
 		return item, true
 	}
 	a.item = item
-	c.queue.AddAfter(
-		item.Key,
-		expectationPoll,
-		item.Priority,
-		queue.Cause{Kind: queue.CauseRequeue, At: now.Add(expectationPoll)},
-	)
+	c.queue.AddAfter(item.Key, expectationPoll, item.Priority,
+		queue.Cause{Kind: queue.CauseRequeue, At: now.Add(expectationPoll)})
 	return item, false
 }
 

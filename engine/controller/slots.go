@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/internal/engine/share"
 )
 
 const (

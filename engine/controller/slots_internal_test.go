@@ -3,7 +3,7 @@ package controller
 import (
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/internal/engine/share"
 )
 
 // TestReturnBetweenTwoRests: a reconcile comes back after the only worker has looked for such ones

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/share"
+	"github.com/hookloop/hookloop/internal/engine/share"
 )
 
 // TestSlowKeysHoldNobodyUp: as many keys as there are workers wait for a peer; the others are

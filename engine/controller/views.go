@@ -116,10 +116,7 @@ func (c *Controller) retryWaiting(r object.Resource) {
 	c.views.waiting = nil
 	c.views.mu.Unlock()
 	for key := range waiting {
-		c.Enqueue(
-			key,
-			queue.Child,
-			queue.Cause{Kind: queue.CauseTrigger, Reason: fmt.Sprintf("the view of %s is good again", r)},
-		)
+		c.Enqueue(key, queue.Child,
+			queue.Cause{Kind: queue.CauseTrigger, Reason: fmt.Sprintf("the view of %s is good again", r)})
 	}
 }

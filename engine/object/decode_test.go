@@ -196,16 +196,12 @@ var deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name"
 	`"annotations":{"` + object.LastAppliedAnnotation + `":"{\"spec\":{\"replicas\":3}}","deployment.kubernetes.io/revision":"3"},` +
 	`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"s","uid":"u","controller":true,"blockOwnerDeletion":true}],` +
 	`"managedFields":[{"manager":"hookloop","operation":"Update","apiVersion":"apps/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
-	strings.Repeat(
-		`"f:field":{"f:inner":{"k:{\"name\":\"server\"}":{".":{},"f:image":{},"f:name":{}}}},`,
-		20,
-	) + `"f:last":{}}}]},` +
+	strings.Repeat(`"f:field":{"f:inner":{"k:{\"name\":\"server\"}":{".":{},"f:image":{},"f:name":{}}}},`,
+		20) + `"f:last":{}}}]},` +
 	`"spec":{"replicas":3,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[` +
 	`{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080,"protocol":"TCP"}],"env":[` +
-	strings.Repeat(
-		`{"name":"VARIABLE","value":"some text of a usual length"},`,
-		10,
-	) + `{"name":"LAST","value":""}],` +
+	strings.Repeat(`{"name":"VARIABLE","value":"some text of a usual length"},`,
+		10) + `{"name":"LAST","value":""}],` +
 	`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}},"terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}],` +
 	`"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"}}},"status":{"observedGeneration":3,"replicas":3,` +
 	`"readyReplicas":3,"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable"}]}}`

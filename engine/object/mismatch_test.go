@@ -32,8 +32,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
-	// it is the same one
-	if other := errors.New("other"); object.Explain(other) != other || object.Explain(nil) != nil { //nolint:errorlint
+	//nolint:errorlint // it is the same one
+	if other := errors.New("other"); object.Explain(other) != other || object.Explain(nil) != nil {
 		t.Error("another error is changed")
 	}
 	for text, want := range map[string]string{

@@ -52,14 +52,8 @@ func TestOrphansAgreeWithAScan(t *testing.T) {
 					set[key] = value
 				}
 			}
-			o := labelled(
-				t,
-				fmt.Sprint("ns", random.IntN(2)),
-				fmt.Sprint("n", random.IntN(5)),
-				[]string{"", "", "u"}[random.IntN(3)],
-				set,
-				version,
-			)
+			o := labelled(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)),
+				[]string{"", "", "u"}[random.IntN(3)], set, version)
 			switch random.IntN(6) {
 			case 0:
 				s.Delete(o)

@@ -69,11 +69,8 @@ func (f *ownedSet) fresh() bool { return len(f.changed) == 0 && !f.unsorted }
 func (f *ownedSet) patch() {
 	next := append(make([]*object.Object, 0, len(f.sorted)+len(f.changed)), f.sorted...)
 	for key := range f.changed {
-		at, found := slices.BinarySearchFunc(
-			next,
-			key,
-			func(o *object.Object, key id) int { return compareIDs(idOf(o), key) },
-		)
+		at, found := slices.BinarySearchFunc(next, key,
+			func(o *object.Object, key id) int { return compareIDs(idOf(o), key) })
 		switch o := f.members[key]; {
 		case o == nil && found:
 			next = slices.Delete(next, at, at+1)

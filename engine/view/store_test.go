@@ -23,9 +23,7 @@ func thing(t testing.TB, namespace, name, owner string, version int) *object.Obj
 	references := ""
 	if owner != "" {
 		references = fmt.Sprintf(
-			`,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":%q,"controller":true}]`,
-			owner,
-		)
+			`,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"o","uid":%q,"controller":true}]`, owner)
 	}
 	o, err := object.Decode(
 		[]byte(
@@ -46,13 +44,8 @@ func TestIndexesAgreeWithAScan(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := NewStore(things)
 		for version := range 100 {
-			o := thing(
-				t,
-				fmt.Sprint("ns", random.IntN(2)),
-				fmt.Sprint("n", random.IntN(5)),
-				[]string{"", "u", "v"}[random.IntN(3)],
-				version,
-			)
+			o := thing(t, fmt.Sprint("ns", random.IntN(2)), fmt.Sprint("n", random.IntN(5)),
+				[]string{"", "u", "v"}[random.IntN(3)], version)
 			switch random.IntN(4) {
 			case 0:
 				s.Delete(o)

@@ -124,13 +124,8 @@ func TestSetsKnowForWhichKindsTheyAreComplete(t *testing.T) {
 	} {
 		if test.set.Complete(things.GVK) != test.things || test.set.Complete(others.GVK) != test.unknown ||
 			test.set.Len() != test.size {
-			t.Errorf(
-				"%s: %+v is complete for things: %v, for others: %v",
-				name,
-				test.set,
-				test.set.Complete(things.GVK),
-				test.set.Complete(others.GVK),
-			)
+			t.Errorf("%s: %+v is complete for things: %v, for others: %v", name, test.set,
+				test.set.Complete(things.GVK), test.set.Complete(others.GVK))
 		}
 	}
 }

@@ -28,12 +28,8 @@ func main() {
 	config.Hooks = map[string]server.Hook{"notes": hook.Composite{Sync: sync}}
 	flag.StringVar(&config.Kubeconfig, "kubeconfig", "", "file; empty means the Pod's own ServiceAccount")
 	flag.StringVar(&config.MetricsAddress, "metrics-address", config.MetricsAddress, "address of the metrics; 0 for none")
-	flag.StringVar(
-		&config.HealthAddress,
-		"health-probe-bind-address",
-		config.HealthAddress,
-		"address of the probes; 0 for none",
-	)
+	flag.StringVar(&config.HealthAddress, "health-probe-bind-address", config.HealthAddress,
+		"address of the probes; 0 for none")
 	flag.Parse()
 	ctx, stop := server.Signals(context.Background())
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/transports/webhook"
+	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -107,10 +107,8 @@ func question(t *testing.T) *hook.Question {
 	q := &hook.Question{
 		Contract: hook.Composite,
 		Op:       hook.Sync,
-		Controller: decode(
-			t,
-			`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`,
-		),
+		Controller: decode(t,
+			`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`),
 		Parent: decode(
 			t,
 			`{"apiVersion":"example.com/v1","kind":"HelloWorld","metadata":{"namespace":"shop","name":"hello"},"spec":{"who":"World","replicas":2}}`,
@@ -126,10 +124,8 @@ func question(t *testing.T) *hook.Question {
 		)
 	}
 	q.Children[1].Objects = []*object.Object{
-		decode(
-			t,
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},"status":{"readyReplicas":1}}`,
-		),
+		decode(t,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},"status":{"readyReplicas":1}}`),
 	}
 	return q
 }

@@ -83,9 +83,7 @@ func call(file, function string, request io.Reader) ([]byte, error) {
 	}
 	vm := jsonnet.MakeVM()
 	vm.TLACode("request", string(body))
-	answer, err := vm.EvaluateAnonymousSnippet(
-		function,
-		fmt.Sprintf("function(request) (import %s).%s(request)", path, function),
-	)
+	answer, err := vm.EvaluateAnonymousSnippet(function,
+		fmt.Sprintf("function(request) (import %s).%s(request)", path, function))
 	return []byte(answer), err
 }

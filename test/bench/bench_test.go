@@ -9,16 +9,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/composite"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/pipeline"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/engine/report"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
-	"github.com/hookloop/hookloop/transports/webhook"
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/composite"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,10 +156,8 @@ func (s *silent) Synced(_ string, outcome pipeline.Outcome) { s.last = outcome }
 // not exist.
 func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipeline.Pipeline {
 	b.Helper()
-	declared := decode(
-		b,
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`,
-	)
+	declared := decode(b,
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`)
 	yes := true
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CompositeControllerSpec{
 		GenerateSelector: &yes, Hooks: &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}},

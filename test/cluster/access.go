@@ -69,15 +69,15 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 		return "", err
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", c.program)
-	// it is to be executed
-	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700) //nolint:gosec
+	//nolint:gosec // it is to be executed
+	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)
 }
 
 // Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the
 // cluster's folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
-	// the cluster's own program
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec
+	//nolint:gosec // the cluster's own program
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+c.path("kubectl-cache"))
 	out, err := command.CombinedOutput()
 	if err != nil {

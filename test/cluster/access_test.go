@@ -71,11 +71,8 @@ func TestGarbageIsCollected(t *testing.T) {
 func awaitCollected(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	maps := kubernetes.NewForConfigOrDie(c.Admin()).CoreV1().ConfigMaps("default")
-	owner, err := maps.Create(
-		ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}},
-		metav1.CreateOptions{},
-	)
+	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,8 @@ func FreePorts(n int) ([]int, error) {
 			found = append(found, port)
 		}
 	}
-	return nil, fmt.Errorf(
-		"127.0.0.1 has %d free ports from %d to %d, want %d",
-		len(found),
-		firstPort,
-		firstPort+portCount-1,
-		n,
-	)
+	return nil, fmt.Errorf("127.0.0.1 has %d free ports from %d to %d, want %d", len(found), firstPort,
+		firstPort+portCount-1, n)
 }
 
 func free(port int) bool {

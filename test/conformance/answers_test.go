@@ -13,18 +13,18 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/cache/cachetest"
-	"github.com/hookloop/hookloop/engine/composite"
-	"github.com/hookloop/hookloop/engine/customize"
-	"github.com/hookloop/hookloop/engine/decorator"
-	"github.com/hookloop/hookloop/engine/discovery"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/pipeline"
-	"github.com/hookloop/hookloop/engine/plan"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"github.com/hookloop/hookloop/internal/engine/composite"
+	"github.com/hookloop/hookloop/internal/engine/customize"
+	"github.com/hookloop/hookloop/internal/engine/decorator"
+	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"github.com/hookloop/hookloop/test/cluster"
-	"github.com/hookloop/hookloop/transports/webhook"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -139,11 +139,8 @@ func compositeOf(t *testing.T, declared []string, parent *object.Object) pipelin
 	c.Spec.GenerateSelector, c.Spec.Hooks = &yes, &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}}
 	c.Spec.ChildResources = make([]v1alpha1.ChildResourceRule, len(declared))
 	custom := func(r object.Resource) bool { return r.GVK == parent.GVK() }
-	shape, err := composite.New(
-		parent,
-		c,
-		composite.Resources{Parent: resourceOf(parent), Children: resources(declared), Custom: custom},
-	)
+	shape, err := composite.New(parent, c,
+		composite.Resources{Parent: resourceOf(parent), Children: resources(declared), Custom: custom})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +186,7 @@ func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 	}))
 	t.Cleanup(server.Close)
 	opened, err := webhook.Open(
-		hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})},
-	)
+		hook.Settings{Op: hook.Sync, Version: "v2", Field: encode(t, map[string]string{"url": server.URL, "timeout": "60s"})})
 	if err != nil {
 		t.Fatal(err)
 	}

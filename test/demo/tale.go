@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/proc"
@@ -93,12 +93,12 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 		return err
 	}
 	file := filepath.Join(s.dir, t.example+".yaml")
-	// a file of its own temporary folder
+	//nolint:gosec // a file of its own temporary folder
 	if err := os.WriteFile(
 		file,
 		bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)),
 		0o600,
-	); err != nil { //nolint:gosec
+	); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, "apply", "-f", file); err != nil {
@@ -209,11 +209,8 @@ func (s *stage) trace(ctx context.Context, t tale) error {
 	id := change.Of(types.UID(clusterUID), types.UID(parent), 2)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	found, err := s.jaeger.Await(
-		ctx,
-		id.Trace.String(),
-		func(trace *jaeger.Trace) bool { return len(trace.Named("change")) > 0 },
-	)
+	found, err := s.jaeger.Await(ctx, id.Trace.String(),
+		func(trace *jaeger.Trace) bool { return len(trace.Named("change")) > 0 })
 	if err != nil {
 		if found != nil {
 			err = fmt.Errorf("%w; it has come so far:\n%s", err, jaeger.Tree(found))

@@ -24,15 +24,15 @@ import (
 	enginehook "github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/gateway"
+	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/grpc"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/silentproxy"
-	"github.com/hookloop/hookloop/transports/contract"
-	"github.com/hookloop/hookloop/transports/gateway"
-	"github.com/hookloop/hookloop/transports/gateway/access"
-	"github.com/hookloop/hookloop/transports/grpc"
-	"github.com/hookloop/hookloop/transports/stream"
-	"github.com/hookloop/hookloop/transports/transporttest"
-	"github.com/hookloop/hookloop/transports/webhook"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -95,15 +95,12 @@ func eventually(t *testing.T, h enginehook.Hook) error {
 func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 	t.Helper()
 	o, err := object.Decode(
-		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"a"}}`),
-	)
+		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"a"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Ask(
-		t.Context(),
-		&enginehook.Question{Contract: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o},
-	)
+	return h.Ask(t.Context(),
+		&enginehook.Question{Contract: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o})
 }
 
 // between puts a proxy before an address.
@@ -220,8 +217,7 @@ func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.O
 	})
 	proxy := between(t, (<-listening).String())
 	h, err := (&grpc.Transport{}).Open(
-		settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q}`, proxy.Address(), mode)),
-	)
+		settings(fmt.Sprintf(`{"target":%q,"insecure":true,"mode":%q}`, proxy.Address(), mode)))
 	return opened(t, h, err), proxy
 }
 

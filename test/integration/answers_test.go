@@ -152,13 +152,8 @@ func buildWebsite(t *testing.T, k *kit.Kit, h teller) {
 	runTeller(t, k, h)
 	mark := k.Mark()
 	k.Apply(says("web", website))
-	awaitCondition(
-		k,
-		"web",
-		"DependenciesMet",
-		"False",
-		`Service.v1 "$NS/web" waits for Deployment.apps/v1 "$NS/web", which has no condition Tested`,
-	)
+	awaitCondition(k, "web", "DependenciesMet", "False",
+		`Service.v1 "$NS/web" waits for Deployment.apps/v1 "$NS/web", which has no condition Tested`)
 	if k.Find("v1/Service", "web") != nil {
 		t.Error("the Service is there before the Deployment is tested")
 	}
@@ -228,13 +223,8 @@ func TestReadyOfTheHook(t *testing.T) {
 			{apiVersion: v1, kind: ConfigMap, name: first, ready: READY},
 			{apiVersion: v1, kind: ConfigMap, name: second, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: first, condition: Never}]}]`
 		k.Apply(says("web", strings.Replace(pages, "READY", "false", 1)))
-		awaitCondition(
-			k,
-			"web",
-			"DependenciesMet",
-			"False",
-			`ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`,
-		)
+		awaitCondition(k, "web", "DependenciesMet", "False",
+			`ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`)
 		k.Apply(says("web", strings.Replace(pages, "READY", "true", 1)))
 		await(k, "v1/ConfigMap", "second", "data.a", "b")
 	})
@@ -306,12 +296,8 @@ func TestRequirements(t *testing.T) {
 		await(k, "Web", "web", "status.seen", "more")
 
 		k.Patch("Web", "web", "spec: {flip: true}")
-		k.AwaitFault(
-			"Web",
-			"web",
-			"InvalidHookAnswer",
-			`the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and goes`,
-		)
+		k.AwaitFault("Web", "web", "InvalidHookAnswer",
+			`the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and goes`)
 		k.Patch("Web", "web", "spec: {flip: false}")
 		k.AwaitSynced("Web", "web")
 		await(k, "Web", "web", "status.seen", "more")
@@ -326,12 +312,8 @@ func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	hook := k.Hook(tellJSON)
 	run(t, k, kit.Composite{Sync: hook.URL, Customize: rules(k).URL, Version: "v2"})
 	k.Apply(says("web", "requirements: [{apiVersion: v1, resource: configmaps}]"))
-	k.AwaitFault(
-		"Web",
-		"web",
-		"InvalidHookAnswer",
-		"requirements: the controller declares a customize hook, too; expected one of both",
-	)
+	k.AwaitFault("Web", "web", "InvalidHookAnswer",
+		"requirements: the controller declares a customize hook, too; expected one of both")
 }
 
 // TestWebhookV1SaysNoMore ignores what v1 does not have, as any field that it does not know.

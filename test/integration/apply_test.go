@@ -73,13 +73,8 @@ func TestSwapOfApplyStrategies(t *testing.T) {
 		k.Apply(parent("web", fleet(text, image, more)...))
 		await(k, "v1/ConfigMap", "page", "data.text", text)
 		k.Eventually("the Deployment has the image "+image, func() error {
-			containers, _, _ := unstructured.NestedSlice(
-				k.Get("apps/v1/Deployment", "server").Object,
-				"spec",
-				"template",
-				"spec",
-				"containers",
-			)
+			containers, _, _ := unstructured.NestedSlice(k.Get("apps/v1/Deployment", "server").Object, "spec",
+				"template", "spec", "containers")
 			if got := containers[0].(map[string]any)["image"]; got != image {
 				return fmt.Errorf("it has %v", got)
 			}

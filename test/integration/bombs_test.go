@@ -225,11 +225,8 @@ func serveRaw(t *testing.T, answer []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(
-		grpc.ForceServerCodec(rawCodec{}),
-		grpc.UnknownServiceHandler(handle),
-		grpc.MaxSendMsgSize(64<<20),
-	)
+	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(handle),
+		grpc.MaxSendMsgSize(64<<20))
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
-	"github.com/hookloop/hookloop/transports/transporttest"
 )
 
 // TestHooksChooseTheirCallers has a hook on each SDK ask the engine for a certificate of an

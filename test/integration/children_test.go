@@ -142,8 +142,7 @@ func TestChildren(t *testing.T) {
 			method: "InPlace", before: parent("web"),
 			change: func(k *kit.Kit) {
 				k.Apply(
-					parent("web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: page}, data: {text: one}, bogus: {a: 1}}"),
-				)
+					parent("web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: page}, data: {text: one}, bogus: {a: 1}}"))
 				await(k, "v1/ConfigMap", "page", "data.text", "one")
 				awaitSync(k, "web")
 			},

@@ -48,12 +48,8 @@ func TestHookThatAnswersAtRandom(t *testing.T) {
 	)
 	mark := k.Mark()
 	k.Apply(parent("web"))
-	k.AwaitFault(
-		"Web",
-		"web",
-		"CircuitOpen",
-		`data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`,
-	)
+	k.AwaitFault("Web", "web", "CircuitOpen",
+		`data.text of ConfigMap.v1 "`+k.Namespace+`/page" was rewritten over and over`)
 	if n := kit.Count(k.Writes(mark), "update", "configmaps"); n < 15 || n > 40 {
 		t.Errorf("%d updates before and shortly after the circuit has opened, want about 20", n)
 	}
@@ -153,8 +149,7 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	second := *k
 	second.Name = k.Name + "-second"
 	second.Declare(
-		kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL},
-	)
+		kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: k.Hook(status("blue")).URL})
 	k.Apply(parent("web"))
 	awaitEvent(k, "web", "status.color of Web")
 	k.AwaitFault("Web", "web", "CircuitOpen", "of Web")

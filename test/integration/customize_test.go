@@ -167,8 +167,7 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", ", customize: {webhook: {url: \""+customize.URL+"\"}}")
 	k.Apply(
-		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}",
-	)
+		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "")
 	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")

@@ -120,13 +120,9 @@ func TestTargetIsWrittenOnceInASync(t *testing.T) {
 func TestDecoratorSelects(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
-	decorate(
-		t,
-		k,
-		"",
+	decorate(t, k, "",
 		`, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, operator: In, values: ["yes, please!"]}]}`,
-		"",
-	)
+		"")
 	k.Apply(target(", labels: {tier: front}", "attachments: ["+page("page", "text: one")+"]"))
 	k.Apply(
 		strings.ReplaceAll(
@@ -158,11 +154,8 @@ func TestTwoDecorators(t *testing.T) {
 	decorate(t, k, "-a", ", labelSelector: {matchLabels: {a: \"yes\"}}", "")
 	k.Apply(target(`, labels: {a: "yes"}`, "attachments: ["+page("page", "text: one")+"]"))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
-	k.Patch(
-		"Web",
-		"web",
-		`metadata: {labels: {a: "no"}}`+"\nspec: {answer: {attachments: ["+page("other", "text: two")+"]}}",
-	)
+	k.Patch("Web", "web",
+		`metadata: {labels: {a: "no"}}`+"\nspec: {answer: {attachments: ["+page("other", "text: two")+"]}}")
 	decorate(t, k, "-b", "", "")
 	await(k, "v1/ConfigMap", "other", "data.text", "two")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
@@ -187,8 +180,7 @@ func TestDecoratorFinalizes(t *testing.T) {
 			k.CRD("Web", "Namespaced")
 			decorate(t, k, "", `, labelSelector: {matchLabels: {a: "yes"}}`, `, finalize: {webhook: {url: "MIRROR"}}`)
 			k.Apply(
-				target(`, labels: {a: "yes"}, finalizers: [example.com/test]`, "attachments: ["+page("page", "text: one")+"]"),
-			)
+				target(`, labels: {a: "yes"}, finalizers: [example.com/test]`, "attachments: ["+page("page", "text: one")+"]"))
 			await(k, "v1/ConfigMap", "page", "data.text", "one")
 			k.Patch("Web", "web", "spec: {finally: {attachments: ["+page("page", "text: bye")+"], finalized: false}}")
 			leave(k)
@@ -263,8 +255,7 @@ func TestDecoratorBesideComposite(t *testing.T) {
 	decorate(t, k, "-d", "", "")
 	mark := k.Mark()
 	k.Apply(
-		strings.Replace(target("", "attachments: ["+page("page", "text: decorator")+"]"), "spec: {", "spec: {own: mine, ", 1),
-	)
+		strings.Replace(target("", "attachments: ["+page("page", "text: decorator")+"]"), "spec: {", "spec: {own: mine, ", 1))
 	await(k, "v1/ConfigMap", "page", "data.text", "decorator")
 	await(k, "v1/ConfigMap", "mine", "data.text", "composite")
 	awaitAsked(k, hook, "web", 3)

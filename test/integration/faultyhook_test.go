@@ -12,8 +12,8 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

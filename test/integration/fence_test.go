@@ -95,11 +95,8 @@ const leaseKind = "coordination.k8s.io/v1/Lease"
 func seize(k *kit.Kit) {
 	k.Helper()
 	now := metav1.NowMicro().UTC().Format(metav1.RFC3339Micro)
-	k.Patch(
-		leaseKind,
-		k.Name,
-		"spec: {holderIdentity: somebody-else, leaseDurationSeconds: 600, renewTime: '"+now+"', acquireTime: '"+now+"'}",
-	)
+	k.Patch(leaseKind, k.Name,
+		"spec: {holderIdentity: somebody-else, leaseDurationSeconds: 600, renewTime: '"+now+"', acquireTime: '"+now+"'}")
 }
 
 // endsWithoutAWrite waits until an engine that has lost its lease has ended, which must be a

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
 	"github.com/hookloop/hookloop/test/serve"
-	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -67,18 +67,8 @@ func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 // tokenOf makes a token of the ServiceAccount laptop for an audience.
 func tokenOf(k *kit.Kit, audience string) string {
 	k.Helper()
-	out, err := k.Cluster.Kubectl(
-		k.Context(),
-		"-n",
-		k.Namespace,
-		"create",
-		"token",
-		"laptop",
-		"--audience",
-		audience,
-		"--duration",
-		"8h",
-	)
+	out, err := k.Cluster.Kubectl(k.Context(), "-n", k.Namespace, "create", "token", "laptop", "--audience",
+		audience, "--duration", "8h")
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -152,11 +142,8 @@ func TestDialIn(t *testing.T) {
 	k.AwaitFault("Web", "web", "HookUnreachable", `no hook that serves worker \"`+k.Name)
 
 	refused := mirrorWith(k, "refused", e.flags("--worker", k.Name)...)
-	awaitOutput(
-		k,
-		refused,
-		`cannot serve resource \"hookworkers\" in API group \"metacontroller.k8s.io\" with the name \"`+k.Name,
-	)
+	awaitOutput(k, refused,
+		`cannot serve resource \"hookworkers\" in API group \"metacontroller.k8s.io\" with the name \"`+k.Name)
 	if _, err := e.gateway.Trigger(t.Context(), k.Name, hook.Trigger{}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a trigger without the right: got %v, want PermissionDenied", err)
 	}
@@ -178,11 +165,8 @@ func TestDialIn(t *testing.T) {
 	k.AwaitControllerEvent("HooksMismatch")
 	k.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: two")+"]}}")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
-	parents, err := e.gateway.Trigger(
-		t.Context(),
-		k.Name,
-		hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"},
-	)
+	parents, err := e.gateway.Trigger(t.Context(), k.Name,
+		hook.Trigger{Parents: []hook.ParentName{{Namespace: k.Namespace, Name: "web"}}, Reason: "a test"})
 	if err != nil || parents != 1 {
 		t.Errorf("a trigger: got %d parents, %v, want 1", parents, err)
 	}
@@ -244,11 +228,7 @@ func TestIntercept(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(k, "Web", "mine", "status.by", "deployed")
-	awaitControllerCondition(
-		k,
-		v1alpha1.ConditionIntercepted,
-		v1alpha1.ReasonNotIntercepted,
-		"the controller's hooks answer",
-	)
+	awaitControllerCondition(k, v1alpha1.ConditionIntercepted, v1alpha1.ReasonNotIntercepted,
+		"the controller's hooks answer")
 	awaitParentEvent(k, "mine", "InterceptEnded", "The controller's hook answers again")
 }

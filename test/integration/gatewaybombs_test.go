@@ -136,8 +136,7 @@ func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messa
 		return err
 	}
 	attach, err := proto.Marshal(
-		&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: &streamv1.Attach{Worker: "bomber"}}},
-	)
+		&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: &streamv1.Attach{Worker: "bomber"}}})
 	if err != nil {
 		return err
 	}

@@ -107,11 +107,8 @@ func TestHookOverStream(t *testing.T) {
 func life(t *testing.T, k *kit.Kit, hook, refused string) {
 	t.Helper()
 	k.CRD("Thing", "Namespaced")
-	run(
-		t,
-		k,
-		kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}},
-	)
+	run(t, k,
+		kit.Composite{Sync: hook, Finalize: hook, Children: []string{"v1/configmaps InPlace", "$GROUP/v1/things InPlace"}})
 	k.Apply(parent("web", page("page", "text: one"),
 		"{apiVersion: $GROUP/v1, kind: Thing, metadata: {name: big}, spec: {number: 9007199254740993}}"))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")

@@ -14,8 +14,7 @@ import (
 func TestMassDeletionIsHeld(t *testing.T) {
 	k := start(t)
 	finalize := k.Hook(
-		func(r kit.Request) any { return map[string]any{"finalized": len(r.Children["ConfigMap.v1"]) == 0} },
-	)
+		func(r kit.Request) any { return map[string]any{"finalized": len(r.Children["ConfigMap.v1"]) == 0} })
 	run(t, k, kit.Composite{DeletionLimit: "50%", Finalize: finalize.URL})
 	var pages []string
 	for i := range 4 {

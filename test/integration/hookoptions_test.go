@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/test/kit"
-	"github.com/hookloop/hookloop/transports/transporttest"
 )
 
 // TestHookCredentials has a hook behind TLS that wants a token; both come from the cluster, and the
@@ -50,12 +50,8 @@ spec:
 `))
 	t.Cleanup(func() { k.Delete(kit.CompositeController, k.Name) })
 	k.Apply(parent("web"))
-	k.AwaitFault(
-		"Web",
-		"web",
-		"HookCredentials",
-		"endpointConfigs[0].caBundle.configMapRef: there is no ConfigMap "+k.Namespace+"/ca",
-	)
+	k.AwaitFault("Web", "web", "HookCredentials",
+		"endpointConfigs[0].caBundle.configMapRef: there is no ConfigMap "+k.Namespace+"/ca")
 	k.AwaitReady(v1alpha1.ReasonHookUnreachable)
 	k.Apply(
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: $NS}, data: {ca.crt: " + fmt.Sprintf(
@@ -63,23 +59,17 @@ spec:
 			authority.PEM,
 		) + "}}",
 	)
-	k.AwaitFault(
-		"Web",
-		"web",
-		"HookCredentials",
-		"endpointConfigs[0].authorization.secretRef: there is no Secret "+k.Namespace+"/token",
-	)
+	k.AwaitFault("Web", "web", "HookCredentials",
+		"endpointConfigs[0].authorization.secretRef: there is no Secret "+k.Namespace+"/token")
 	k.Apply(
-		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: first-secret-token}}",
-	)
+		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: first-secret-token}}")
 	k.AwaitFault("Web", "web", "HookCredentials", "expected a Service in namespace "+k.Namespace)
 	k.Patch("v1/Secret", "token", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	await(k, "Web", "web", "status.phase", "up")
 	k.AwaitReady(v1alpha1.ReasonRunning)
 
 	k.Apply(
-		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: second-secret-token}}",
-	)
+		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: second-secret-token}}")
 	token.Store("second-secret-token")
 	k.Patch("Web", "web", "metadata: {labels: {round: two}}")
 	k.Eventually("no token is told", func() error {

@@ -67,12 +67,8 @@ func certificates(k *kit.Kit, environment ...string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	script := exec.CommandContext(
-		k.Context(),
-		filepath.Join(cluster.Root(), "manifests", "hooks", "certificates.sh"),
-		k.Namespace,
-		"hello",
-	)
+	script := exec.CommandContext(k.Context(),
+		filepath.Join(cluster.Root(), "manifests", "hooks", "certificates.sh"), k.Namespace, "hello")
 	script.Env = append(os.Environ(), "KUBECONFIG="+k.Cluster.Kubeconfig(), "KUBECTL="+filepath.Join(folder, "kubectl"))
 	script.Env = append(script.Env, environment...)
 	if out, err := script.CombinedOutput(); err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/act"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/test/kit"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,12 +29,8 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 	k.Apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: page, namespace: $NS, ownerReferences: [
 		{apiVersion: $GROUP/v0, kind: Web, name: web, uid: before, controller: true}]}, data: {text: theirs}}`)
 	k.Apply(parent("web", page("page", "text: ours")))
-	k.AwaitFault(
-		"Web",
-		"web",
-		"ChildNameTaken",
-		`is controlled by an earlier Web "web" with the UID before, not by the present one`,
-	)
+	k.AwaitFault("Web", "web", "ChildNameTaken",
+		`is controlled by an earlier Web "web" with the UID before, not by the present one`)
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "theirs" {
 		t.Errorf("the object of the earlier parent says %q", got)
 	}

@@ -44,8 +44,7 @@ func TestOrphanIsAdopted(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{BySelector: true})
 	k.Apply(
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {app: other}}, data: {text: mine, more: mine}}",
-	)
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {app: other}}, data: {text: mine, more: mine}}")
 	k.Apply(selecting())
 	awaitSync(k, "web")
 	mark := k.Mark()

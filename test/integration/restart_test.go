@@ -40,8 +40,7 @@ func TestRestartRecreatesNothing(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	engine, labels := ownEngine(k)
 	k.Run(
-		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments Recreate"}, Sync: mirror(t), Labels: labels},
-	)
+		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments Recreate"}, Sync: mirror(t), Labels: labels})
 	k.Apply(
 		parent(
 			"web",

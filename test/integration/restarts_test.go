@@ -85,8 +85,7 @@ func TestAPIServerRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := []byte(
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","labels":{"echo":"yes"}},"data":{"text":"0"}}`,
-	)
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","labels":{"echo":"yes"}},"data":{"text":"0"}}`)
 	if err := client.RESTClient().Post().AbsPath("/api/v1/namespaces/default/configmaps").Body(page).
 		SetHeader("Content-Type", "application/json").Do(ctx).Error(); err != nil {
 		t.Fatal(err)

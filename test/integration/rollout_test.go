@@ -63,12 +63,9 @@ func awaitUpdated(k *kit.Kit, reason, says string) {
 func ready(k *kit.Kit, name, status string) {
 	k.Helper()
 	generation := k.Get("Ball", name).GetGeneration()
-	k.Patch(
-		"Ball",
-		name,
+	k.Patch("Ball", name,
 		fmt.Sprintf("status: {observedGeneration: %d, conditions: [{type: Ready, status: '%s'}]}", generation, status),
-		"status",
-	)
+		"status")
 }
 
 // ballWrites are the engine's writes to Balls since a mark.
@@ -229,11 +226,8 @@ func TestRollingUnderClusterScope(t *testing.T) {
 	site := func(colour string) string {
 		ball := "{apiVersion: $GROUP/v1, kind: Ball, metadata: {name: %s, namespace: %s}, spec: {colour: " + colour + "}}"
 		return "apiVersion: $GROUP/v1\nkind: Site\nmetadata: {name: $NS}\nspec: {answer: {children: [" +
-			fmt.Sprintf(
-				ball,
-				"ball-0",
-				"$NS",
-			) + ", " + fmt.Sprintf(ball, "ball-0", "kube-public") + ", " + fmt.Sprintf(ball, "ball-1", "$NS") + "]}}"
+			fmt.Sprintf(ball, "ball-0",
+				"$NS") + ", " + fmt.Sprintf(ball, "ball-0", "kube-public") + ", " + fmt.Sprintf(ball, "ball-1", "$NS") + "]}}"
 	}
 	t.Cleanup(func() { k.Delete("Site", k.Namespace) })
 	k.Apply(site("red"))

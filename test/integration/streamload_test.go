@@ -132,13 +132,8 @@ func TestConnectionIsCut(t *testing.T) {
 		now := countsOf(k, engine)
 		now.atMost(t, parents+now.Lost, fmt.Sprintf("the connection was cut %d times", cut+1))
 		if now.Kept <= now.Lost || now.Kept+now.Lost != (cut+1)*parents {
-			t.Errorf(
-				"in %d cuts %d parents were kept and %d lost, want all %d, most of them kept",
-				cut+1,
-				now.Kept,
-				now.Lost,
-				(cut+1)*parents,
-			)
+			t.Errorf("in %d cuts %d parents were kept and %d lost, want all %d, most of them kept", cut+1, now.Kept,
+				now.Lost, (cut+1)*parents)
 		}
 	}
 	c.halt()

@@ -164,17 +164,13 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 		Conditions: a.Conditions,
 	}
 	for _, e := range a.Events {
-		response.Events = append(
-			response.Events,
-			hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message},
-		)
+		response.Events = append(response.Events,
+			hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
 	}
 	for _, result := range a.Results {
 		severity := map[string]hook.Severity{"Info": hook.Info, "Warning": hook.Warning, "Fatal": hook.Fatal}[result.Severity]
-		response.Results = append(
-			response.Results,
-			hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message},
-		)
+		response.Results = append(response.Results,
+			hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message})
 	}
 	if len(a.Requirements) == 0 {
 		return response, nil

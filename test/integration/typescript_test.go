@@ -51,11 +51,8 @@ func dialsIn(t *testing.T, begin func(k *kit.Kit, flags ...string) *proc.Process
 	k.Apply(parent("web", page("page", "number: '9007199254740993'")))
 	refused := begin(k, e.flags("--worker", k.Name)...)
 	awaitOutput(k, refused, `PERMISSION_DENIED: `)
-	awaitOutput(
-		k,
-		refused,
-		`cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name "`+k.Name,
-	)
+	awaitOutput(k, refused,
+		`cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name "`+k.Name)
 	if err := refused.Stop(kit.Deadline); err != nil {
 		t.Error(err)
 	}

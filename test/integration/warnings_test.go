@@ -50,8 +50,7 @@ func TestStrictFieldValidation(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	_, labels := ownEngine(k, "--field-validation=Strict")
 	k.Run(
-		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments InPlace"}, Sync: mirror(t), Labels: labels},
-	)
+		kit.Composite{Parent: "webs", Children: []string{"apps/v1/deployments InPlace"}, Sync: mirror(t), Labels: labels})
 	k.Apply(parent("web", hrad("hrad: 1, ")))
 	k.AwaitFault("Web", "web", "WriteBadRequest", `unknown field "spec.hrad"`)
 	if o := k.Find("apps/v1/Deployment", "server"); o != nil {

@@ -134,15 +134,8 @@ func sendStory(t *testing.T, j *jaeger.Jaeger) {
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, traceID, 0xaa))
 	causes := attribute.StringSlice("hookloop.causes", []string{"user HelloWorld a/b @1"})
 	elsewhere := trace.WithLinks(trace.Link{SpanContext: spanContext(t, "b000000000000000000000000000000b", 0xbb)})
-	sync, endSync := span(
-		ctx,
-		engine,
-		"sync",
-		0,
-		21_500,
-		elsewhere,
-		trace.WithAttributes(causes, attribute.Int("hookloop.writes", 1)),
-	)
+	sync, endSync := span(ctx, engine, "sync", 0, 21_500, elsewhere,
+		trace.WithAttributes(causes, attribute.Int("hookloop.writes", 1)))
 	_, endObserve := span(sync, engine, "observe", 100, 300)
 	endObserve(nil)
 	ask, endAsk := span(sync, engine, "ask", 1_000, 9_000, trace.WithSpanKind(trace.SpanKindClient))
@@ -150,23 +143,11 @@ func sendStory(t *testing.T, j *jaeger.Jaeger) {
 	endServed(nil)
 	endAsk(nil)
 	create := attribute.String("hookloop.write.verb", "create")
-	_, endWrite := span(
-		sync,
-		engine,
-		"write",
-		11_000,
-		4_000,
-		trace.WithAttributes(create, attribute.String("hookloop.write.name", "one")),
-	)
+	_, endWrite := span(sync, engine, "write", 11_000, 4_000,
+		trace.WithAttributes(create, attribute.String("hookloop.write.name", "one")))
 	endWrite(nil)
-	_, endRefused := span(
-		sync,
-		engine,
-		"write",
-		15_500,
-		5_250,
-		trace.WithAttributes(create, attribute.String("error.type", "Forbidden")),
-	)
+	_, endRefused := span(sync, engine, "write", 15_500, 5_250,
+		trace.WithAttributes(create, attribute.String("error.type", "Forbidden")))
 	endRefused(errors.New("not allowed"))
 	endSync(nil)
 }

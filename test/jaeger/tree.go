@@ -52,14 +52,8 @@ var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel
 func Tree(t *Trace) string {
 	var b strings.Builder
 	services := t.Services()
-	fmt.Fprintf(
-		&b,
-		"trace %s: %d spans, %s, %s\n\n",
-		t.ID,
-		len(t.Spans),
-		strings.Join(services, " and "),
-		milliseconds(t.Duration()),
-	)
+	fmt.Fprintf(&b, "trace %s: %d spans, %s, %s\n\n", t.ID, len(t.Spans), strings.Join(services, " and "),
+		milliseconds(t.Duration()))
 	lines := append([]line{{"SPAN", "SERVICE", "BEGIN", "DURATION", "ATTRIBUTES"}}, t.lines("", "")...)
 	var width [4]int
 	for _, l := range lines {

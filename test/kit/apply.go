@@ -94,9 +94,7 @@ func (k *Kit) served(name string) error {
 			continue
 		}
 		r, err := k.resource(
-			schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind},
-			"",
-		)
+			schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}, "")
 		if err != nil {
 			return err
 		}

@@ -187,12 +187,8 @@ func TestArguments(t *testing.T) {
 
 // TestGatewayOfTheChart follows the Secrets into the Pod, and the port out of it.
 func TestGatewayOfTheChart(t *testing.T) {
-	text := chart(
-		t,
-		"--set=gateway.enabled=true",
-		"--set=gateway.tlsSecret=certificate",
-		"--set=gateway.clientCASecret=clients",
-	)
+	text := chart(t, "--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate",
+		"--set=gateway.clientCASecret=clients")
 	all, set, service := objects(t, text), &appsv1.StatefulSet{}, &corev1.Service{}
 	into(t, workload(t, all).Object, set)
 	pod := set.Spec.Template.Spec

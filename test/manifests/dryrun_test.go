@@ -88,8 +88,7 @@ func restricted(t *testing.T) *kit.Kit {
 	t.Helper()
 	k := kit.New(t)
 	k.Apply(
-		`{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {pod-security.kubernetes.io/enforce: restricted}}}`,
-	)
+		`{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {pod-security.kubernetes.io/enforce: restricted}}}`)
 	k.Eventually("the namespace has its ServiceAccount", func() error {
 		_, err := k.Lookup("v1/ServiceAccount", "default")
 		return err

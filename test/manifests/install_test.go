@@ -66,17 +66,8 @@ func awaitRights(k *kit.Kit) {
 func awaitPods(k *kit.Kit) {
 	k.Helper()
 	k.Eventually("the Deployment has its two Pods", func() error {
-		out, err := k.Cluster.Kubectl(
-			k.Context(),
-			"get",
-			"pods",
-			"-n",
-			system,
-			"-l",
-			"app.kubernetes.io/name=hookloop",
-			"-o",
-			"name",
-		)
+		out, err := k.Cluster.Kubectl(k.Context(), "get", "pods", "-n", system, "-l",
+			"app.kubernetes.io/name=hookloop", "-o", "name")
 		if n := strings.Count(out, "pod/"); err == nil && n != 2 {
 			err = fmt.Errorf("there are %d", n)
 		}

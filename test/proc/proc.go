@@ -54,8 +54,8 @@ func Start(spec Spec) (*Process, error) {
 func (p *Process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// running the given program is this package's purpose
-	command := exec.Command(p.spec.Path, p.spec.Args...) //nolint:gosec
+	//nolint:gosec // running the given program is this package's purpose
+	command := exec.Command(p.spec.Path, p.spec.Args...)
 	command.Env = append(os.Environ(), p.spec.Env...)
 	command.Stdout = io.Writer(p.output)
 	if p.spec.Log != nil {
@@ -176,12 +176,8 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w; its output ends: %s", p.spec.Name, err, p.output.Tail(2000))
 		case <-p.Done():
-			return fmt.Errorf(
-				"%s has ended: %w; its output ends: %s",
-				p.spec.Name,
-				errors.Join(p.Err(), err),
-				p.output.Tail(2000),
-			)
+			return fmt.Errorf("%s has ended: %w; its output ends: %s", p.spec.Name, errors.Join(p.Err(), err),
+				p.output.Tail(2000))
 		}
 	}
 }

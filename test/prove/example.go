@@ -140,8 +140,8 @@ func (s *stage) copy(name, address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// a file of the stage's own folder
-	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil { //nolint:gosec
+	//nolint:gosec // a file of the stage's own folder
+	if err := os.WriteFile(filepath.Join(to, "prove.bash"), library, 0o600); err != nil {
 		return "", err
 	}
 	file := filepath.Join(to, name, "controller.yaml")

@@ -27,8 +27,8 @@ func newGateway(ctx context.Context, dir string) (gateway, error) {
 		return gateway{}, err
 	}
 	script := filepath.Join(cluster.Root(), "examples", "dial-in", "certificate.sh")
-	// a script of the repository
-	if out, err := exec.CommandContext(ctx, script, dir).CombinedOutput(); err != nil { //nolint:gosec
+	//nolint:gosec // a script of the repository
+	if out, err := exec.CommandContext(ctx, script, dir).CombinedOutput(); err != nil {
 		return gateway{}, fmt.Errorf("%s: %w: %s", script, err, out)
 	}
 	return gateway{address: fmt.Sprintf("127.0.0.1:%d", ports[0]), dir: dir}, nil

@@ -120,8 +120,8 @@ func (s *stage) clean(ctx context.Context, dir string) error {
 
 // run runs kubectl.
 func (s *stage) run(ctx context.Context, args ...string) error {
-	// the stage's own kubectl
-	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...)) //nolint:gosec
+	//nolint:gosec // the stage's own kubectl
+	return s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl"), args...))
 }
 
 func (s *stage) command(c *exec.Cmd) error {

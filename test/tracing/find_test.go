@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/serve"
 )
@@ -30,15 +30,8 @@ func TestTraceCommand(t *testing.T) {
 			t.Errorf("hookloop %s = %q, %v; want %s", strings.Join(all, " "), out, err, id)
 		}
 	}
-	out, err := exec.CommandContext(
-		t.Context(),
-		serve.Program("hookloop"),
-		"trace",
-		"--kubeconfig",
-		k.Cluster.Kubeconfig(),
-		"nothings",
-		"hello",
-	).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), serve.Program("hookloop"), "trace", "--kubeconfig",
+		k.Cluster.Kubeconfig(), "nothings", "hello").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), `"nothings"`) {
 		t.Errorf("an unknown resource gives %q, %v; want an error that names it", out, err)
 	}

@@ -96,10 +96,8 @@ func validateDeletionLimit(limit *intstr.IntOrString) field.ErrorList {
 func (r ResourceRule) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if gv, err := schema.ParseGroupVersion(r.APIVersion); err != nil || gv.Version == "" {
-		errs = append(
-			errs,
-			field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be group/version, or a version alone for the core group"),
-		)
+		errs = append(errs,
+			field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be group/version, or a version alone for the core group"))
 	}
 	if r.Resource == "" {
 		errs = append(errs, field.Required(at.Child("resource"), "the plural name of a resource, such as deployments"))
@@ -132,10 +130,8 @@ func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
 		described := len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations")
 		switch {
 		case slices.Contains(steps, ""):
-			errs = append(
-				errs,
-				field.Invalid(at.Child("fieldPaths").Index(i), path, "expected names joined by dots, such as spec.template"),
-			)
+			errs = append(errs,
+				field.Invalid(at.Child("fieldPaths").Index(i), path, "expected names joined by dots, such as spec.template"))
 		case steps[0] == "metadata" && !described, steps[0] == "status", steps[0] == "apiVersion", steps[0] == "kind":
 			errs = append(
 				errs,
@@ -157,10 +153,8 @@ func (s *ChildUpdateStrategy) validate(at *field.Path) field.ErrorList {
 	errs := s.Method.validate(at.Child("method"))
 	for i, check := range s.StatusChecks.Conditions {
 		if check.Type == "" {
-			errs = append(
-				errs,
-				field.Required(at.Child("statusChecks", "conditions").Index(i).Child("type"), "the type of a condition"),
-			)
+			errs = append(errs,
+				field.Required(at.Child("statusChecks", "conditions").Index(i).Child("type"), "the type of a condition"))
 		}
 	}
 	return errs

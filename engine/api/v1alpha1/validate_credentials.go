@@ -39,12 +39,8 @@ func (b *CABundle) validate(at *field.Path) field.ErrorList {
 	if b == nil {
 		return nil
 	}
-	errs := oneOf(
-		at,
-		choice{"inline", b.Inline != nil},
-		choice{"secretRef", b.SecretRef != nil},
-		choice{"configMapRef", b.ConfigMapRef != nil},
-	)
+	errs := oneOf(at, choice{"inline", b.Inline != nil}, choice{"secretRef", b.SecretRef != nil},
+		choice{"configMapRef", b.ConfigMapRef != nil})
 	if b.SecretRef != nil {
 		errs = append(errs, validateName(b.SecretRef.Name, b.SecretRef.Namespace, at.Child("secretRef"))...)
 	}
@@ -63,10 +59,8 @@ func (a *Authorization) validate(at *field.Path) field.ErrorList {
 	case strings.EqualFold(a.Type, "basic"):
 		errs = append(errs, field.Invalid(at.Child("type"), a.Type, "type basic is not allowed, use basicAuth"))
 	case strings.ContainsFunc(a.Type, func(r rune) bool { return r <= ' ' || r > '~' }):
-		errs = append(
-			errs,
-			field.Invalid(at.Child("type"), a.Type, "must be one word of an Authorization header, such as Bearer"),
-		)
+		errs = append(errs,
+			field.Invalid(at.Child("type"), a.Type, "must be one word of an Authorization header, such as Bearer"))
 	}
 	return errs
 }

@@ -32,12 +32,8 @@ func (d *DecoratorController) hooks() []placedHook {
 	if h == nil {
 		return nil
 	}
-	return placed(
-		map[string]*Hook{"customize": h.Customize, "finalize": h.Finalize, "sync": h.Sync},
-		"customize",
-		"finalize",
-		"sync",
-	)
+	return placed(map[string]*Hook{"customize": h.Customize, "finalize": h.Finalize, "sync": h.Sync}, "customize",
+		"finalize", "sync")
 }
 
 func placed(hooks map[string]*Hook, names ...string) []placedHook {
@@ -59,12 +55,8 @@ func validateHooks(hooks []placedHook) field.ErrorList {
 }
 
 func (h *Hook) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(
-		at,
-		choice{"webhook", h.Webhook != nil},
-		choice{"grpc", h.GRPC != nil},
-		choice{"inproc", h.InProcess != nil},
-	)
+	errs := oneOf(at, choice{"webhook", h.Webhook != nil}, choice{"grpc", h.GRPC != nil},
+		choice{"inproc", h.InProcess != nil})
 	if h.Version != "" && h.Version != HookV1 && h.Version != HookV2 {
 		errs = append(errs, field.NotSupported(at.Child("version"), h.Version, []HookVersion{HookV1, HookV2}))
 	}
@@ -151,12 +143,8 @@ func (s *ServiceReference) validate(at *field.Path) field.ErrorList {
 }
 
 func (g *GRPC) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(
-		at,
-		choice{"target", g.Target != ""},
-		choice{"service", g.Service != nil},
-		choice{"worker", g.Worker != ""},
-	)
+	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil},
+		choice{"worker", g.Worker != ""})
 	if g.Worker != "" &&
 		(g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
 		errs = append(errs, field.Forbidden(

@@ -21,10 +21,8 @@ func ask(t *testing.T, html object, ready ...int) *hook.SyncResponse {
 	}
 	var children []any
 	for _, n := range ready {
-		children = append(
-			children,
-			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "status": object{"readyReplicas": n}},
-		)
+		children = append(children,
+			object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "status": object{"readyReplicas": n}})
 	}
 	req, err := hook.NewSyncRequest(site, children, "Deployment.apps/v1")
 	if err != nil {

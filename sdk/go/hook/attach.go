@@ -48,18 +48,10 @@ type Gateway struct {
 func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
 	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
-	f.text(
-		&g.CAFile,
-		"ca-file",
-		g.CAFile,
-		"PEM file with the authorities of the gateway's certificate; empty means the system's",
-	)
-	f.text(
-		&g.ServerName,
-		"server-name",
-		g.ServerName,
-		"name in the gateway's certificate, if it is not the address's host",
-	)
+	f.text(&g.CAFile, "ca-file", g.CAFile,
+		"PEM file with the authorities of the gateway's certificate; empty means the system's")
+	f.text(&g.ServerName, "server-name", g.ServerName,
+		"name in the gateway's certificate, if it is not the address's host")
 	f.text(&g.TokenFile, "token-file", g.TokenFile, tokenUsage)
 	f.text(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
 	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
@@ -235,15 +227,8 @@ func (a *attachment) run(ctx context.Context) {
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
 			wait, refusals = pace.first, 0
 		case slices.Contains(lasting, code):
-			a.Log.Error(
-				"the gateway refuses this hook",
-				"gateway",
-				a.Gateway.Address,
-				"code",
-				code.String(),
-				"message",
-				status.Convert(err).Message(),
-			)
+			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(),
+				"message", status.Convert(err).Message())
 			if refusals > 1 {
 				wait = pace.refused
 			}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
-	"github.com/hookloop/hookloop/transports/session"
-	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"

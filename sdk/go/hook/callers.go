@@ -63,10 +63,8 @@ func (c *callers) checkName(ctx context.Context) error {
 	}
 	names := namesOf(secured.State.PeerCertificates[0])
 	if !slices.Contains(names, c.name) {
-		return status.Error(
-			codes.Unauthenticated,
-			fmt.Sprintf("the caller's certificate is for %q, expected %q", names, c.name),
-		)
+		return status.Error(codes.Unauthenticated,
+			fmt.Sprintf("the caller's certificate is for %q, expected %q", names, c.name))
 	}
 	return nil
 }

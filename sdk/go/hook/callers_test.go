@@ -16,8 +16,8 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
-	"github.com/hookloop/hookloop/transports/transporttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -210,8 +210,8 @@ func TestStrangersSendLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// nothing is lost
-	defer to.Close() //nolint:errcheck
+	//nolint:errcheck // nothing is lost
+	defer to.Close()
 	// no settings of its own
 	if _, err := to.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 		t.Fatal(err)

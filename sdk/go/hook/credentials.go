@@ -21,8 +21,7 @@ func (o *Options) credentials() (credentials.TransportCredentials, error) {
 		return nil, errors.New("client name: without client authorities no caller has a certificate; expected both")
 	case o.TLSCert == "" && o.ClientCA != "":
 		return nil, errors.New(
-			"client authorities: callers have certificates over TLS only; expected a certificate and its key, too",
-		)
+			"client authorities: callers have certificates over TLS only; expected a certificate and its key, too")
 	case o.TLSCert == "":
 		return insecure.NewCredentials(), nil
 	}

@@ -52,11 +52,7 @@ func checkDesired(v any, data []byte) ([]byte, error) {
 	case id.APIVersion == "" || id.Kind == "":
 		return nil, fmt.Errorf(
 			"%s %q (%T) has apiVersion %q; expected both kind and apiVersion (TypeMeta of a typed object)",
-			orUnknown(id.Kind),
-			id.Metadata.Name,
-			v,
-			id.APIVersion,
-		)
+			orUnknown(id.Kind), id.Metadata.Name, v, id.APIVersion)
 	case id.Metadata.Name == "":
 		return nil, fmt.Errorf("%s has no metadata.name", kindKey(id.APIVersion, id.Kind))
 	}

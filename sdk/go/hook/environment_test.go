@@ -71,10 +71,8 @@ func TestTLSFromFiles(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(files.Certificate())
-	secure, err := grpc.NewClient(
-		plain.Target(),
-		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "example.com")),
-	)
+	secure, err := grpc.NewClient(plain.Target(),
+		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "example.com")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,20 +21,14 @@ const domain = "hookloop.hook.v1"
 // the parent; it is asked about again when something changes. Every other error is tried again with
 // backoff.
 func Reject(reason, format string, args ...any) error {
-	return detailed(
-		codes.FailedPrecondition,
-		fmt.Sprintf(format, args...),
-		&errdetails.ErrorInfo{Reason: reason, Domain: domain},
-	)
+	return detailed(codes.FailedPrecondition, fmt.Sprintf(format, args...),
+		&errdetails.ErrorInfo{Reason: reason, Domain: domain})
 }
 
 // RetryAfter asks for the same question again after a time, without backoff.
 func RetryAfter(after time.Duration, format string, args ...any) error {
-	return detailed(
-		codes.ResourceExhausted,
-		fmt.Sprintf(format, args...),
-		&errdetails.RetryInfo{RetryDelay: durationpb.New(after)},
-	)
+	return detailed(codes.ResourceExhausted, fmt.Sprintf(format, args...),
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 }
 
 func detailed(code codes.Code, message string, detail protoadapt.MessageV1) error {

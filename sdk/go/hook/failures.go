@@ -28,17 +28,8 @@ func (f failures) watch(ctx context.Context, method string, request any, causes 
 	began := time.Now()
 	stop := context.AfterFunc(ctx, func() {
 		if why := context.Cause(ctx); slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(why, cause) }) {
-			f.log.Warn(
-				"hook call given up",
-				"method",
-				method,
-				"parent",
-				parentOf(request),
-				"after",
-				time.Since(began),
-				"error",
-				why,
-			)
+			f.log.Warn("hook call given up", "method", method, "parent", parentOf(request), "after",
+				time.Since(began), "error", why)
 		}
 	})
 	return func() { stop() }
@@ -51,27 +42,15 @@ var answers = []codes.Code{codes.FailedPrecondition, codes.ResourceExhausted, co
 // failed logs an error of a hook's function. A call that was given up is logged already.
 func (f failures) failed(ctx context.Context, method string, request any, err error) {
 	if ctx.Err() == nil && !slices.Contains(answers, status.Code(err)) {
-		f.log.Error(
-			"hook function failed",
-			"method",
-			method,
-			"parent",
-			parentOf(request),
-			"error",
-			status.Convert(err).Message(),
-		)
+		f.log.Error("hook function failed", "method", method, "parent", parentOf(request), "error",
+			status.Convert(err).Message())
 	}
 }
 
 // panicked logs a panic with its stack, and returns the call's error.
 func (f failures) panicked(method string, request any, cause any) error {
-	f.log.Error(
-		fmt.Sprintf("hook function panicked: %v\n%s", cause, stack()),
-		"method",
-		method,
-		"parent",
-		parentOf(request),
-	)
+	f.log.Error(fmt.Sprintf("hook function panicked: %v\n%s", cause, stack()), "method", method, "parent",
+		parentOf(request))
 	return said{status.Errorf(codes.Internal, "panic: %v", cause)}
 }
 

@@ -50,11 +50,8 @@ func TestFieldsThatDifferInCase(t *testing.T) {
 		}
 	}
 	_, err := hook.Decode[untagged](object(`{"v":1}`))
-	check(
-		"no tag",
-		err,
-		`Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", and case counts; expected the tag `+"`json:\"spec\"`",
-	)
+	check("no tag", err,
+		`Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", and case counts; expected the tag `+"`json:\"spec\"`")
 	_, err = hook.Decode[untaggedInside](object(`[]`))
 	check("no tag, and no such key", err, "")
 	_, err = hook.Decode[untaggedInside](object(`[{},{"replicas":1}]`))

@@ -77,15 +77,8 @@ func message(apiVersion, kind, namespace, name string) *hookv1.Object {
 		Kind:       kind,
 		Namespace:  namespace,
 		Name:       name,
-		Body: fmt.Appendf(
-			nil,
-			`{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":{"n":%d}}`,
-			apiVersion,
-			kind,
-			namespace,
-			name,
-			bigInteger,
-		),
+		Body: fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":{"n":%d}}`,
+			apiVersion, kind, namespace, name, bigInteger),
 	}
 }
 
@@ -193,11 +186,8 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	}
 	var requirements []hook.Rule
 	for name, want := range map[string]bool{"spaces": true, "later": false} {
-		_, shown, err := hook.RequireRelated[corev1.Namespace](
-			req,
-			&requirements,
-			hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"},
-		)
+		_, shown, err := hook.RequireRelated[corev1.Namespace](req, &requirements,
+			hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"})
 		if err != nil || shown != want {
 			t.Errorf("requirement %q: shown is %v, %v, want %v", name, shown, err, want)
 		}
@@ -231,8 +221,7 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 				},
 				json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`),
 				json.RawMessage(
-					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`,
-				),
+					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`),
 				map[string]any{
 					"apiVersion": "v1",
 					"kind":       "Map",
@@ -255,10 +244,8 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old"},"spec":{"templates":[{"metadata":{},"n":1.0}]}}`,
 		`{"apiVersion":"v1","kind":"Map","metadata":{"name":"map"},"status":{"n":9007199254740993}}`,
 	} {
-		want.Children = append(
-			want.Children,
-			&hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)},
-		)
+		want.Children = append(want.Children,
+			&hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: []byte(body)})
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
@@ -318,10 +305,8 @@ func TestErrorsTellWhatIsToHappen(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client := serve(
-				t,
-				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, c.err }},
-			)
+			client := serve(t,
+				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, c.err }})
 			_, err := client.Sync(t.Context(), request())
 			if got := status.Convert(err); got.Code() != c.code || !strings.Contains(got.Message(), c.text) {
 				t.Errorf("got %v, want %s %q", err, c.code, c.text)

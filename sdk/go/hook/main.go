@@ -48,12 +48,8 @@ func Main(hooks ...Hook) {
 // is asked for.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
 	i, of, f := &Intercept{}, "", flags{fs}
-	f.text(
-		&of,
-		"intercept",
-		"",
-		"with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook",
-	)
+	f.text(&of, "intercept", "",
+		"with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
 	f.text(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
 	f.text(&i.Name, "name", "", "with --intercept: only parents of this name")
 	f.text(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/transports/session"
+	"github.com/hookloop/hookloop/internal/transports/session"
 )
 
 // What is remembered of sessions without a stream: an engine that restarts does not come back for

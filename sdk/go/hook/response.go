@@ -187,10 +187,8 @@ func encodeSelector(s *Selector) (*hookv1.LabelSelector, error) {
 		if !ok {
 			return nil, fmt.Errorf("operator of label %q is %q, expected In, NotIn, Exists or DoesNotExist", e.Key, e.Operator)
 		}
-		out.MatchExpressions = append(
-			out.MatchExpressions,
-			&hookv1.LabelSelectorRequirement{Key: e.Key, Operator: operator, Values: e.Values},
-		)
+		out.MatchExpressions = append(out.MatchExpressions,
+			&hookv1.LabelSelectorRequirement{Key: e.Key, Operator: operator, Values: e.Values})
 	}
 	return out, nil
 }

@@ -147,10 +147,8 @@ type told struct {
 func encodeTold(conditions []Condition, events []Event, results []Result, requirements []Rule) (told, error) {
 	var t told
 	for _, c := range conditions {
-		t.conditions = append(
-			t.conditions,
-			&hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message},
-		)
+		t.conditions = append(t.conditions,
+			&hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
 	}
 	for _, e := range events {
 		t.events = append(t.events, &hookv1.Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})

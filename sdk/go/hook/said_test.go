@@ -113,10 +113,8 @@ func TestAnswersThatSayMore(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("sync (-want +got):\n%s", diff)
 	}
-	final, err := client.Finalize(
-		t.Context(),
-		&hookv1.CompositeHookServiceFinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()},
-	)
+	final, err := client.Finalize(t.Context(),
+		&hookv1.CompositeHookServiceFinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,10 +160,8 @@ func TestBadSayings(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client := serve(
-				t,
-				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, nil }},
-			)
+			client := serve(t,
+				hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.resp, nil }})
 			_, err := client.Sync(t.Context(), request())
 			if got := status.Convert(err); got.Code() != codes.Internal || !strings.Contains(got.Message(), c.text) {
 				t.Errorf("got %v, want %q", err, c.text)

@@ -86,12 +86,8 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	f.text(&o.Listen, "listen", cmp.Or(o.Listen, DefaultListen), "address to listen on; port 0 takes a free one")
 	f.text(&o.TLSCert, "tls-cert", o.TLSCert, "PEM file with the certificate; empty means plain text")
 	f.text(&o.TLSKey, "tls-key", o.TLSKey, "PEM file with the certificate's key")
-	f.text(
-		&o.ClientCA,
-		"client-ca",
-		o.ClientCA,
-		"PEM file with the authorities of callers' certificates; empty asks for none",
-	)
+	f.text(&o.ClientCA, "client-ca", o.ClientCA,
+		"PEM file with the authorities of callers' certificates; empty asks for none")
 	f.text(&o.ClientName, "client-name", o.ClientName, "with --client-ca: name that a caller's certificate must have")
 	f.text(&o.TokenFile, "token-file", o.TokenFile, tokenUsage)
 	f.text(&o.BuildID, "build-id", o.BuildID, buildUsage)

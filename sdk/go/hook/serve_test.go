@@ -149,11 +149,8 @@ func TestTheCallersTraceGoesOn(t *testing.T) {
 		got <- trace.SpanContextFromContext(ctx)
 		return &hook.SyncResponse{}, nil
 	}})
-	ctx := metadata.AppendToOutgoingContext(
-		t.Context(),
-		"traceparent",
-		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-	)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if _, err := client.Sync(ctx, request()); err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +184,8 @@ func TestADecoratorsAnswer(t *testing.T) {
 		"",
 		"d",
 	)
-	finalized, err := client.Finalize(
-		t.Context(),
-		&hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent},
-	)
+	finalized, err := client.Finalize(t.Context(),
+		&hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +197,8 @@ func TestADecoratorsAnswer(t *testing.T) {
 	if diff := cmp.Diff(want, finalized, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)
 	}
-	customized, err := client.Customize(
-		t.Context(),
-		&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent},
-	)
+	customized, err := client.Customize(t.Context(),
+		&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent})
 	if err != nil {
 		t.Fatal(err)
 	}

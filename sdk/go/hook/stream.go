@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/transports/session"
+	"github.com/hookloop/hookloop/internal/transports/session"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
@@ -211,14 +211,14 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 	case got.Triggered != nil:
 		x.triggers.answered(got.Triggered)
 	case got.Farewell != nil:
-		// codes are few
+		//nolint:gosec // codes are few
 		x.log.Warn(
 			"the engine ends the stream",
 			"code",
 			codes.Code(got.Farewell.GetCode()).String(),
 			"message",
 			got.Farewell.GetMessage(),
-		) //nolint:gosec
+		)
 	}
 }
 

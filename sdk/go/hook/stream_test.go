@@ -13,8 +13,8 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
-	"github.com/hookloop/hookloop/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -216,13 +216,8 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 		t.Error(err)
 	}
 	if answered != calls || most.Load() != session.DefaultCalls {
-		t.Errorf(
-			"%d of %d calls are answered, and %d functions ran at a time; want %d",
-			answered,
-			calls,
-			most.Load(),
-			session.DefaultCalls,
-		)
+		t.Errorf("%d of %d calls are answered, and %d functions ran at a time; want %d", answered, calls,
+			most.Load(), session.DefaultCalls)
 	}
 }
 

@@ -118,8 +118,8 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 				taken = true
 				parents += int(a.GetParents())
 			} else if err == nil {
-				// codes are few
-				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage()) //nolint:gosec
+				//nolint:gosec // codes are few
+				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage())
 			}
 		case <-ctx.Done():
 			return parents, ctx.Err()

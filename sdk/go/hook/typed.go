@@ -59,12 +59,8 @@ var ErrNotShown = errors.New("not in the request")
 func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 	found, ok := req.Related[group]
 	if !ok {
-		return nil, fmt.Errorf(
-			"related %q: %w; it has [%s]",
-			group,
-			ErrNotShown,
-			strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "),
-		)
+		return nil, fmt.Errorf("related %q: %w; it has [%s]", group, ErrNotShown,
+			strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
 	}
 	if found.Err != nil {
 		return nil, fmt.Errorf("related %q: %w", group, found.Err)
@@ -81,10 +77,8 @@ func RequireRelated[T any](
 	rule Rule,
 ) (objects map[string]*T, shown bool, err error) {
 	if rule.Name == "" {
-		return nil, false, fmt.Errorf(
-			"requirement on %s: Name is empty; expected the name of a group",
-			kindKey(rule.APIVersion, rule.Resource),
-		)
+		return nil, false, fmt.Errorf("requirement on %s: Name is empty; expected the name of a group",
+			kindKey(rule.APIVersion, rule.Resource))
 	}
 	*requirements = append(*requirements, rule)
 	objects, err = Related[T](req, rule.Name)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hookloop/hookloop/transports/session"
+	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc"
 )
 

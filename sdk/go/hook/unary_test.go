@@ -10,8 +10,8 @@ import (
 	"time"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
-	"github.com/hookloop/hookloop/transports/session"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 

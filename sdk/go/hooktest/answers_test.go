@@ -115,10 +115,8 @@ func (r response) sync(repeat map[string]int) *hook.SyncResponse {
 	}
 	severities := map[string]hook.Severity{"Warning": hook.Warning, "Fatal": hook.Fatal}
 	for _, result := range r.Results {
-		answer.Results = append(
-			answer.Results,
-			hook.Result{Severity: severities[result.Severity], Reason: result.Reason, Message: result.Message},
-		)
+		answer.Results = append(answer.Results,
+			hook.Result{Severity: severities[result.Severity], Reason: result.Reason, Message: result.Message})
 	}
 	for _, rule := range r.Requirements {
 		rule.Labels, rule.Namespaces = rule.LabelSelector, rule.NamespaceSelector
@@ -164,10 +162,8 @@ func (r response) child(raw json.RawMessage) any {
 			about = append(about, hook.Ready(*state.Ready))
 		}
 		for _, d := range state.DependsOn {
-			about = append(
-				about,
-				hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...),
-			)
+			about = append(about,
+				hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...))
 		}
 		return hook.With(raw, about...)
 	}

@@ -55,12 +55,8 @@ func validateRemarks(r remarks) error {
 			return fmt.Errorf("conditions[%d] %q: %w", i, c.GetType(), err)
 		}
 		if earlier, twice := first[c.GetType()]; twice {
-			return fmt.Errorf(
-				"conditions[%d] %q: is said twice, first as conditions[%d]; expected each type once",
-				i,
-				c.GetType(),
-				earlier,
-			)
+			return fmt.Errorf("conditions[%d] %q: is said twice, first as conditions[%d]; expected each type once",
+				i, c.GetType(), earlier)
 		}
 		first[c.GetType()] = i
 	}
@@ -117,11 +113,8 @@ func validateRequirements(rules []*hookv1.RelatedResourceRule) error {
 		resource := r.GetResource() + "." + r.GetApiVersion()
 		if earlier := named[r.GetName()]; r.GetName() != "" && earlier != "" && earlier != resource {
 			return fmt.Errorf(
-				"%s: selects %s, and an earlier rule of the name %s; expected one resource for each name",
-				item,
-				resource,
-				earlier,
-			)
+				"%s: selects %s, and an earlier rule of the name %s; expected one resource for each name", item,
+				resource, earlier)
 		}
 		named[r.GetName()] = resource
 	}

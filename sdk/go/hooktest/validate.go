@@ -27,11 +27,8 @@ func declare(keys []string) (kinds, error) {
 	for _, key := range keys {
 		kind, cluster := strings.CutSuffix(key, clusterScope)
 		if name, version, dot := strings.Cut(kind, "."); !dot || name == "" || version == "" || strings.Contains(kind, ":") {
-			return nil, fmt.Errorf(
-				"kind %q: expected one such as Pod.v1, Deployment.apps/v1 or Namespace.v1%s",
-				key,
-				clusterScope,
-			)
+			return nil, fmt.Errorf("kind %q: expected one such as Pod.v1, Deployment.apps/v1 or Namespace.v1%s",
+				key, clusterScope)
 		}
 		declared[kind] = cluster
 	}
@@ -102,14 +99,8 @@ func (v *validator) children(objects []map[string]any) ([]ref, error) {
 			return nil, fmt.Errorf("%s[%d] %s: %w", v.field, i, r, err)
 		}
 		if earlier, twice := first[*r]; twice {
-			return nil, fmt.Errorf(
-				"%s[%d] %s: is desired twice, first as %s[%d]; expected each object once",
-				v.field,
-				i,
-				r,
-				v.field,
-				earlier,
-			)
+			return nil, fmt.Errorf("%s[%d] %s: is desired twice, first as %s[%d]; expected each object once",
+				v.field, i, r, v.field, earlier)
 		}
 		first[*r] = i
 	}
@@ -215,11 +206,7 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 			case !desired:
 				return fmt.Errorf(
 					"%s[%d] %s: depends on %s, which is not desired; expected another of the desired objects",
-					v.field,
-					i,
-					refs[i],
-					on,
-				)
+					v.field, i, refs[i], on)
 			case place == i:
 				return fmt.Errorf("%s[%d] %s: depends on itself; expected another of the desired objects", v.field, i, refs[i])
 			}

@@ -81,10 +81,8 @@ func TestShare(t *testing.T) {
 	}
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(
-		table,
-		"loop (5 parents), 20 requests a second\tcircuit\twrites a minute\tbystander p50\tp99\tedits",
-	)
+	_, _ = fmt.Fprintln(table,
+		"loop (5 parents), 20 requests a second\tcircuit\twrites a minute\tbystander p50\tp99\tedits")
 	w := world(t, "--rewrite-limit=0", "--client-go-qps=20", "--client-go-burst=20")
 	w.row(table, "none", "", w.Name+"-loop")
 	w.flap(loops[0], false)
@@ -189,16 +187,8 @@ func (b *bench) row(table *tabwriter.Writer, loop, circuit, controller string) {
 	}
 	slices.Sort(took)
 	at := func(p float64) time.Duration { return took[int(p*float64(len(took)-1))].Round(100 * time.Microsecond) }
-	_, _ = fmt.Fprintf(
-		table,
-		"%s\t%s\t%.0f\t%s\t%s\t%d\n",
-		loop,
-		circuit,
-		float64(writes)/minutes,
-		at(.5),
-		at(.99),
-		len(took),
-	)
+	_, _ = fmt.Fprintf(table, "%s\t%s\t%.0f\t%s\t%s\t%d\n", loop, circuit, float64(writes)/minutes, at(.5), at(.99),
+		len(took))
 }
 
 // edit changes the bystander and returns how long its child took to follow.
@@ -269,8 +259,7 @@ func webs(k *kit.Kit) {
 func builtIn(k *kit.Kit, labels map[string]any) {
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })
 	k.Run(
-		kit.Composite{Parent: "apps/v1/deployments", Only: map[string]any{"kit": "flaps"}, Sync: hook.URL, Labels: labels},
-	)
+		kit.Composite{Parent: "apps/v1/deployments", Only: map[string]any{"kit": "flaps"}, Sync: hook.URL, Labels: labels})
 	for i := range parents {
 		k.Apply(
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + flapper(i) + `, namespace: $NS, labels: {kit: flaps}},

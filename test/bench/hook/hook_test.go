@@ -27,11 +27,8 @@ func ask(t *testing.T, c *crowds, body string) *httptest.ResponseRecorder {
 // Both transports are one function.
 func TestBothTransportsAnswerTheSame(t *testing.T) {
 	c := &crowds{}
-	w := ask(
-		t,
-		c,
-		`{"controller":{"kind":"CompositeController"},"parent":`+parent+`,"children":{"ConfigMap.v1":{}},"finalizing":false}`,
-	)
+	w := ask(t, c,
+		`{"controller":{"kind":"CompositeController"},"parent":`+parent+`,"children":{"ConfigMap.v1":{}},"finalizing":false}`)
 	if w.Code != http.StatusOK || w.Body.String() != answer {
 		t.Errorf("the webhook answers %d\n%s\nwant 200\n%s", w.Code, w.Body, answer)
 	}

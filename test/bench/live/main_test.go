@@ -37,9 +37,7 @@ func TestSmallRuns(t *testing.T) {
 		if len(r.Drift) == 0 || len(r.Drift)+len(r.Skipped) != 2 {
 			t.Fatalf(
 				"%d drift results, skipped %v, want unary and stream; an engine without streams may refuse those",
-				len(r.Drift),
-				r.Skipped,
-			)
+				len(r.Drift), r.Skipped)
 		}
 		for _, d := range r.Drift {
 			checkDrift(t, d)
@@ -76,12 +74,8 @@ func checkFleet(t *testing.T, f fleet) {
 		t.Errorf("%s: the audit log has %d ConfigMaps updated, want %d", f.Transport, got, perParent*f.Parents)
 	}
 	if len(f.Idle.Writes) > 0 || sum(f.Idle.Syncs) == 0 {
-		t.Errorf(
-			"%s: idle counted writes %v and syncs %v, want syncs and no writes",
-			f.Transport,
-			f.Idle.Writes,
-			f.Idle.Syncs,
-		)
+		t.Errorf("%s: idle counted writes %v and syncs %v, want syncs and no writes", f.Transport, f.Idle.Writes,
+			f.Idle.Syncs)
 	}
 }
 

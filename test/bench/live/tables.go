@@ -48,11 +48,8 @@ func (r *report) tables(out io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(
-		out,
-		"\nMeasured on %d CPUs, which engine, hook, API server, etcd and the benchmark share.\n",
-		r.CPUs,
-	)
+	_, err := fmt.Fprintf(out,
+		"\nMeasured on %d CPUs, which engine, hook, API server, etcd and the benchmark share.\n", r.CPUs)
 	return err
 }
 
@@ -151,8 +148,7 @@ func (r *report) fleetTable() *table {
 	t := &table{
 		title: fmt.Sprintf(
 			"**converge**, **update**, **idle**: many parents with %d children each appear, change, and are touched",
-			perParent,
-		),
+			perParent),
 		columns: []string{
 			"transport",
 			"parents",

@@ -171,11 +171,8 @@ func (v *view) said() map[string]int {
 
 // awaitAll waits until there are n children that say text, and no others.
 func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, error) {
-	return v.await(
-		ctx,
-		fmt.Sprintf("all %d children say %q", n, text),
-		func() bool { return v.says[text] == n && len(v.children) == n },
-	)
+	return v.await(ctx, fmt.Sprintf("all %d children say %q", n, text),
+		func() bool { return v.says[text] == n && len(v.children) == n })
 }
 
 // awaitOne waits until a child has a later version than the given one and says text. It returns

@@ -181,11 +181,8 @@ func (s *stage) touch(ctx context.Context, name string, round int) error {
 }
 
 func (s *stage) makeNamespace(ctx context.Context, name string) error {
-	_, err := s.typed.CoreV1().Namespaces().Create(
-		ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		metav1.CreateOptions{},
-	)
+	_, err := s.typed.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	return err
 }
 

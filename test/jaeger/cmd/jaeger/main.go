@@ -28,10 +28,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf(
-		"Jaeger is ready; interrupt to stop it. Programs send their spans to it with\n\n  export %s\n\n",
-		strings.Join(j.Env(), " "),
-	)
+	fmt.Printf("Jaeger is ready; interrupt to stop it. Programs send their spans to it with\n\n  export %s\n\n",
+		strings.Join(j.Env(), " "))
 	fmt.Printf("and it answers at\n\n  %s  (a trace by its id)\n  %s/api/services\n", j.TraceURL("TRACE_ID"), j.URL())
 	select {
 	case <-ctx.Done():

@@ -1,0 +1,26 @@
+package client
+
+import (
+	"context"
+
+	"github.com/hookloop/hookloop/internal/engine/change"
+)
+
+// Trace returns the id of the trace of an object's latest change: of its generation, which the
+// syncs of every controller whose parent the object is belong to. The trace exists if such a
+// controller exports traces and has sampled this one.
+func Trace(ctx context.Context, t Target) (id string, err error) {
+	c, err := connect(t)
+	if err != nil {
+		return "", err
+	}
+	o, err := c.get(ctx, t.Resource, t.Name)
+	if err != nil {
+		return "", err
+	}
+	cluster, err := c.uid(ctx)
+	if err != nil {
+		return "", err
+	}
+	return change.Of(cluster, o.UID, o.Generation).Trace.String(), nil
+}

@@ -1,0 +1,144 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// own adds (Adopt) or removes (Release) the parent's owner reference. Before an adoption the parent
+// is read live: an adopted child of a parent that is gone would be collected as garbage
+// (Kubernetes' controller reference manager has the same rule).
+func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error) {
+	present, err := w.Get(ctx, a.Resource, a.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if present.UID() != a.UID || present.ResourceVersion() != a.ResourceVersion {
+		return nil, ErrStale
+	}
+	references := withoutOwner(present.OwnerReferences(), a.Owner.UID)
+	if a.Verb == plan.Adopt {
+		if err := w.parentAlive(ctx, a); err != nil {
+			return nil, err
+		}
+		references = append(references, OwnerReference(a.Owner))
+	}
+	return w.patchMetadata(ctx, a, map[string]any{"ownerReferences": references})
+}
+
+// parentAlive reads the parent live and checks that it is the one that was observed and is not
+// being deleted.
+func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
+	_, err := w.liveParent(ctx, a)
+	return err
+}
+
+// liveParent reads the parent live. The error is ErrStale if it is not the one that was observed,
+// or is being deleted.
+func (w *Writer) liveParent(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if a.Owner.Resource.Plural == "" {
+		return nil, errors.New("the owner's resource is not known")
+	}
+	ref := object.Ref{GVK: a.Owner.GVK, Name: a.Owner.Name}
+	if a.Owner.Resource.Namespaced {
+		ref.Namespace = a.Ref.Namespace
+	}
+	parent, err := w.Get(ctx, a.Owner.Resource, ref)
+	if Gone(err) || err == nil && (parent.UID() != a.Owner.UID || parent.Deleting()) {
+		return nil, fmt.Errorf("parent %s is gone or being deleted: %w", ref, ErrStale)
+	}
+	return parent, err
+}
+
+// OwnerReference is the reference that makes owner the controller of an object.
+func OwnerReference(owner plan.Owner) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{
+		APIVersion: owner.GVK.GroupVersion().String(), Kind: owner.GVK.Kind, Name: owner.Name, UID: owner.UID,
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+}
+
+func withoutOwner(references []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+// finalizer adds or removes a finalizer of the parent. The list is rebuilt from a live read, so
+// that no other finalizer is lost.
+func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, error) {
+	present, err := w.Get(ctx, a.Resource, a.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if present.UID() != a.UID {
+		return nil, ErrStale
+	}
+	a.ResourceVersion = present.ResourceVersion()
+	others := slices.DeleteFunc(slices.Clone(present.Finalizers()), func(f string) bool { return f == a.Finalizer })
+	if a.Verb == plan.RemoveFinalizer {
+		return w.patchMetadata(ctx, a, map[string]any{"finalizers": others})
+	}
+	if present.Deleting() {
+		return nil, ErrStale
+	}
+	return w.patchMetadata(ctx, a, map[string]any{"finalizers": append(others, a.Finalizer)})
+}
+
+// decorate changes labels and annotations, and removes the finalizer where one is named. The
+// action's resourceVersion is the precondition.
+func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, error) {
+	fields := map[string]any{}
+	if len(a.Labels) > 0 {
+		fields["labels"] = a.Labels
+	}
+	if len(a.Annotations) > 0 {
+		fields["annotations"] = a.Annotations
+	}
+	if a.Finalizer != "" {
+		present, err := w.Get(ctx, a.Resource, a.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if present.UID() != a.UID || present.ResourceVersion() != a.ResourceVersion {
+			return nil, ErrStale
+		}
+		fields["finalizers"] = slices.DeleteFunc(slices.Clone(present.Finalizers()),
+			func(f string) bool { return f == a.Finalizer })
+	}
+	return w.patchMetadata(ctx, a, fields)
+}
+
+// patchMetadata merges fields into metadata; the UID and the resourceVersion are preconditions.
+func (w *Writer) patchMetadata(ctx context.Context, a plan.Action, fields map[string]any) (*object.Object, error) {
+	fields["uid"], fields["resourceVersion"] = a.UID, a.ResourceVersion
+	return w.Patch(ctx, a.Resource, a.Ref, types.MergePatchType, map[string]any{"metadata": fields}, "")
+}
+
+// ResultOf names an error for metrics and spans, in few words of bounded number.
+func ResultOf(err error) string {
+	var taken *TakenError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, ErrStale):
+		return "stale"
+	case errors.As(err, &taken):
+		return "NameTaken"
+	case errors.Is(err, ErrFenced):
+		return "fenced"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "canceled"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "error"
+}

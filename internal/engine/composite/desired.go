@@ -1,0 +1,73 @@
+package composite
+
+import (
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/said"
+)
+
+// Questions is one question: to the finalize hook while the parent leaves, else to the sync hook.
+// During a rolling update it is one for each live revision of the parent, the latest first. There
+// are none where nothing is to be reconciled.
+func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
+	if o.Settled {
+		return nil
+	}
+	q := &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
+	if o.Finalizing {
+		q.Op = hook.Finalize
+	}
+	for _, d := range s.declared {
+		q.Children = append(q.Children, hook.Group{Resource: d.Resource, Objects: o.Children.Of(d.Resource.GVK)})
+	}
+	if o.Records == nil {
+		return []*hook.Question{q}
+	}
+	var questions []*hook.Question
+	for i, parent := range o.Records.Parents {
+		switch {
+		case i == 0: // as prepared
+			questions = append(questions, q)
+		case parent != nil:
+			older := *q
+			older.Parent, older.Older = parent, true
+			questions = append(questions, &older)
+		}
+	}
+	return questions
+}
+
+// Desired validates the answers, stamps their children and merges them. The latest revision's
+// status replaces the parent's, with observedGeneration put in (compatibility: composite status).
+func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
+	answer := answers[0]
+	children, err := said.Children(o.Scope, answer)
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.status(o.Parent, answer)
+	if err != nil {
+		return nil, err
+	}
+	desired := &plan.Desired{Children: children, Status: status, MarkSynced: s.ownsStatus()}
+	if desired.Conditions, err = said.Conditions(answer); err != nil {
+		return nil, err
+	}
+	if desired.Remarks, err = said.Remarks(answer); err != nil {
+		return nil, err
+	}
+	finalized := o.Finalizing
+	for _, a := range answers {
+		finalized = finalized && a.Finalized
+		if a.ResyncAfter > 0 && (desired.ResyncAfter == 0 || a.ResyncAfter < desired.ResyncAfter) {
+			desired.ResyncAfter = a.ResyncAfter
+		}
+	}
+	if finalized {
+		desired.RemoveFinalizer = s.rules.Finalizer
+	}
+	if o.Records == nil {
+		return desired, nil
+	}
+	return desired, s.roll(o, answers, desired)
+}

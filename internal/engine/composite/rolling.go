@@ -1,0 +1,215 @@
+package composite
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/rollout"
+	"github.com/hookloop/hookloop/internal/engine/said"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// Updated is the condition that a parent with rolling updates gets.
+	Updated = plan.Updated
+	// groupLabel and resourceLabel say what a ControllerRevision is a revision of.
+	groupLabel    = "metacontroller.k8s.io/apiGroup"
+	resourceLabel = "metacontroller.k8s.io/resource"
+)
+
+// revisions is the resource of ControllerRevisions.
+var revisions = object.Resource{
+	GVK:    v1alpha1.GroupVersion.WithKind(v1alpha1.ControllerRevisionKind),
+	Plural: v1alpha1.ControllerRevisions.Resource, Namespaced: true, HasStatus: true,
+}
+
+// rolling is what a controller declares about rolling updates.
+type rolling struct {
+	fields rollout.Fields
+	// checks are those of the kinds that have a rolling method; others are not in the map.
+	checks map[schema.GroupVersionKind]rollout.Checks
+}
+
+// newRolling reads the declaration; nil where no kind of child has a rolling method.
+func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resource) *rolling {
+	r := &rolling{checks: map[schema.GroupVersionKind]rollout.Checks{}}
+	if spec.ParentResource.RevisionHistory != nil {
+		r.fields = spec.ParentResource.RevisionHistory.FieldPaths
+	}
+	for i, rule := range spec.ChildResources {
+		if rule.UpdateStrategy == nil || !rule.UpdateStrategy.Method.Rolling() {
+			continue
+		}
+		checks := rollout.Checks{Observed: rule.UpdateStrategy.Method == v1alpha1.UpdateRollingInPlace}
+		for _, c := range rule.UpdateStrategy.StatusChecks.Conditions {
+			checks.Conditions = append(checks.Conditions, rollout.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+		r.checks[children[i].GVK] = checks
+	}
+	if len(r.checks) == 0 {
+		return nil
+	}
+	return r
+}
+
+// records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent
+// that was deleted without them.
+func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []plan.Action, error) {
+	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
+	r := &plan.Records{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
+	if r.Namespace == "" {
+		r.Namespace = metav1.NamespaceDefault // where Events of cluster-scoped objects are, too
+	}
+	v, err := reader.View(revisions)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := v.OwnedBy(o.Parent.UID()).Where(func(o *object.Object) bool { return !o.Deleting() })
+	var adopt []plan.Action
+	if !o.Finalizing {
+		ofKind, _ := labels.SelectorFromSet(own).Requirements()
+		for orphan := range v.Orphans(r.Namespace, o.Scope.Selector.Add(ofKind...)).All() {
+			if !orphan.Deleting() {
+				adopt = append(adopt,
+					claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"))
+				known = known.With(orphan)
+			}
+		}
+	}
+	if r.History, err = rollout.Read(o.Parent, s.rolling.fields, known); err != nil {
+		return nil, nil, err
+	}
+	r.Parents, err = s.parents(o.Parent, r.History)
+	return r, adopt, err
+}
+
+// revisionLabels are those of new revisions: what they are a revision of, and what has the parent's
+// selector match them.
+func (s *Shape) revisionLabels(o *plan.Observed, own map[string]string) map[string]string {
+	all := maps.Clone(o.Scope.Labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	if !s.generate {
+		for _, path := range [][]string{{"spec", "template", "metadata", "labels"}, {"spec", "selector", "matchLabels"}} {
+			var set map[string]string
+			if raw, ok := o.Parent.Field(path...); ok && json.Unmarshal(raw, &set) == nil {
+				maps.Copy(all, set)
+			}
+		}
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// parents are the parent as it was at each live revision.
+func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*object.Object, error) {
+	parents := make([]*object.Object, len(history))
+	for i, r := range history {
+		switch {
+		case i == 0:
+			parents[i] = parent
+		case len(r.Members) > 0:
+			var err error
+			if parents[i], err = s.rolling.fields.Parent(parent, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return parents, nil
+}
+
+// roll merges the answers about all live revisions: each child of a rolling kind is desired as the
+// answer about its own revision says, all others as the latest does.
+func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Desired) error {
+	w := rollout.World{Paused: o.Finalizing}
+	older := make([]map[rollout.Member]plan.Child, len(o.Records.History))
+	asked := 1
+	for i := 1; i < len(o.Records.History); i++ {
+		older[i] = map[rollout.Member]plan.Child{}
+		if o.Records.Parents[i] != nil {
+			children, err := said.Children(o.Scope, answers[asked])
+			if err != nil {
+				return err
+			}
+			asked++
+			older[i] = s.members(o, children)
+		}
+		wants := make(map[rollout.Member]bool, len(older[i]))
+		for m := range older[i] {
+			wants[m] = true
+		}
+		w.Older = append(w.Older, wants)
+	}
+	var err error
+	if w.Latest, err = s.latest(o, desired.Children); err != nil {
+		return err
+	}
+	step := o.Records.History.Next(w)
+	var merged []plan.Child // the list itself may be the parent's Recall's
+	for i, c := range desired.Children {
+		m := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
+		if at := step.At[m]; at > 0 {
+			if merged == nil {
+				merged = slices.Clone(desired.Children)
+			}
+			merged[i] = older[at][m]
+		}
+	}
+	if merged != nil {
+		desired.Children = merged
+	}
+	desired.Conditions = append(desired.Conditions, plan.Condition{
+		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,
+	})
+	desired.First, desired.Last, err = o.Records.Writes(o.Scope.Owner, step)
+	return err
+}
+
+// members are the children of rolling kinds by their names in a revision.
+func (s *Shape) members(o *plan.Observed, children []plan.Child) map[rollout.Member]plan.Child {
+	members := make(map[rollout.Member]plan.Child, len(children))
+	for _, c := range children {
+		if _, rolls := s.rolling.checks[c.Ref.GVK]; rolls {
+			members[rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)] = c
+		}
+	}
+	return members
+}
+
+// latest is where the children of rolling kinds stand, seen from the latest revision.
+func (s *Shape) latest(o *plan.Observed, children []plan.Child) ([]rollout.Child, error) {
+	var latest []rollout.Child
+	for _, c := range children {
+		checks, rolls := s.rolling.checks[c.Ref.GVK]
+		if !rolls {
+			continue
+		}
+		child := rollout.Child{Member: rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)}
+		var err error
+		if child.Matches, err = o.Matches(c); err != nil {
+			return nil, err
+		}
+		present := o.Children.Get(c.Ref)
+		switch {
+		case present == nil:
+			child.Lacks = "is not there yet"
+		case present.Deleting():
+			child.Lacks = "is being deleted"
+		case !child.Matches:
+			child.Lacks = "is not up to date yet"
+		default:
+			child.Lacks = checks.Lacks(present)
+		}
+		latest = append(latest, child)
+	}
+	return latest, nil
+}

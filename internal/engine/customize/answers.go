@@ -1,0 +1,166 @@
+package customize
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/related"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultMaxAge is how long the answer of a customize hook counts at most, as with Metacontroller.
+const DefaultMaxAge = 20 * time.Minute
+
+// answer is what the customize hook answered about a parent, and the state of the parent that it
+// was asked about; or what the parent's hook requires.
+type answer struct {
+	uid                 types.UID
+	version             string
+	labels, annotations map[string]string
+	// until is when the answer expires; zero for never.
+	until time.Time
+	// round is the last round in which the answer was used.
+	round int
+	// required are requirements as the hook answered them.
+	required []hook.RelatedRule
+	groups   []group
+	// usedBy is who answered the first question with what was found by these rules
+	// (hook.Answer.By), once they are used.
+	used   bool
+	usedBy string
+}
+
+// answers are those about one parent: about its latest state and, during a rolling update, about
+// its earlier revisions.
+type answers struct {
+	latest *answer
+	older  []*answer
+	// round counts the questions about the latest state. The answers about earlier revisions that a
+	// round did not use go with it.
+	round int
+	// epoch counts invalidations: an answer to a question from before one is used once.
+	epoch int
+}
+
+// all are the answers in use.
+func (a *answers) all() []*answer {
+	if a.latest == nil {
+		return a.older
+	}
+	return append([]*answer{a.latest}, a.older...)
+}
+
+// begin begins a round: the parent's latest state is asked about.
+func (a *answers) begin() {
+	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o.round < a.round })
+	a.round++
+}
+
+// find returns the answer about a state of the parent; nil if there is none that counts.
+func (a *answers) find(parent *object.Object, older bool, now time.Time) *answer {
+	candidates := a.older
+	if !older {
+		candidates = []*answer{a.latest}
+	}
+	for _, found := range candidates {
+		if found != nil && found.about(parent, older) && (found.until.IsZero() || now.Before(found.until)) {
+			found.round = a.round
+			return found
+		}
+	}
+	return nil
+}
+
+// put takes an answer in, in the place of one that is about the same state.
+func (a *answers) put(next *answer, older bool) {
+	next.round = a.round
+	if !older {
+		a.latest = next
+		return
+	}
+	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o.version == next.version && o.same(next) })
+	a.older = append(a.older, next)
+}
+
+// drop takes an answer out.
+func (a *answers) drop(gone *answer) {
+	if a.latest == gone {
+		a.latest = nil
+	}
+	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o == gone })
+}
+
+// invalidate takes all answers out.
+func (a *answers) invalidate() {
+	a.latest, a.older = nil, nil
+	a.epoch++
+}
+
+// about reports whether an answer is about a parent in this state.
+func (a *answer) about(parent *object.Object, older bool) bool {
+	return a.version == version(parent, older) &&
+		a.same(&answer{uid: parent.UID(), labels: parent.Labels(), annotations: parent.Annotations()})
+}
+
+func (a *answer) same(b *answer) bool {
+	return a.uid == b.uid && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations)
+}
+
+// version stands for a parent's spec: its generation or, if the resource counts none, its
+// resourceVersion. An earlier revision has the generation of the latest one; its content stands for
+// it.
+func version(parent *object.Object, older bool) string {
+	if older {
+		return content(parent)
+	}
+	if g := parent.Generation(); g != 0 {
+		return fmt.Sprint(g)
+	}
+	return "at " + parent.ResourceVersion()
+}
+
+// content stands for all of a parent but its metadata and status.
+func content(parent *object.Object) string {
+	body, err := parent.Map()
+	if err != nil { // it has been decoded before; without its content it is the same as no other
+		return "at " + parent.ResourceVersion()
+	}
+	body = maps.Clone(body)
+	delete(body, "metadata")
+	delete(body, "status")
+	data, _ := json.Marshal(body) // what was decoded from JSON marshals
+	return string(data)
+}
+
+// expiry is when an answer that is given now expires. Jitter keeps the parents of a first list from
+// being asked about at once.
+func (c *Customizer) expiry() time.Time {
+	return c.Clock.Now().Add(c.MaxAge - rand.N(c.MaxAge/4+1)) //nolint:gosec // jitter needs no secret
+}
+
+// of returns the answers about a parent, new if there are none. The caller holds the lock.
+func (c *Customizer) of(key object.Key) *answers {
+	a := c.answers[key]
+	if a == nil {
+		a = &answers{}
+		c.answers[key] = a
+	}
+	return a
+}
+
+// rules are the rules of all answers about a parent.
+func (a *answers) rules() []related.Rule {
+	var rules []related.Rule
+	for _, each := range a.all() {
+		for _, g := range each.groups {
+			rules = append(rules, g.rules...)
+		}
+	}
+	return rules
+}

@@ -1,0 +1,308 @@
+// Package customize shows a hook the related objects that its customize hook asks for
+// (compatibility: customize), or that its own answers require. It wraps the hooks of a controller:
+// a question that goes through it has its related objects filled in, so that no shape and no
+// transport knows of it.
+//
+// Which objects a rule selects is package related's business; here the customize hook is asked
+// (once for each state of a parent that it can depend on), or the hook itself until it has been
+// shown what it requires; resources are watched while a parent needs them, and events of related
+// objects become keys of parents. A Customizer is safe for concurrent use. It is tested against a
+// server that speaks list and watch, and on a real API server through test/integration.
+package customize
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/related"
+	"k8s.io/utils/clock"
+)
+
+// Settings are what a Customizer is made of. All fields but Hook are needed.
+type Settings struct {
+	Contract   hook.Contract
+	Controller *object.Object
+	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers
+	// what they require. V1 says that the version of the hook that names related objects is v1, so
+	// that a namespaced parent sees its own namespace only.
+	Hook *hook.Opened
+	V1   bool
+	// MaxAge is how long an answer of the customize hook counts at most; 0 stands for
+	// DefaultMaxAge.
+	MaxAge    time.Duration
+	Cache     *cache.Cache
+	Discovery Discovery
+	// Enqueue takes the keys of parents whose related objects have changed.
+	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
+	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
+	ViewsChanged func()
+	Clock        clock.Clock
+}
+
+// Discovery knows the resources that the API server serves.
+type Discovery interface {
+	// Resource finds one; the error is a *discovery.NotFoundError, or says that apiVersion is
+	// malformed.
+	Resource(apiVersion, plural string) (object.Resource, error)
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
+}
+
+// Customizer serves one controller.
+type Customizer struct {
+	Settings
+	index  *related.Index
+	labels namespaceLabels
+	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
+	answers map[object.Key]*answers
+	watches map[object.Resource]*watch
+}
+
+// group are the rules of one name or, without a name, those about one resource, in the order in
+// which the hook answered them.
+type group struct {
+	name, apiVersion, plural string
+	// resource is the zero value where the API server does not serve it.
+	resource object.Resource
+	rules    []related.Rule
+}
+
+// New makes a Customizer. Close ends it.
+func New(s Settings) *Customizer {
+	if s.ViewsChanged == nil {
+		s.ViewsChanged = func() {}
+	}
+	if s.MaxAge == 0 {
+		s.MaxAge = DefaultMaxAge
+	}
+	root, end := context.WithCancel(context.Background())
+	return &Customizer{
+		Settings: s, index: related.NewIndex(), root: root, end: end,
+		answers: map[object.Key]*answers{}, watches: map[object.Resource]*watch{},
+	}
+}
+
+// Close ends all watches and waits for them.
+func (c *Customizer) Close() {
+	c.end()
+	c.mu.Lock()
+	for _, w := range c.watches {
+		w.ended = true
+		c.tasks.Go(w.stop)
+	}
+	clear(c.watches)
+	c.mu.Unlock()
+	c.tasks.Wait()
+}
+
+// Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its
+// owner's.
+func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
+	ask := func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+		if c.Hook == nil {
+			return c.require(ctx, next, q)
+		}
+		said, same, err := c.ask(ctx, next, q)
+		if err == nil && !same {
+			said, same, err = c.ask(ctx, next, q)
+		}
+		if err == nil && !same {
+			return nil, &hook.Error{Kind: hook.Unreachable, Hook: string(q.Op) + " " + next.Address, Err: errTurns}
+		}
+		return said, err
+	}
+	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
+}
+
+// errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what
+// the other does.
+var errTurns = errors.New("others answer for the parent in turn, expected one of them for as long as a sync takes")
+
+// ask asks with related objects. It says whether the answer is by the one who answered when the
+// rules were used first: where another one answers now, such as a new build of the hook, the rules
+// may be others, too. They are forgotten then.
+func (c *Customizer) ask(
+	ctx context.Context,
+	next *hook.Opened,
+	q *hook.Question,
+) (said *hook.Answer, same bool, err error) {
+	key := object.Key{Parent: q.Parent.Ref()}
+	rules, groups, err := c.related(ctx, key, q)
+	if err != nil {
+		return nil, false, err
+	}
+	with := *q
+	with.Related = groups
+	if said, err = next.Ask(ctx, &with); err != nil {
+		return nil, false, err
+	}
+	if len(said.Requirements) > 0 {
+		return nil, false, invalid(q, next, errBoth)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !rules.used {
+		rules.used, rules.usedBy = true, said.By
+	}
+	if rules.usedBy == said.By {
+		return said, true, nil
+	}
+	c.of(key).drop(rules)
+	return said, false, nil
+}
+
+// Invalidate has the answers about a parent asked anew. What the last ones name stays watched until
+// the next one is known.
+func (c *Customizer) Invalidate(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.answers[key]; a != nil {
+		a.invalidate()
+	}
+}
+
+// Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that
+// failed, because the answer that is kept may be what is wrong. Requirements are part of every
+// answer and need no refresh.
+func (c *Customizer) Refresh(key object.Key) {
+	if c.Hook != nil {
+		c.Invalidate(key)
+	}
+}
+
+// related are the objects that the rules about a question's parent select: one group for each
+// resource that is named.
+func (c *Customizer) related(
+	ctx context.Context,
+	key object.Key,
+	q *hook.Question,
+) (*answer, []hook.RelatedGroup, error) {
+	a, err := c.answer(ctx, key, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	groups, err := c.read(ctx, key, a)
+	return a, groups, err
+}
+
+// answer is the customize hook's. It is asked anew if the parent has changed in a way that the
+// answer may depend on, and when the answer has expired. Each revision of the parent has an answer
+// of its own.
+func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Question) (*answer, error) {
+	c.mu.Lock()
+	kept := c.of(key)
+	if !q.Older {
+		kept.begin()
+	}
+	a, epoch := kept.find(q.Parent, q.Older, c.Clock.Now()), kept.epoch
+	c.mu.Unlock()
+	if a != nil {
+		return a, nil
+	}
+	said, err := c.Hook.Ask(ctx,
+		&hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
+	if err != nil {
+		return nil, err
+	}
+	a = &answer{
+		uid:         q.Parent.UID(),
+		version:     version(q.Parent, q.Older),
+		labels:      q.Parent.Labels(),
+		annotations: q.Parent.Annotations(),
+		until:       c.expiry(),
+	}
+	if a.groups, err = c.check("relatedResources", said.Related, q.Parent.Namespace()); err != nil {
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
+	}
+	c.note(key, a, q.Older)
+	c.expire(key, a, epoch)
+	return a, nil
+}
+
+// expire has an answer count for this sync only if it was invalidated after its question, which
+// epoch is from.
+func (c *Customizer) expire(key object.Key, a *answer, epoch int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kept := c.of(key); kept.epoch != epoch {
+		kept.drop(a)
+	}
+}
+
+// note takes an answer over: the index, and the watches that are needed no more.
+func (c *Customizer) note(key object.Key, a *answer, older bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.of(key)
+	kept.put(a, older)
+	c.fit(key, kept)
+}
+
+// fit makes a parent's part of the index, and its watches, what its answers need. The caller holds
+// the lock.
+func (c *Customizer) fit(key object.Key, kept *answers) {
+	c.index.Set(key, kept.rules())
+	needed := map[object.Resource]bool{}
+	for _, each := range kept.all() {
+		resources, err := each.resources(c.namespaces)
+		if err != nil { // nothing is given up before all that is needed is known
+			return
+		}
+		for _, r := range resources {
+			needed[r] = true
+		}
+	}
+	c.leaveBut(key, needed)
+}
+
+// Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
+func (c *Customizer) Forget(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answers, key)
+	c.index.Set(key, nil)
+	c.leaveBut(key, nil)
+}
+
+// leaveBut takes a parent off all watches but those that it needs. The caller holds the lock.
+func (c *Customizer) leaveBut(key object.Key, needed map[object.Resource]bool) {
+	for r, w := range c.watches {
+		if w.users[key] && !needed[r] {
+			c.leave(r, w, key)
+		}
+	}
+}
+
+// resources are those that must be watched for an answer: the ones that are served, and namespaces
+// if they are selected by labels.
+func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
+	var all []object.Resource
+	selects := false
+	for _, g := range a.groups {
+		if g.resource != (object.Resource{}) {
+			all = append(all, g.resource)
+		}
+		for _, rule := range g.rules {
+			selects = selects || rule.Spaces != nil
+		}
+	}
+	if !selects {
+		return all, nil
+	}
+	r, err := namespaces()
+	return append(all, r), err
+}
+
+func (c *Customizer) namespaces() (object.Resource, error) {
+	return c.Discovery.Resource("v1", "namespaces")
+}

@@ -1,0 +1,43 @@
+package parent_test
+
+import (
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/parent"
+)
+
+// TestIgnoreStatusWithoutGenerations has a resource that counts no generations, as ConfigMaps and
+// Nodes: changes are found in the objects themselves.
+func TestIgnoreStatusWithoutGenerations(t *testing.T) {
+	const old = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"1"},"data":{"a":"1","b":[1]},"status":{"up":1}}`
+	for name, c := range map[string]struct {
+		current string
+		want    bool
+	}{
+		"status":           {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2"},"data":{"b":[1],"a":"1"},"status":{"up":2}}`, false},
+		"data":             {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2"},"data":{"a":"2","b":[1]},"status":{"up":1}}`, true},
+		"another field":    {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2"},"data":{"a":"1","b":[1]},"more":1}`, true},
+		"labels":           {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2","labels":{"a":"b"}},"data":{"a":"1","b":[1]}}`, true},
+		"another object":   {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"v","resourceVersion":"1"},"data":{"a":"1","b":[1]},"status":{"up":1}}`, true},
+		"generations from": {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2","generation":1},"data":{"a":"1","b":[1]}}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := parent.Rules{Selected: func(*object.Object) bool { return true }, IgnoreStatus: true}
+			e := cache.Event{Type: cache.Updated, Old: parse(t, old), New: parse(t, c.current)}
+			if got := rules.Concerns(e); got != c.want {
+				t.Errorf("Concerns = %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, text string) *object.Object {
+	t.Helper()
+	o, err := object.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ledger is an account that keeps the last size.
+type ledger struct {
+	bytes  int64
+	closed bool
+}
+
+func (l *ledger) Set(bytes int64) { l.bytes = bytes }
+func (l *ledger) Close()          { l.closed = true }
+
+func keyOf(i int) object.Key {
+	return object.Key{Parent: object.Ref{GVK: web.GVK, Namespace: "shop", Name: fmt.Sprint("web-", i)}}
+}
+
+// learn has a parent remember an answer with n children, as a sync does.
+func learn(t *testing.T, m *memory, key object.Key, n int) {
+	t.Helper()
+	r := m.of(key)
+	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
+	scope := plan.Scope{Declared: []plan.Declared{{Resource: pages}}, ParentNamespace: "shop", Recall: &r.recall}
+	var items []json.RawMessage
+	for i := range n {
+		items = append(items,
+			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)))
+	}
+	children, err := plan.Children(scope, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range children {
+		r.settle(c.Ref, plan.Settled{Desired: 1})
+	}
+	m.release(key)
+}
+
+// TestMemoryIsAccountedFor has what is remembered grow with the answers, and go with its parents
+// and its controller.
+func TestMemoryIsAccountedFor(t *testing.T) {
+	books := &ledger{}
+	m := newMemory(func(func(int64)) Account { return books })
+	learn(t, m, keyOf(1), 10)
+	one := books.bytes
+	learn(t, m, keyOf(2), 20)
+	if one < 10*300 || books.bytes != 3*one {
+		t.Errorf("10 children are %d bytes, 30 are %d; want three times as many", one, books.bytes)
+	}
+	m.of(keyOf(2))
+	m.forget(keyOf(2))
+	m.release(keyOf(2))
+	if books.bytes != one {
+		t.Errorf("%d bytes after a parent is gone, want %d", books.bytes, one)
+	}
+	(&Pipeline{memory: m}).Close()
+	if !books.closed {
+		t.Error("the account is open after the end")
+	}
+}
+
+// TestLastAnswersAreForgotten drops the answers of the parents that were synced longest ago, and of
+// none that is being synced.
+func TestLastAnswersAreForgotten(t *testing.T) {
+	books := &ledger{}
+	var shrink func(int64)
+	m := newMemory(func(f func(int64)) Account { shrink = f; return books })
+	for i := range 4 {
+		learn(t, m, keyOf(i), 10)
+	}
+	learn(t, m, keyOf(0), 10)
+	m.of(keyOf(1)) // is under way
+	full := books.bytes
+	shrink(full - 1)
+	var kept []int
+	for i := range 4 {
+		if m.parents[keyOf(i)].recall.Bytes() > 0 {
+			kept = append(kept, i)
+		}
+		if len(m.parents[keyOf(i)].settled) != 10 {
+			t.Errorf("what was found of the children of parent %d is gone", i)
+		}
+	}
+	if !slices.Equal(kept, []int{0, 1, 3}) || books.bytes >= full {
+		t.Errorf("kept are %v in %d of %d bytes, want all but 2", kept, books.bytes, full)
+	}
+	shrink(0)
+	m.release(keyOf(1))
+	if got := m.parents[keyOf(1)].recall.Bytes(); got == 0 {
+		t.Error("the answer of a parent that was being synced is gone")
+	}
+}
+
+// TestAccountsAgreeWithASum runs random uses; the account is the sum over all parents that are not
+// under way.
+func TestAccountsAgreeWithASum(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	books := &ledger{}
+	var shrink func(int64)
+	m := newMemory(func(f func(int64)) Account { shrink = f; return books })
+	for range 500 {
+		key := keyOf(random.IntN(6))
+		switch random.IntN(5) {
+		case 0:
+			m.of(key)
+			m.forget(key)
+			m.release(key)
+		case 1:
+			shrink(int64(random.IntN(20_000)))
+		default:
+			learn(t, m, key, random.IntN(8))
+		}
+		var sum int64
+		for _, r := range m.parents {
+			sum += r.size()
+		}
+		if sum != books.bytes || m.uses.recent.Len() != len(m.parents) {
+			t.Fatalf("the account is %d bytes of %d parents, a sum is %d of %d", books.bytes, m.uses.recent.Len(),
+				sum, len(m.parents))
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+)
+
+// heard keeps the Events that a run records.
+type heard struct{ lines []string }
+
+func (h *heard) Normal(_ context.Context, _ *object.Object, reason, message string) {
+	h.lines = append(h.lines, "Normal "+reason+": "+message)
+}
+
+func (h *heard) WarningUnlogged(o *object.Object, reason, message string) {
+	h.Warning(context.Background(), o, reason, message)
+}
+
+func (h *heard) Warning(_ context.Context, _ *object.Object, reason, message string) {
+	h.lines = append(h.lines, "Warning "+reason+": "+message)
+}
+
+// TestNewsAreTold follows what is recorded as the answers of one parent's hook come in.
+func TestNewsAreTold(t *testing.T) {
+	scaled := plan.Remark{Loud: true, Reason: "Scaled", Message: "up"}
+	slow := plan.Remark{Loud: true, Warning: true, Reason: "Slow", Message: "down"}
+	quiet := plan.Remark{Reason: "Fine", Message: "well"}
+	steps := []struct {
+		name    string
+		remarks []plan.Remark
+		want    []string
+	}{
+		{"nothing", nil, nil},
+		{"something, said twice", []plan.Remark{scaled, scaled, quiet}, []string{"Normal Scaled: up"}},
+		{"the same", []plan.Remark{quiet, scaled}, nil},
+		{"something more", []plan.Remark{scaled, slow}, []string{"Warning Slow: down"}},
+		{"less", []plan.Remark{slow}, nil},
+		{"and again", []plan.Remark{slow, scaled}, []string{"Normal Scaled: up"}},
+	}
+	events := &heard{}
+	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, remembered: &remembered{}}
+	for _, step := range steps {
+		events.lines = nil
+		r.tell(t.Context(), step.remarks)
+		if diff := cmp.Diff(step.want, events.lines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	fatal := func(reason string) error {
+		return refusal(
+			"sync http://web",
+			&hook.Answer{
+				Said: hook.Said{Results: []hook.Result{{Severity: hook.Fatal, Reason: reason, Message: "the account is empty"}}},
+			},
+		)
+	}
+	for reason, want := range map[string]string{"NoQuota": "NoQuota", "no quota!": "HookFailed", "": "HookFailed"} {
+		err := fatal(reason)
+		if got := classify(
+			err,
+		); got != (fault{reason: want}) ||
+			!strings.HasSuffix(err.Error(), "says: the account is empty") {
+			t.Errorf("reason %q: %+v, %v", reason, got, err)
+		}
+	}
+	if err := refusal("", &hook.Answer{Said: hook.Said{Results: []hook.Result{{Severity: hook.Warning}}}}); err != nil {
+		t.Errorf("a warning refuses: %v", err)
+	}
+}

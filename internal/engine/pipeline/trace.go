@@ -1,0 +1,167 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/change"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/klog/v2"
+)
+
+// begin starts the sync's span: under the change's trace while the parent's generation has not
+// converged, else in a trace of its own with a link to it, so that no trace grows for ever; that
+// one is exported only if the sync writes something or fails. A parent that counts no generations
+// has no changes. Causes are links, because the queue merges many events into one sync. The logger
+// in the returned context carries the trace id. The error is a *view.Error if the parents are not
+// known.
+func (r *run) begin(ctx context.Context) (context.Context, error) {
+	key := r.item.Key.Parent
+	parents, err := r.Reader.View(r.resource)
+	if err == nil {
+		r.found = parents.Get(key.Namespace, key.Name)
+	}
+	parent, links := r.found, causeLinks(r.item.Causes)
+	if parent != nil {
+		r.replaced = r.remembered.about(parent.UID())
+	}
+	within := false
+	if parent != nil && parent.Generation() != 0 {
+		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
+		sampled := r.Sampled(r.change.Trace)
+		if within = r.open(parent); within {
+			ctx = r.change.Context(ctx, sampled)
+		} else {
+			links = append(links, trace.Link{SpanContext: r.change.SpanContext(sampled)})
+		}
+	}
+	if !within && r.item.Attempt == 0 {
+		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
+	}
+	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...),
+		trace.WithAttributes(r.attributes(parent)...))
+	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
+	if sc := r.span.SpanContext(); sc.IsValid() {
+		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
+	}
+	return klog.NewContext(ctx, log), err
+}
+
+// open says whether the change to the parent's generation is still being worked on, and notes when
+// it began. After a restart nothing is remembered: a parent of the first list whose status names
+// its generation counts as converged.
+func (r *run) open(parent *object.Object) bool {
+	m := r.remembered
+	if m.tracing == parent.Generation() && m.tracing != 0 {
+		return m.traced != m.tracing
+	}
+	m.tracing, m.since = parent.Generation(), r.Clock.Now().Add(-r.item.Waited)
+	initial := slices.ContainsFunc(r.item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseInitial })
+	observed, _ := parent.Field("status", "observedGeneration")
+	if initial && string(observed) == strconv.FormatInt(parent.Generation(), 10) {
+		m.traced = m.tracing
+		return false
+	}
+	return true
+}
+
+func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
+	key := r.item.Key.Parent
+	attributes := []attribute.KeyValue{
+		attribute.String("hookloop.controller", r.Name),
+		attribute.String("hookloop.parent.kind", object.KindString(key.GVK)),
+		attribute.String("k8s.namespace.name", key.Namespace),
+		attribute.String("hookloop.parent.name", key.Name),
+		attribute.Int64("hookloop.queue.wait_ms", r.item.Waited.Milliseconds()),
+		attribute.Int("hookloop.causes.count", r.item.Count),
+		attribute.StringSlice("hookloop.causes", describeCauses(r.item.Causes)),
+		attribute.Int("hookloop.attempt", r.item.Attempt),
+	}
+	if parent == nil {
+		return attributes
+	}
+	return append(attributes,
+		attribute.String("hookloop.parent.uid", string(parent.UID())),
+		attribute.Int64("hookloop.parent.generation", parent.Generation()),
+	)
+}
+
+// end closes the sync's span and, where the parent has converged at its generation, the change's.
+func (r *run) end(v verdict) {
+	r.span.SetAttributes(
+		attribute.String("hookloop.result", v.result),
+		attribute.Int("hookloop.writes", r.tally.writes),
+		attribute.Int("hookloop.children.unchanged", r.tally.unchanged),
+		attribute.Int("hookloop.children.pending", r.tally.pending),
+		attribute.Int("hookloop.children.held", r.tally.held),
+		attribute.Int("hookloop.children.waiting", r.tally.waiting),
+	)
+	if v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != "gone" {
+		r.span.SetAttributes(attribute.String("error.type", v.result))
+		r.span.SetStatus(codes.Error, v.result)
+	} else if r.tally.writes == 0 {
+		r.span.SetAttributes(change.NoOp)
+	}
+	r.span.End()
+	if r.tally.converged && v.retry == nil {
+		r.closeChange()
+	}
+}
+
+// closeChange emits the root span of the change's trace, once: its length is the change's real
+// duration.
+func (r *run) closeChange() {
+	m := r.remembered
+	if m.tracing == 0 || m.traced == m.tracing {
+		return
+	}
+	m.traced = m.tracing
+	_, root := r.Tracer.Start(
+		r.change.AsRoot(context.Background()),
+		"change "+r.resource.GroupResource(),
+		trace.WithTimestamp(m.since),
+		trace.WithAttributes(
+			attribute.String("hookloop.controller", r.Name),
+			attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
+			attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),
+			attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
+			attribute.Int64("hookloop.parent.generation", m.tracing),
+		),
+	)
+	root.End(trace.WithTimestamp(r.Clock.Now()))
+}
+
+// causeLinks links to the traces of the objects that caused the sync, where they name one.
+func causeLinks(causes []queue.Cause) []trace.Link {
+	var links []trace.Link
+	for _, c := range causes {
+		carrier := propagation.MapCarrier{"traceparent": c.TraceParent}
+		sc := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+		if sc.IsValid() {
+			links = append(links, trace.Link{SpanContext: sc})
+		}
+	}
+	return links
+}
+
+// describeCauses writes each cause as kind, object and version.
+func describeCauses(causes []queue.Cause) []string {
+	out := make([]string, 0, len(causes))
+	for _, c := range causes {
+		text := string(c.Kind)
+		if c.Ref.Name != "" {
+			text += " " + c.Ref.String() + " @" + c.ResourceVersion
+		}
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		out = append(out, text)
+	}
+	return out
+}

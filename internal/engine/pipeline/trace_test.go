@@ -1,0 +1,260 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a
+// sync without writes asks.
+type still struct {
+	parent *object.Object
+	err    error
+	// unknown is the error of reading the parent.
+	unknown error
+}
+
+func (s *still) View(r object.Resource) (view.View, error) {
+	if s.unknown != nil {
+		return view.View{}, s.unknown
+	}
+	if s.parent == nil {
+		return viewtest.NewReader().View(r)
+	}
+	return viewtest.NewReader(s.parent).View(r)
+}
+
+func (s *still) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
+	if s.parent == nil || s.err != nil {
+		return nil, s.err
+	}
+	return &plan.Observed{Key: key, Parent: s.parent}, nil
+}
+
+func (s *still) Questions(o *plan.Observed) []*hook.Question {
+	return []*hook.Question{{Contract: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
+}
+
+func (s *still) Desired(*plan.Observed, []*hook.Answer) (*plan.Desired, error) {
+	return &plan.Desired{}, nil
+}
+
+type outcomes []Outcome
+
+func (o *outcomes) Synced(_ string, outcome Outcome) { *o = append(*o, outcome) }
+
+var web = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
+
+// traced is a pipeline whose spans can be read.
+func traced(s *still, ask hook.Func) (*Pipeline, *tracetest.InMemoryExporter, *outcomes) {
+	spans, heard := tracetest.NewInMemoryExporter(), &outcomes{}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(change.IDGenerator{}))
+	return New(Settings{
+		Name:       "composite/web",
+		Parents:    []object.Resource{web},
+		Shape:      s,
+		Reader:     s,
+		Recorder:   heard,
+		Tracer:     provider.Tracer("test"),
+		Clock:      clock.RealClock{},
+		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: ask, Address: "inproc:web"}},
+		ClusterUID: "cluster",
+		Sampled:    func(trace.TraceID) bool { return true },
+	}), spans, heard
+}
+
+func generation(t *testing.T, n string) *object.Object {
+	t.Helper()
+	o, err := object.Decode(
+		[]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","generation":` + n +
+			`},"status":{"observedGeneration":` + n + `}}`),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func nothing(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
+
+// event is one event of the parent.
+func event(kind queue.CauseKind) queue.Item {
+	key := object.Key{Parent: object.Ref{GVK: web.GVK, Namespace: "shop", Name: "web"}}
+	return queue.Item{Key: key, Count: 1, Causes: []queue.Cause{{Kind: kind, Ref: key.Parent}}}
+}
+
+// told draws spans as "name in trace of: generation" lines, in the order in which they ended.
+func told(spans tracetest.SpanStubs, changes map[string]change.ID) []string {
+	var lines []string
+	for _, s := range spans {
+		line := s.Name
+		for name, id := range changes {
+			switch {
+			case s.SpanContext.TraceID() == id.Trace && s.Parent.SpanID() == id.Root:
+				line += " below change " + name
+			case s.SpanContext.TraceID() == id.Trace && s.SpanContext.SpanID() == id.Root:
+				line += ", root of change " + name
+			case s.SpanContext.TraceID() == id.Trace:
+				line += " in change " + name
+			}
+			for _, link := range s.Links {
+				if link.SpanContext.SpanID() == id.Root {
+					line += " linked to change " + name
+				}
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestSpans(t *testing.T) {
+	changes := map[string]change.ID{
+		"0": change.Of("cluster", "u", 0),
+		"1": change.Of("cluster", "u", 1),
+		"2": change.Of("cluster", "u", 2),
+	}
+	s := &still{parent: generation(t, "1")}
+	p, spans, _ := traced(s, nothing)
+	steps := []struct {
+		name string
+		kind queue.CauseKind
+		then func()
+		want []string
+	}{
+		{
+			"after a restart, what has converged is traced on its own", queue.CauseInitial, func() {},
+			[]string{"observe", "plan", "report", "sync composite/web linked to change 1"},
+		},
+		{
+			"a new generation is a change",
+			queue.CauseObject,
+			func() { s.parent = generation(t, "2") },
+			[]string{
+				"observe in change 2",
+				"plan in change 2",
+				"report in change 2",
+				"sync composite/web below change 2",
+				"change webs, root of change 2",
+			},
+		},
+		{
+			"what comes after it is not", queue.CauseResync, func() {},
+			[]string{"observe", "plan", "report", "sync composite/web linked to change 2"},
+		},
+		{
+			"a parent without generations has no changes", queue.CauseResync, func() { s.parent = generation(t, "0") },
+			[]string{"observe", "plan", "report", "sync composite/web"},
+		},
+		{
+			"a parent that is gone has no change",
+			queue.CauseObject,
+			func() { s.parent = nil },
+			[]string{"observe", "sync composite/web"},
+		},
+	}
+	for _, step := range steps {
+		spans.Reset()
+		step.then()
+		if _, err := p.Reconcile(t.Context(), event(step.kind)); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if diff := cmp.Diff(step.want, told(spans.GetSpans(), changes)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// TestCausesAreDescribed has a trigger's reason show in the trace.
+func TestCausesAreDescribed(t *testing.T) {
+	pod := object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}
+	got := describeCauses([]queue.Cause{
+		{
+			Kind:            queue.CauseChild,
+			Ref:             pod,
+			ResourceVersion: "7",
+		},
+		{Kind: queue.CauseTrigger, Reason: "the bucket has changed"},
+		{Kind: queue.CauseResync},
+	})
+	want := []string{"child " + pod.String() + " @7", "trigger: the bucket has changed", "resync"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestReplacedParent has a parent deleted and made anew between two syncs: the outcome names the
+// earlier one, once.
+func TestReplacedParent(t *testing.T) {
+	s := &still{parent: generation(t, "1")}
+	p, _, heard := traced(s, nothing)
+	for _, uid := range []string{"u", "v", "v"} {
+		text := strings.Replace(string(generation(t, "1").Raw()), `"uid":"u"`, `"uid":"`+uid+`"`, 1)
+		var err error
+		if s.parent, err = object.Decode([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Reconcile(t.Context(), event(queue.CauseObject)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var replaced []types.UID
+	for _, o := range *heard {
+		replaced = append(replaced, o.Replaced)
+	}
+	if diff := cmp.Diff([]types.UID{"", "u", ""}, replaced); diff != "" {
+		t.Errorf("replaced (-want +got):\n%s", diff)
+	}
+}
+
+// TestOutcomes says what each end of a sync is called, and whether it is tried again.
+func TestOutcomes(t *testing.T) {
+	throttled := func(context.Context, *hook.Question) (*hook.Answer, error) {
+		return nil, &hook.Error{Kind: hook.Throttled, RetryAfter: 1, Err: context.DeadlineExceeded}
+	}
+	stopped := func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, context.Canceled }
+	tests := []struct {
+		name  string
+		world *still
+		ask   hook.Func
+		want  string
+		retry bool
+	}{
+		{"nothing to do", &still{parent: generation(t, "1")}, nothing, "converged", false},
+		{"gone", &still{}, nothing, "gone", false},
+		{"throttled", &still{parent: generation(t, "1")}, throttled, "HookThrottled", false},
+		{"shutting down", &still{parent: generation(t, "1")}, stopped, "ShuttingDown", true},
+		{
+			"the parents are not known",
+			&still{unknown: &view.Error{Resource: web, State: view.Stale}},
+			nothing,
+			"StaleView",
+			true,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, _, heard := traced(test.world, test.ask)
+			_, err := p.Reconcile(t.Context(), event(queue.CauseObject))
+			if (err != nil) != test.retry || len(*heard) != 1 || (*heard)[0].Result != test.want {
+				t.Errorf("Reconcile = %v, outcomes %+v, want one %s", err, *heard, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,267 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// AnswerError says what is wrong with one item of a hook's answer. The whole answer is refused.
+type AnswerError struct {
+	// Field is the answer's list; empty stands for children. Index is the item's place in it; -1
+	// where Item names a field of the answer.
+	Field string
+	Index int
+	// Item names the object, as far as it can be told: Deployment.apps/v1 "shop/api".
+	Item    string
+	Problem string
+}
+
+// Error names the item and what was expected: children[1]: got null, expected an object.
+func (e *AnswerError) Error() string {
+	where := bounded(e.Item)
+	if e.Index >= 0 {
+		where = strings.TrimSpace(fmt.Sprintf("%s[%d] %s", field(e.Field), e.Index, where))
+	}
+	return where + ": " + bounded(e.Problem)
+}
+
+// bounded is the beginning of a text that a hook may have made as long as it likes.
+func bounded(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// field is the name of an answer's list of children.
+func field(name string) string { return cmp.Or(name, "children") }
+
+const (
+	// maxText bounds each part of an error's text, in bytes.
+	maxText = 1 << 10
+	// maxFaults is how many faults of one answer are named.
+	maxFaults = 3
+	// maxDepth is how deep the JSON of an item may be nested.
+	maxDepth = 100
+	// MaxItemBytes is how large one desired child may be: what the API server accepts in one
+	// request.
+	MaxItemBytes = 3 << 20
+	// maxItemMemory is how much one desired child may take once it is decoded: several times what
+	// one of that size usually does.
+	maxItemMemory = 16 << 20
+)
+
+// Children validates the desired children of an answer. The error joins the first faults, each an
+// *AnswerError; nothing of such an answer may be applied. The list is not to be changed: where the
+// answer is the last one again, it is the last one's.
+func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
+	before := reader{before: scope.Recall.known(&scope)}
+	same := before.run(items)
+	if same == len(items) && same == len(before.before) {
+		return before.before, nil
+	}
+	children := append(make([]Child, 0, len(items)), before.before[:same]...)
+	fresh := false
+	var faults []error
+	for i, raw := range items[same:] {
+		i += same
+		c, found := before.find(raw)
+		if !found {
+			var fault error
+			if c, fault = validate(&scope, raw); fault != nil {
+				faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: fault.Error()})
+				if len(faults) == maxFaults {
+					break
+				}
+			}
+			fresh = true
+		}
+		children = append(children, c)
+	}
+	if fresh {
+		faults = slices.Concat(faults, twice(&scope, children))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
+	}
+	scope.Recall.keep(&scope, children)
+	return children, nil
+}
+
+// twice finds children that are desired twice. Items that are all of the last answer are all
+// different.
+func twice(scope *Scope, children []Child) (faults []error) {
+	seen := make(map[object.Ref]int, len(children))
+	for i, c := range children {
+		if c.item == nil { // it has another fault
+			continue
+		}
+		if first, found := seen[c.Ref]; found {
+			problem := fmt.Sprintf("is desired twice, first as %s[%d]; expected each object once", field(scope.Field), first)
+			faults = append(faults, &AnswerError{Field: scope.Field, Index: i, Item: name(c.Ref), Problem: problem})
+			continue
+		}
+		seen[c.Ref] = i
+	}
+	return faults
+}
+
+func name(ref object.Ref) string {
+	switch {
+	case ref.GVK.Empty():
+		return ""
+	case ref.Name == "":
+		return object.KindString(ref.GVK)
+	}
+	return ref.String()
+}
+
+// validate reads one item as far as its identity needs. With an error it returns the reference as
+// far as it is known.
+func validate(scope *Scope, raw json.RawMessage) (Child, error) {
+	if len(raw) > MaxItemBytes {
+		return Child{}, fmt.Errorf("is %d bytes, expected at most %d", len(raw), MaxItemBytes)
+	}
+	if object.Deeper(raw, maxDepth) {
+		return Child{}, fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	if object.Memory(raw, maxItemMemory) > maxItemMemory {
+		return Child{}, fmt.Errorf("has too many values: it would take more than %d bytes of memory", maxItemMemory)
+	}
+	o, err := object.Decode(raw)
+	if err != nil {
+		return Child{}, plain(err, raw)
+	}
+	ref := o.Ref()
+	declared, err := scope.declared(ref.GVK)
+	if err == nil {
+		err = scope.place(&ref, declared.Resource)
+	}
+	if err == nil && scope.Selector != nil && !scope.Selector.Matches(stamped(o.Labels(), scope.Labels)) {
+		err = fmt.Errorf("its labels do not match the parent's selector %q", scope.Selector)
+	}
+	if err == nil {
+		err = scope.marked(o)
+	}
+	if err != nil {
+		return Child{Ref: ref}, err
+	}
+	return newChild(ref, raw, o, declared, scope), nil
+}
+
+// declared finds the declaration of a kind.
+func (s *Scope) declared(gvk schema.GroupVersionKind) (Declared, error) {
+	kinds := make([]string, 0, len(s.Declared))
+	for _, d := range s.Declared {
+		if d.Resource.GVK == gvk {
+			return d, nil
+		}
+		kinds = append(kinds, object.KindString(d.Resource.GVK))
+	}
+	return Declared{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]",
+		strings.Join(kinds, ", "))
+}
+
+// place checks name and namespace, and puts in the parent's namespace where the hook left it out.
+// Both become parts of a URL's path.
+func (s *Scope) place(ref *object.Ref, r object.Resource) error {
+	if ref.Name == "" {
+		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
+	}
+	if faults := content.IsPathSegmentName(ref.Name); len(faults) > 0 {
+		return fmt.Errorf("metadata.name is %q: %s", ref.Name, faults[0])
+	}
+	if faults := content.IsPathSegmentName(ref.Namespace); len(faults) > 0 {
+		return fmt.Errorf("metadata.namespace is %q: %s", ref.Namespace, faults[0])
+	}
+	switch {
+	case !r.Namespaced && s.ParentNamespace != "":
+		return errors.New("is cluster-scoped; expected a namespaced object, because the parent is in a namespace")
+	case !r.Namespaced && ref.Namespace != "":
+		return fmt.Errorf("metadata.namespace is %q; expected none, because the kind is cluster-scoped", ref.Namespace)
+	case !r.Namespaced:
+		return nil
+	case ref.Namespace == "" && s.ParentNamespace == "":
+		return errors.New("metadata.namespace is missing; expected one, because the parent is cluster-scoped")
+	case ref.Namespace == "":
+		ref.Namespace = s.ParentNamespace
+	case s.ParentNamespace != "" && ref.Namespace != s.ParentNamespace:
+		return fmt.Errorf("metadata.namespace is %q; expected %q, the parent's", ref.Namespace, s.ParentNamespace)
+	}
+	return nil
+}
+
+// marked refuses a child that would not be told from one of another controller.
+func (s *Scope) marked(o *object.Object) error {
+	for key, want := range s.Marks {
+		value, there := o.Annotations()[key]
+		switch {
+		case there && want == "":
+			return fmt.Errorf(
+				"metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
+				key, value)
+		case there && value != want:
+			return fmt.Errorf("metadata.annotations[%q] is %q; expected %q, or none", key, value, want)
+		}
+	}
+	return nil
+}
+
+// stamped are the labels that a child will have.
+func stamped(own, stamps map[string]string) labels.Set {
+	if len(stamps) == 0 {
+		return own
+	}
+	all := make(labels.Set, len(own)+len(stamps))
+	for _, set := range []map[string]string{stamps, own} {
+		for key, value := range set {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// plain describes a value of the wrong type, and what was expected, in JSON's words instead of
+// Go's.
+func plain(err error, raw []byte) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	at := strings.TrimSuffix(err.Error(), ": "+wrong.Error())
+	if wrong.Field != "" {
+		at += "." + wrong.Field + key(raw, wrong)
+	}
+	return fmt.Errorf("%s: %s", at, object.Mismatch(wrong))
+}
+
+// key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It
+// is empty for other fields.
+func key(raw []byte, wrong *json.UnmarshalTypeError) string {
+	if wrong.Field != "labels" && wrong.Field != "annotations" || wrong.Type.Kind() != reflect.String {
+		return ""
+	}
+	body, err := object.DecodeMap(raw)
+	if err != nil {
+		return ""
+	}
+	metadata, _ := body["metadata"].(map[string]any)
+	values, _ := metadata[wrong.Field].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, ok := values[name].(string); !ok && values[name] != nil {
+			return fmt.Sprintf("[%q]", name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+)
+
+// Apply says how children are written (compatibility: the flags apply-strategy and
+// apply-strategy-ssa-field-manager).
+type Apply struct {
+	// ServerSide is server-side apply; otherwise dynamic apply, which keeps what it applied in an
+	// annotation.
+	ServerSide bool
+	// Manager is the field manager of server-side apply. Dynamic apply looks at what it has applied
+	// where the annotation is missing.
+	Manager string
+}
+
+// comparison is a child beside what is desired of it.
+type comparison struct {
+	// desired is as the hook wants it, applied with the owner reference put in; merged is what an
+	// apply makes of before.
+	desired, applied, before, merged map[string]any
+	// why is the first difference between before and merged, fields the paths in it; empty if there
+	// is none.
+	why    string
+	fields []string
+	// recorded reports whether the object carries the strategy's own record of this apply, and same
+	// whether the apply that is on record wanted what is desired now. unknown reports that there is
+	// no record of any apply.
+	recorded, same, unknown bool
+}
+
+func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
+	if v.desired, err = c.Map(); err != nil {
+		return v, err
+	}
+	if v.before, err = o.Map(); err != nil {
+		return v, err
+	}
+	v.applied = merge.Apply(nil, nil, stored(c.Ref.GVK, v.desired))
+	own(v.applied, p.observed.Scope.Owner)
+	last, dropped := lastApplied(o), dropped(o, p.observed.Apply.Manager, v.applied)
+	v.merged = merge.Apply(v.before, stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired))
+	v.unknown = last == nil && dropped == nil
+	if p.observed.Apply.ServerSide {
+		v.recorded = dropped != nil && o.LastApplied() == ""
+		v.same = v.recorded && dropped.Empty()
+	} else {
+		v.recorded = merge.Equal(last, v.desired)
+		v.same = v.recorded
+	}
+	if dropped != nil && (p.observed.Apply.ServerSide || last == nil) {
+		dropped.Remove(v.merged)
+	}
+	keepOwner(v.merged, v.before, p.observed.Scope.Owner.UID)
+	v.why, v.fields = merge.DiffPaths(v.before, v.merged)
+	return v, nil
+}
+
+// dropped are the fields that a manager applied by server-side apply and are no longer desired; nil
+// where nothing was applied so. A record that cannot be read counts as none: the next apply
+// replaces it.
+func dropped(o *object.Object, manager string, applied map[string]any) *merge.Owned {
+	record := o.Applied(manager)
+	if record == nil {
+		return nil
+	}
+	owned, err := merge.ParseOwned(record)
+	if err != nil {
+		return nil
+	}
+	return owned.Dropped(applied)
+}
+
+// compare looks for a difference and, if there is one, updates or recreates the child by its
+// method. A missing or different record of the apply is written, so that later removals work, but
+// nothing is recreated for it: a child that is recreated gets its annotation when it is created,
+// and is applied in place to record it in managedFields.
+func (p *planner) compare(c Child, o *object.Object, known Settled) error {
+	v, err := p.look(c, o)
+	if err != nil {
+		return err
+	}
+	if known.Desired != c.Hash {
+		known = Settled{}
+	}
+	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
+	rest := residue(v.before, v.merged)
+	same := rest == 0 || known.Residue == rest
+	recorded := v.recorded || known.Unrecorded || recreate && !p.observed.Apply.ServerSide
+	switch {
+	case same && recorded:
+		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest, Unrecorded: !v.recorded})
+		return nil
+	case recreate && !same:
+		p.remove(c.Declared, o, "recreate: "+v.why)
+		p.deletes[len(p.deletes)-1].Fields = v.fields
+		if known.Desired == 0 && (v.same || v.unknown) {
+			return p.doubt(c, v)
+		}
+		return nil
+	}
+	return p.update(c, o, v)
+}
+
+// doubt has the last delete asked about first. The hook wants what it wanted before, or nothing is
+// known of that, and nothing is remembered of what the server made of it, as after a restart: the
+// difference may be the server's own notation of a value (1000m is 1), for which nothing must be
+// recreated.
+func (p *planner) doubt(c Child, v comparison) error {
+	a := &p.deletes[len(p.deletes)-1]
+	a.Owner = p.observed.Scope.Owner
+	if p.observed.Apply.ServerSide {
+		a.Manager, a.Applied = p.observed.Apply.Manager, v.applied
+	} else if err := annotate(v.merged, v.desired); err != nil {
+		return err
+	}
+	a.Body, a.Stable, a.Desired = v.merged, StableHash(v.before), c.Hash
+	return nil
+}
+
+func (p *planner) update(c Child, o *object.Object, v comparison) error {
+	a := Action{
+		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
+		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
+	}
+	if p.observed.Apply.ServerSide {
+		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.observed.Apply.Manager, v.applied, v.applied
+		a.Takeover = !v.recorded
+		if a.Why == "" {
+			a.Why, a.Fields = "metadata.managedFields: not applied by "+a.Manager+" yet", []string{"metadata.managedFields"}
+		}
+	} else {
+		if a.Why == "" {
+			a.Why = "metadata.annotations." + object.LastAppliedAnnotation
+			a.Fields = []string{a.Why}
+		}
+		if err := annotate(v.merged, v.desired); err != nil {
+			return err
+		}
+	}
+	p.writes = append(p.writes, a)
+	return nil
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// maxHeldFields and maxHeldChildren bound the names in the condition ChangesHeldBack.
+	maxHeldFields   = 4
+	maxHeldChildren = 3
+	// maxHeldPath bounds the path of a field, in bytes.
+	maxHeldPath = 60
+)
+
+// hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants
+// changed. If the child is as the hook wanted it when it was made, there are none: drift is not
+// held back, nobody asks for it.
+func (p *planner) hold(c Child, o *object.Object, known Settled) error {
+	settled := Settled{
+		Desired:         c.Hash,
+		ResourceVersion: o.ResourceVersion(),
+		Residue:         known.Residue,
+		Unrecorded:      known.Unrecorded,
+	}
+	switch {
+	case known.Desired == c.Hash && (!known.Superseded || known.ResourceVersion == o.ResourceVersion()):
+		settled.Held, settled.Superseded = known.Held, known.Superseded
+	default:
+		v, err := p.look(c, o)
+		if err != nil {
+			return err
+		}
+		settled.Residue, settled.Held = 0, v.heldBack(lastApplied(o), c)
+		settled.Superseded = !v.same || p.observed.Apply.ServerSide // managedFields does not keep values
+	}
+	if settled.Held == "" {
+		p.settle(c, settled)
+		return nil
+	}
+	p.result.Held++
+	p.result.Settled[c.Ref] = settled
+	if len(p.held) < maxHeldChildren {
+		p.held = append(p.held, c.Ref.String()+": "+settled.Held)
+	}
+	return nil
+}
+
+// heldBack names the fields that an update would change because the hook wants them changed; empty
+// if there are none. If it is on record what was applied last, a field counts only if the hook
+// wants something else now: another difference is the server's notation, or drift.
+func (v comparison) heldBack(last map[string]any, c Child) string {
+	asked := func(string) bool { return true }
+	if last != nil {
+		var changed []string
+		merge.Differences(stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired), func(path string, _, _ any) {
+			changed = append(changed, path)
+		})
+		asked = func(path string) bool {
+			for _, other := range changed {
+				if within(path, other) || within(other, path) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	var fields []string
+	total := 0
+	merge.Differences(v.before, v.merged, func(path string, present, wanted any) {
+		if sameNotation(present, wanted) || !asked(path) {
+			return
+		}
+		if total++; total > maxHeldFields {
+			return
+		}
+		if len(path) > maxHeldPath {
+			path = strings.ToValidUTF8(path[:maxHeldPath], "") + "…"
+		}
+		fields = append(fields, path)
+	})
+	text := strings.Join(fields, ", ")
+	if more := total - len(fields); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// within reports whether a path is another one or leads to a place inside of it.
+func within(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// sameNotation reports whether two values are the same to most servers: quantities of one amount,
+// or an empty value and none.
+func sameNotation(present, wanted any) bool {
+	if present == nil {
+		switch w := wanted.(type) {
+		case map[string]any:
+			return len(w) == 0
+		case []any:
+			return len(w) == 0
+		}
+		return wanted == nil
+	}
+	a, ok := present.(string)
+	b, both := wanted.(string)
+	if !ok || !both {
+		return false
+	}
+	x, err := resource.ParseQuantity(a)
+	y, bad := resource.ParseQuantity(b)
+	return err == nil && bad == nil && x.Cmp(y) == 0
+}
+
+// heldConditions report on the parent which changes of its children OnDelete holds back; none if
+// there are none.
+func (p *planner) heldConditions() []Condition {
+	if len(p.held) == 0 {
+		return nil
+	}
+	text := strings.Join(p.held, "; ")
+	if more := p.result.Held - len(p.held); more > 0 {
+		text += fmt.Sprintf("; and %d more objects", more)
+	}
+	return []Condition{{
+		Type: ChangesHeldBack, Status: true, Reason: string(OnDelete),
+		Message: text + "; expected another updateStrategy, or the objects to be deleted",
+	}}
+}

@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxAnnotations is the API server's limit for all annotations of an object, in bytes.
+const maxAnnotations = 256 << 10
+
+// Make decides what to write: deletes first, then creates and updates in the hook's order. Children
+// that are being deleted are left alone, and so are, for now, those whose dependencies are not met.
+// The error is an *AnswerError about a desired child that cannot be written, or an *UnknownError if
+// the observed children may lack objects.
+func Make(observed *Observed, desired *Desired) (Result, error) {
+	p := planner{observed: observed}
+	err := observed.Check()
+	if err != nil {
+		return Result{}, err
+	}
+	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
+		return Result{}, err
+	}
+	if err := p.children(desired.Children); err != nil {
+		return Result{}, err
+	}
+	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
+	p.result.Waiting, p.result.Conditions = len(p.waves.waits), append(p.waves.conditions(), p.heldConditions()...)
+	if !p.waves.held {
+		p.result.RemoveFinalizer = desired.RemoveFinalizer
+	}
+	return p.result, nil
+}
+
+// children decides about all children, or, where it can go on from the last plan, about those about
+// which something changed.
+func (p *planner) children(desired []Child) error {
+	recall := p.observed.Scope.Recall
+	places, ok := recall.changes(p.observed, desired)
+	if ok {
+		p.result.Settled, p.result.Unchanged = p.observed.Memory, len(desired)-len(places)
+	} else {
+		recall.forgetPlan()
+		p.result.Settled = make(Memory, len(desired))
+		if p.undesired(desired) || p.waves.used {
+			recall = nil // the next plan has more to look at than the children that are desired
+		}
+		places = make([]int, len(desired))
+		for i := range places {
+			places[i] = i
+		}
+	}
+	var open []int
+	for _, i := range places {
+		before := p.result.Unchanged
+		if err := p.child(desired[i]); err != nil {
+			return &AnswerError{Field: p.observed.Scope.Field, Index: i, Item: desired[i].Ref.String(), Problem: err.Error()}
+		}
+		if p.result.Unchanged == before {
+			open = append(open, i)
+		}
+	}
+	recall.planned(p.observed, desired, open)
+	return nil
+}
+
+// planner is a plan in the making.
+type planner struct {
+	observed *Observed
+	waves    waves
+	deletes  []Action
+	writes   []Action
+	result   Result
+	// held are the first children with changes that are held back, each with its fields.
+	held []string
+}
+
+// undesired removes observed children that are not desired, each after those that depend on it. It
+// says whether there are any.
+func (p *planner) undesired(desired []Child) bool {
+	wanted := make(map[object.Ref]bool, len(desired))
+	for _, c := range desired {
+		wanted[c.Ref] = true
+	}
+	var going []*object.Object
+	for _, d := range p.observed.Scope.Declared {
+		for _, o := range p.observed.Children.Of(d.Resource.GVK) {
+			if !wanted[o.Ref()] {
+				going = append(going, o)
+			}
+		}
+	}
+	order := newTeardown(going)
+	for _, o := range going {
+		before, waits := order.before(o.Ref())
+		if !o.Deleting() {
+			p.result.Undesired++
+		}
+		switch {
+		case o.Deleting():
+			p.result.Pending++
+		case waits:
+			p.waves.waits, p.waves.held = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
+		default:
+			d, _ := p.observed.Scope.declared(o.GVK()) // found above by its declaration
+			p.remove(d, o, "no longer desired")
+		}
+	}
+	return len(going) > 0
+}
+
+func (p *planner) remove(d Declared, o *object.Object, why string) {
+	p.deletes = append(p.deletes, Action{Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why})
+}
+
+// child decides about one desired child. What is remembered as settled costs two comparisons.
+func (p *planner) child(c Child) error {
+	o := p.observed.Children.Get(c.Ref)
+	known := p.observed.Memory[c.Ref]
+	delete(p.result.Settled, c.Ref)
+	switch {
+	case o == nil && p.waves.wait(p.observed, c):
+		return nil
+	case o == nil:
+		return p.create(c)
+	case o.Deleting():
+		p.result.Pending++
+		return nil
+	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.Held == "":
+		p.settle(c, known)
+		return nil
+	case c.Declared.Method == OnDelete || c.Declared.Method == "":
+		return p.hold(c, o, known)
+	}
+	return p.compare(c, o, known)
+}
+
+func (p *planner) settle(c Child, s Settled) {
+	p.result.Unchanged++
+	p.result.Settled[c.Ref] = s
+}
+
+// create posts the desired state without the fields that only the server sets. A status is passed
+// on: it reaches objects whose kind has no status subresource, and is ignored by the server for all
+// others.
+func (p *planner) create(c Child) error {
+	desired, err := c.whole()
+	if err != nil {
+		return err
+	}
+	status, carries := desired["status"]
+	merge.Strip(desired)
+	a := Action{
+		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
+		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
+	}
+	a.Body = merge.Apply(nil, nil, desired)
+	own(a.Body, a.Owner)
+	if p.observed.Apply.ServerSide {
+		a.Body = stored(c.Ref.GVK, a.Body)
+		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
+	} else if err := annotate(a.Body, desired); err != nil {
+		return err
+	}
+	if carries {
+		a.Body["status"] = status
+	}
+	p.writes = append(p.writes, a)
+	return nil
+}
+
+// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was
+// not written by us and counts as none: the next write replaces it.
+func lastApplied(o *object.Object) map[string]any {
+	if o.LastApplied() == "" {
+		return nil
+	}
+	last, err := object.DecodeMap([]byte(o.LastApplied()))
+	if err != nil {
+		return nil
+	}
+	return last
+}
+
+// annotate puts the last-applied annotation into body, which carries none.
+func annotate(body, desired map[string]any) error {
+	last, err := json.Marshal(desired)
+	if err != nil {
+		return err
+	}
+	annotations := child(child(body, "metadata"), "annotations")
+	annotations[object.LastAppliedAnnotation] = string(last)
+	size := 0
+	for key, value := range annotations {
+		text, _ := value.(string)
+		size += len(key) + len(text)
+	}
+	if size > maxAnnotations {
+		return fmt.Errorf("its annotations would be %d bytes with the last applied state in %s, expected at most %d; "+
+			"make the object smaller", size, object.LastAppliedAnnotation, maxAnnotations)
+	}
+	return nil
+}
+
+// own makes owner the controller of a body that is to be created, in place of a reference to it
+// that the hook copied.
+func own(body map[string]any, owner Owner) {
+	metadata := child(body, "metadata")
+	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
+	metadata["ownerReferences"] = append(others, map[string]any{
+		"apiVersion": owner.GVK.GroupVersion().String(), "kind": owner.GVK.Kind, "name": owner.Name, "uid": string(owner.UID),
+		"controller": true, "blockOwnerDeletion": true,
+	})
+}
+
+// keepOwner leaves the reference to the owner as observed: a child is not given away because a hook
+// copied its references once, or copies them wrongly.
+func keepOwner(merged, before map[string]any, owner types.UID) {
+	ours := func(r any) bool { return refersTo(r, owner) }
+	observed := references(before)
+	kept := slices.IndexFunc(observed, ours)
+	if kept < 0 {
+		return
+	}
+	wanted := references(merged)
+	if at := slices.IndexFunc(wanted, ours); at >= 0 {
+		wanted[at] = maps.Clone(observed[kept].(map[string]any))
+		return
+	}
+	child(merged, "metadata")["ownerReferences"] = append(wanted, maps.Clone(observed[kept].(map[string]any)))
+}
+
+func references(body map[string]any) []any {
+	metadata, _ := body["metadata"].(map[string]any)
+	list, _ := metadata["ownerReferences"].([]any)
+	return list
+}
+
+func refersTo(reference any, uid types.UID) bool {
+	m, _ := reference.(map[string]any)
+	return m["uid"] == string(uid)
+}

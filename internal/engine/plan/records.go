@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/rollout"
+)
+
+// Records are a parent's revisions as one sync sees them, and what new ones are made with.
+type Records struct {
+	// Resource is that of ControllerRevisions; Namespace and Labels are those of new ones.
+	Resource  object.Resource
+	Namespace string
+	Labels    map[string]string
+	History   rollout.History
+	// Parents are the parent as it was at each revision, in the history's order; nil for a revision
+	// without children, which nobody needs to ask about.
+	Parents []*object.Object
+}
+
+// Writes puts a step on record. First comes what must be there before a child is touched, last the
+// removal of revisions without children; the latest revision stays on record whatever it has.
+func (r *Records) Writes(owner Owner, step rollout.Step) (first, last []Action, err error) {
+	for i, revision := range r.History {
+		members := step.Members[i]
+		switch {
+		case revision.Object == nil:
+			first = append(first, r.create(owner, revision, members))
+		case i > 0 && len(members) == 0:
+			last = append(last, r.action(Delete, revision.Object, "no child is at this revision"))
+		case !maps.Equal(members, revision.Members):
+			a := r.action(Update, revision.Object, step.Message)
+			if a.Body, err = revision.Object.Map(); err != nil {
+				return nil, nil, err
+			}
+			a.ResourceVersion, a.Body["children"] = revision.Object.ResourceVersion(), rollout.Children(members)
+			first = append(first, a)
+		}
+	}
+	return first, last, nil
+}
+
+func (r *Records) action(verb Verb, o *object.Object, why string) Action {
+	return Action{Verb: verb, Resource: r.Resource, Ref: o.Ref(), UID: o.UID(), Why: why}
+}
+
+func (r *Records) create(owner Owner, revision *rollout.Revision, members map[rollout.Member]bool) Action {
+	name := revision.Name(owner.Resource, owner.UID)
+	labels := make(map[string]any, len(r.Labels))
+	for key, value := range r.Labels {
+		labels[key] = value
+	}
+	body := map[string]any{
+		"apiVersion": r.Resource.GVK.GroupVersion().String(), "kind": r.Resource.GVK.Kind,
+		"metadata":    map[string]any{"namespace": r.Namespace, "name": name, "labels": labels},
+		"parentPatch": revision.Patch, "children": rollout.Children(members),
+	}
+	own(body, owner)
+	return Action{
+		Verb: Create, Resource: r.Resource, Ref: object.Ref{GVK: r.Resource.GVK, Namespace: r.Namespace, Name: name},
+		Body: body, Owner: owner, Why: "a new revision of the parent",
+	}
+}
+
+// Matches says whether a desired child is there, and is as desired: a plan would leave it alone.
+func (o *Observed) Matches(c Child) (bool, error) {
+	p := planner{observed: o}
+	p.result.Settled = Memory{}
+	err := p.child(c)
+	return p.result.Unchanged == 1, err
+}

@@ -1,0 +1,255 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"golang.org/x/tools/txtar"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the plans in testdata; understand what changed before you commit")
+
+// TestStories plans what the files in testdata tell. Each opens with a sentence about the
+// situation; its sections are
+//
+//	scope.yaml     the declared kinds with their methods, and what children are stamped with and selected by
+//	parent.yaml    the parent, where it is not the usual one (Shop "shop/web")
+//	observed.yaml  the parent's children; uid, resourceVersion "1" and the owner reference are put in where they are absent
+//	answer.json    the desired children as the hook answered
+//	states.yaml    what it says of their readiness and dependencies, where it does; "finalizer" is what it lets go
+//	plan           the actions with their bodies and the counts, or the error
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, archive)
+			if *update {
+				setSection(archive, "plan", got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(section(archive, "plan"), got); diff != "" {
+				t.Errorf("%s(-want +got):\n%s", archive.Comment, diff)
+			}
+		})
+	}
+}
+
+func section(archive *txtar.Archive, name string) string {
+	for _, f := range archive.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+func setSection(archive *txtar.Archive, name, text string) {
+	for i := range archive.Files {
+		if archive.Files[i].Name == name {
+			archive.Files[i].Data = []byte(text)
+			return
+		}
+	}
+	archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
+}
+
+// scopeFile is scope.yaml.
+type scopeFile struct {
+	Children []struct {
+		APIVersion, Kind, Resource string
+		Cluster                    bool
+		Method                     plan.Method
+	}
+	Labels, Annotations map[string]string
+	Selector            *metav1.LabelSelector
+}
+
+func tell(t *testing.T, archive *txtar.Archive) string {
+	parent := parentOf(t, section(archive, "parent.yaml"))
+	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
+	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
+	children, err := plan.Children(observed.Scope, itemsOf(t, section(archive, "answer.json")))
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	desired, err := statesOf(t, observed.Scope, children, section(archive, "states.yaml"))
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	result, err := plan.Make(observed, desired)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	return show(t, result)
+}
+
+// statesOf reads states.yaml and puts it into the desired children.
+func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string) (*plan.Desired, error) {
+	t.Helper()
+	var file struct {
+		Finalizer string
+		States    []struct {
+			Child     int
+			Ready     *bool
+			DependsOn []struct{ APIVersion, Kind, Namespace, Name, Condition string }
+		}
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
+		t.Fatalf("states.yaml: %v", err)
+	}
+	var states []plan.State
+	for _, s := range file.States {
+		state := plan.State{Child: s.Child, Ready: s.Ready}
+		for _, d := range s.DependsOn {
+			state.DependsOn = append(state.DependsOn,
+				plan.Dependency{Ref: scope.Ref(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
+		}
+		states = append(states, state)
+	}
+	ordered, err := plan.Order(&scope, children, states)
+	return &plan.Desired{Children: ordered, RemoveFinalizer: file.Finalizer}, err
+}
+
+const usualParent = `{apiVersion: example.com/v1, kind: Shop, metadata: {name: web, namespace: shop, uid: shop-uid}}`
+
+func parentOf(t testing.TB, text string) *object.Object {
+	if text == "" {
+		text = usualParent
+	}
+	return decodeYAML(t, text)
+}
+
+func scopeOf(t testing.TB, parent *object.Object, text string) plan.Scope {
+	t.Helper()
+	var file scopeFile
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
+		t.Fatalf("scope.yaml: %v", err)
+	}
+	scope := plan.Scope{
+		Owner:           plan.Owner{GVK: parent.GVK(), Name: parent.Name(), UID: parent.UID()},
+		ParentNamespace: parent.Namespace(), Labels: file.Labels, Annotations: file.Annotations,
+	}
+	for _, c := range file.Children {
+		scope.Declared = append(scope.Declared, plan.Declared{Method: c.Method, Resource: object.Resource{
+			GVK: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind), Plural: c.Resource, Namespaced: !c.Cluster,
+		}})
+	}
+	if file.Selector == nil {
+		return scope
+	}
+	selector, err := metav1.LabelSelectorAsSelector(file.Selector)
+	if err != nil {
+		t.Fatalf("scope.yaml: %v", err)
+	}
+	scope.Selector = selector
+	return scope
+}
+
+// childrenOf reads observed children and puts in what every one has.
+func childrenOf(t testing.TB, parent *object.Object, text string) []*object.Object {
+	t.Helper()
+	var children []*object.Object
+	for document := range strings.SplitSeq(text, "---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		var body map[string]any
+		if err := yaml.Unmarshal([]byte(document), &body); err != nil {
+			t.Fatalf("observed.yaml: %v", err)
+		}
+		metadata := body["metadata"].(map[string]any)
+		for field, value := range map[string]any{
+			"uid": fmt.Sprint(metadata["name"], "-uid"), "resourceVersion": "1",
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": parent.GVK().GroupVersion().String(), "kind": parent.GVK().Kind, "name": parent.Name(),
+				"uid": string(parent.UID()), "controller": true, "blockOwnerDeletion": true,
+			}},
+		} {
+			if _, given := metadata[field]; !given {
+				metadata[field] = value
+			}
+		}
+		o, err := object.FromMap(body)
+		if err != nil {
+			t.Fatalf("observed.yaml: %v", err)
+		}
+		children = append(children, o)
+	}
+	return children
+}
+
+func itemsOf(t testing.TB, text string) []json.RawMessage {
+	t.Helper()
+	var items []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &items); err != nil {
+		t.Fatalf("answer.json: %v", err)
+	}
+	return items
+}
+
+func decodeYAML(t testing.TB, text string) *object.Object {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := object.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// show lists a plan: an action on each line, below it its preconditions and its body.
+func show(t *testing.T, result plan.Result) string {
+	var out strings.Builder
+	for _, a := range result.Actions {
+		fmt.Fprintln(&out, a)
+		if a.UID != "" {
+			fmt.Fprintf(&out, "  if uid %s", a.UID)
+			if a.ResourceVersion != "" {
+				fmt.Fprintf(&out, ", resourceVersion %s", a.ResourceVersion)
+			}
+			fmt.Fprintln(&out)
+		}
+		if a.Body == nil {
+			continue
+		}
+		body, err := yaml.Marshal(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&out, "  "+strings.ReplaceAll(strings.TrimSpace(string(body)), "\n", "\n  "))
+	}
+	fmt.Fprintf(&out, "unchanged %d, pending %d, held %d\n", result.Unchanged, result.Pending, result.Held)
+	if result.Waiting > 0 {
+		fmt.Fprintf(&out, "waiting %d\n", result.Waiting)
+	}
+	for _, c := range result.Conditions {
+		fmt.Fprintf(&out, "condition %s=%t, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if result.RemoveFinalizer != "" {
+		fmt.Fprintf(&out, "the finalizer %s goes\n", result.RemoveFinalizer)
+	}
+	return out.String()
+}

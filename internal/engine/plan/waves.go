@@ -1,0 +1,257 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/rollout"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// DependsOnAnnotation keeps on a child what it depends on, so that it goes before they do even
+// where nobody says so any more.
+const DependsOnAnnotation = "hookloop.dev/depends-on"
+
+// State says more about one desired child.
+type State struct {
+	// Child is its place among the desired children.
+	Child int
+	// Ready says whether the observed child is ready; nil leaves it to its conditions.
+	Ready     *bool
+	DependsOn []Dependency
+}
+
+// Dependency is a desired child that another one waits for, and the condition that must be True in
+// its status; empty asks for existence.
+type Dependency struct {
+	Ref       object.Ref
+	Condition string
+}
+
+// Ref is the reference that a hook means by a name: an empty namespace stands for the parent's.
+func (s *Scope) Ref(apiVersion, kind, namespace, name string) object.Ref {
+	ref := object.Ref{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: namespace, Name: name}
+	if d, err := s.declared(ref.GVK); err == nil && d.Resource.Namespaced {
+		ref.Namespace = cmp.Or(namespace, s.ParentNamespace)
+	}
+	return ref
+}
+
+// Order puts states into the desired children of an answer. The error is an *AnswerError that names
+// a child and what it depends on.
+func Order(scope *Scope, children []Child, states []State) ([]Child, error) {
+	desired := make(map[object.Ref]bool, len(children))
+	for _, c := range children {
+		desired[c.Ref] = true
+	}
+	children, depends := slices.Clone(children), false
+	for _, s := range states {
+		c := &children[s.Child]
+		for _, d := range s.DependsOn {
+			problem := ""
+			switch {
+			case d.Ref == c.Ref:
+				problem = "depends on itself; expected another of the desired objects"
+			case !desired[d.Ref]:
+				problem = fmt.Sprintf("depends on %s, which is not desired; expected another of the desired objects", d.Ref)
+			default:
+				continue
+			}
+			return nil, &AnswerError{Field: scope.Field, Index: s.Child, Item: c.Ref.String(), Problem: problem}
+		}
+		c.Ready, c.DependsOn = s.Ready, s.DependsOn
+		depends = depends || len(s.DependsOn) > 0
+	}
+	for i := range children {
+		if depends {
+			children[i].record()
+		}
+	}
+	return children, nil
+}
+
+// recorded is one dependency as the annotation has it.
+type recorded struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// record makes the dependencies a part of what is desired of the child.
+func (c *Child) record() {
+	list := make([]recorded, len(c.DependsOn))
+	for i, d := range c.DependsOn {
+		list[i] = recorded{d.Ref.GVK.GroupVersion().String(), d.Ref.GVK.Kind, d.Ref.Namespace, d.Ref.Name}
+	}
+	slices.SortFunc(list, func(a, b recorded) int {
+		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	text := ""
+	if list = slices.Compact(list); len(list) > 0 {
+		data, _ := json.Marshal(list) // strings always marshal
+		text = string(data)
+	}
+	c.depends = &text
+	c.Hash ^= maphash.String(seed, text)
+}
+
+// annotateDepends puts the record into the child's metadata, or takes out one that the hook copied.
+func (c Child) annotateDepends(metadata map[string]any) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	switch {
+	case c.depends == nil:
+	case *c.depends != "":
+		child(metadata, "annotations")[DependsOnAnnotation] = *c.depends
+	case annotations[DependsOnAnnotation] != nil:
+		delete(annotations, DependsOnAnnotation)
+	}
+}
+
+// waves is what a plan knows of dependencies.
+type waves struct {
+	// used says that the answer has dependencies.
+	used bool
+	// ready are the desired children, and what the hook says of their readiness.
+	ready map[object.Ref]*bool
+	// waits say, one for each child that is put off, what it waits for, in the order of the plan;
+	// held says that some are deletes.
+	waits []string
+	held  bool
+}
+
+// newWaves looks at the dependencies of an answer. The error is an *AnswerError that names a
+// circle.
+func newWaves(field string, desired []Child) (waves, error) {
+	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn) > 0 })
+	if !used {
+		return waves{}, nil
+	}
+	w := waves{used: true, ready: make(map[object.Ref]*bool, len(desired))}
+	edges := make(map[object.Ref][]object.Ref, len(desired))
+	for _, c := range desired {
+		w.ready[c.Ref] = c.Ready
+		for _, d := range c.DependsOn {
+			edges[c.Ref] = append(edges[c.Ref], d.Ref)
+		}
+	}
+	walk := walk{edges: edges, stage: map[object.Ref]stage{}}
+	for i, c := range desired {
+		if circle := walk.circle(c.Ref); circle != nil {
+			return waves{}, &AnswerError{
+				Field:   field,
+				Index:   i,
+				Item:    c.Ref.String(),
+				Problem: "the dependencies go in a circle: " + arrows(circle),
+			}
+		}
+	}
+	return w, nil
+}
+
+// walk follows dependencies, each object once.
+type walk struct {
+	edges map[object.Ref][]object.Ref
+	stage map[object.Ref]stage
+	path  []object.Ref
+}
+
+// stage is how far a walk is with an object: not there yet, on its way through what it depends on,
+// or done with it.
+type stage int
+
+const (
+	unseen stage = iota
+	underway
+	done
+)
+
+// circle is a circle that can be reached from an object, its first object at its end again; nil
+// where there is none.
+func (w *walk) circle(at object.Ref) []object.Ref {
+	switch w.stage[at] {
+	case done:
+		return nil
+	case underway:
+		return append(slices.Clone(w.path[slices.Index(w.path, at):]), at)
+	}
+	w.stage[at] = underway
+	w.path = append(w.path, at)
+	for _, next := range w.edges[at] {
+		if circle := w.circle(next); circle != nil {
+			return circle
+		}
+	}
+	w.path = w.path[:len(w.path)-1]
+	w.stage[at] = done
+	return nil
+}
+
+func arrows(refs []object.Ref) string {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.String()
+	}
+	return strings.Join(names, " → ")
+}
+
+// wait says whether a child that is not there is put off, and notes what it waits for: the first of
+// its dependencies that is not met. One that is no longer desired, as during a rolling update, is
+// not waited for.
+func (w *waves) wait(o *Observed, c Child) bool {
+	for _, d := range c.DependsOn {
+		ready, desired := w.ready[d.Ref]
+		if !desired {
+			continue
+		}
+		if lack := d.lacks(o.Children.Get(d.Ref), ready); lack != "" {
+			w.waits = append(w.waits, fmt.Sprintf("%s waits for %s, which %s", c.Ref, d.Ref, lack))
+			return true
+		}
+	}
+	return false
+}
+
+// lacks says why a dependency is not met; empty where it is. What the hook says of readiness counts
+// before the condition.
+func (d Dependency) lacks(present *object.Object, ready *bool) string {
+	switch {
+	case present == nil:
+		return "is not there yet"
+	case present.Deleting():
+		return "is being deleted"
+	case ready != nil && !*ready:
+		return "is not ready, says its hook"
+	case ready != nil || d.Condition == "":
+		return ""
+	}
+	holds := "True"
+	return rollout.Checks{
+		Observed:   true,
+		Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}},
+	}.Lacks(
+		present,
+	)
+}
+
+// conditions say on the parent what waits for what: nothing where no dependency is about.
+func (w *waves) conditions() []Condition {
+	c := Condition{Type: DependenciesMet, Reason: "Waiting"}
+	switch n := len(w.waits); {
+	case n > 1:
+		c.Message = fmt.Sprintf("%s; and %d more", w.waits[0], n-1)
+	case n == 1:
+		c.Message = w.waits[0]
+	case w.used:
+		c.Status, c.Reason, c.Message = true, "AllMet", "no object waits for another"
+	default:
+		return nil
+	}
+	return []Condition{c}
+}

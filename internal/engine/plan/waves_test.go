@@ -1,0 +1,126 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+)
+
+// TestWavesHoldTheirOrder builds random sets of pods that depend on each other, without circles,
+// and removes them: each pod is made after those that it depends on, and goes before they do. Every
+// plan but the last has something to do, so that nothing waits for ever.
+func TestWavesHoldTheirOrder(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + random.IntN(12)
+		w := newWorld(t, inPlace)
+		items, on := make([]json.RawMessage, n), make([][]int, n)
+		for i := range n {
+			items[i] = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"}}`, i)
+			for j := range i {
+				if random.IntN(3) == 0 {
+					on[i] = append(on[i], j)
+				}
+			}
+		}
+		built := w.inWaves(t, items, on, plan.Create)
+		removed := w.inWaves(t, nil, nil, plan.Delete)
+		for i := range on {
+			for _, j := range on[i] {
+				if slices.Index(built, i) < slices.Index(built, j) {
+					t.Errorf("seed %d: p%d was made before p%d, on which it depends: %v", seed, i, j, built)
+				}
+				if slices.Index(removed, i) > slices.Index(removed, j) {
+					t.Errorf("seed %d: p%d went after p%d, on which it depends: %v", seed, i, j, removed)
+				}
+			}
+		}
+		if len(built) != n || len(removed) != n {
+			t.Errorf("seed %d: of %d pods %d were made and %d removed", seed, n, len(built), len(removed))
+		}
+	}
+}
+
+// inWaves plans and acts until nothing is to be done, and lists the pods in the order of the
+// writes, which are all of one verb.
+func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb plan.Verb) []int {
+	t.Helper()
+	var written []int
+	for {
+		children, err := plan.Children(w.scope, items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []plan.State
+		for i := range on {
+			state := plan.State{Child: i}
+			for _, j := range on[i] {
+				state.DependsOn = append(state.DependsOn, plan.Dependency{Ref: children[j].Ref})
+			}
+			states = append(states, state)
+		}
+		if children, err = plan.Order(&w.scope, children, states); err != nil {
+			t.Fatal(err)
+		}
+		result, err := plan.Make(w.observed(), &plan.Desired{Children: children})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(result.Actions) == 0 {
+			if result.Waiting > 0 {
+				t.Errorf("nothing is done, and %d wait: %v", result.Waiting, result.Conditions)
+			}
+			return written
+		}
+		w.memory = result.Settled
+		for _, a := range result.Actions {
+			if a.Verb != verb {
+				t.Fatalf("%s, expected only %s", a, verb)
+			}
+			var i int
+			if _, err := fmt.Sscanf(a.Ref.Name, "p%d", &i); err != nil {
+				t.Fatal(err)
+			}
+			written = append(written, i)
+			if answer := w.do(a); answer != nil {
+				if w.memory[a.Ref], err = plan.Settle(a, answer); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// TestAnswersWithoutDependenciesAreAsEver plans the same, hash and all, whether or not an answer
+// has states without dependencies.
+func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
+	w := newWorld(t, inPlace)
+	plain, err := plan.Children(w.scope, []json.RawMessage{[]byte(pod)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := true
+	stated, err := plan.Order(&w.scope, plain, []plan.State{{Child: 0, Ready: &ready}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain[0].Hash != stated[0].Hash {
+		t.Error("the hash of a child without dependencies has changed")
+	}
+	before, err := plain[0].Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := stated[0].Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the desired state (-plain +stated):\n%s", diff)
+	}
+}

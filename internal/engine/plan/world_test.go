@@ -1,0 +1,203 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// world is an API server in a few lines: it stores objects, checks preconditions, sets system
+// metadata, and alters what it is given.
+type world struct {
+	t       testing.TB
+	scope   plan.Scope
+	objects map[object.Ref]map[string]any
+	shown   map[object.Ref]*object.Object // as the cache has them: the same object until it changes
+	memory  plan.Memory
+	recall  plan.Recall
+	writes  int
+	version int
+	// alter is what the server makes of an object that is written: defaults, dropped and normalised
+	// values.
+	alter func(body map[string]any)
+}
+
+func newWorld(t testing.TB, scope string) *world {
+	return &world{
+		t:       t,
+		scope:   scopeOf(t, parentOf(t, ""), scope),
+		objects: map[object.Ref]map[string]any{},
+		shown:   map[object.Ref]*object.Object{},
+		memory:  plan.Memory{},
+		alter:   func(map[string]any) {},
+	}
+}
+
+// observed is the parent's view.
+func (w *world) observed() *plan.Observed {
+	var children []*object.Object
+	for ref := range w.objects {
+		if o := w.get(ref); o.ControllerRef() != nil && o.ControllerRef().UID == w.scope.Owner.UID {
+			children = append(children, o)
+		}
+	}
+	return &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...), Memory: w.memory}
+}
+
+// complete are observed children of which none is missing.
+func complete(scope plan.Scope, children ...*object.Object) view.Set {
+	var declared []object.Resource
+	for _, d := range scope.Declared {
+		declared = append(declared, d.Resource)
+	}
+	return viewtest.Set(declared, children...)
+}
+
+func (w *world) get(ref object.Ref) *object.Object {
+	o, err := object.FromMap(w.objects[ref])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if shown := w.shown[ref]; shown != nil && string(shown.Raw()) == string(o.Raw()) {
+		return shown
+	}
+	w.shown[ref] = o
+	return o
+}
+
+// plan makes the plan, once from scratch and once with what is recalled: they must be the same.
+func (w *world) plan(raw []json.RawMessage) plan.Result {
+	w.t.Helper()
+	make := func(observed *plan.Observed) plan.Result {
+		children, err := plan.Children(observed.Scope, raw)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		result, err := plan.Make(observed, &plan.Desired{Children: children})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return result
+	}
+	observed := w.observed()
+	scratch := *observed
+	scratch.Memory = maps.Clone(w.memory)
+	want := make(&scratch)
+	observed.Scope.Recall = &w.recall
+	got := make(observed)
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b plan.Action) bool {
+		return a.String() == b.String() && reflect.DeepEqual(a.Body, b.Body)
+	})); diff != "" {
+		w.t.Fatalf("the plan from scratch (-) and the one that goes on from the last (+):\n%s", diff)
+	}
+	return got
+}
+
+// sync plans once, carries the actions out and remembers as the pipeline does.
+func (w *world) sync(items ...string) plan.Result {
+	w.t.Helper()
+	raw := make([]json.RawMessage, len(items))
+	for i, item := range items {
+		raw[i] = json.RawMessage(item)
+	}
+	result := w.plan(raw)
+	w.memory = result.Settled
+	var err error
+	for _, a := range result.Actions {
+		w.writes++
+		answer := w.do(a)
+		if answer == nil {
+			continue
+		}
+		if w.memory[a.Ref], err = plan.Settle(a, answer); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return result
+}
+
+// converge syncs until there is nothing to write, and says how many writes that took. Nothing needs
+// more than three syncs: delete, create, and a look that finds all well.
+func (w *world) converge(items ...string) int {
+	w.t.Helper()
+	before := w.writes
+	for range 3 {
+		if len(w.sync(items...).Actions) == 0 {
+			return w.writes - before
+		}
+	}
+	w.t.Fatalf("does not converge: after three syncs there is still %v", w.sync(items...).Actions)
+	return 0
+}
+
+func (w *world) do(a plan.Action) *object.Object {
+	w.t.Helper()
+	present := w.objects[a.Ref]
+	switch a.Verb {
+	case plan.Delete:
+		if w.get(a.Ref).UID() != a.UID {
+			w.t.Fatalf("%s: uid is %s", a, w.get(a.Ref).UID())
+		}
+		delete(w.objects, a.Ref)
+		return nil
+	case plan.Create:
+		if present != nil {
+			w.t.Fatalf("%s: is there already", a)
+		}
+		w.store(a, types.UID(fmt.Sprint("uid-", w.writes)))
+	case plan.Update:
+		if w.get(a.Ref).ResourceVersion() != a.ResourceVersion {
+			w.t.Fatalf("%s: resourceVersion is %s", a, w.get(a.Ref).ResourceVersion())
+		}
+		w.store(a, a.UID)
+	default:
+		w.t.Fatalf("%s: not expected here", a)
+	}
+	return w.get(a.Ref)
+}
+
+// store puts a body in; an update that changes nothing leaves the version as it is.
+func (w *world) store(a plan.Action, uid types.UID) {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := object.DecodeMap(data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body["metadata"].(map[string]any)["uid"] = string(uid)
+	w.alter(body)
+	if merge.Equal(body, w.objects[a.Ref]) {
+		return
+	}
+	w.objects[a.Ref] = body
+	w.touch(a.Ref)
+}
+
+// touch gives an object a new version, as every change does.
+func (w *world) touch(ref object.Ref) {
+	w.version++
+	w.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(w.version)
+}
+
+// meddle changes an object as somebody else would.
+func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
+	change(w.objects[ref])
+	w.touch(ref)
+}
+
+// forget is a restart of the engine.
+func (w *world) forget() { w.memory = plan.Memory{} }

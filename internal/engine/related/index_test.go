@@ -1,0 +1,171 @@
+package related
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+func key(name string) object.Key {
+	return object.Key{Parent: object.Ref{Namespace: "shop", Name: name}}
+}
+
+func names(keys []object.Key) []string {
+	all := []string{}
+	for _, k := range keys {
+		all = append(all, k.Parent.Name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func rule(t testing.TB, d Declared) Rule {
+	t.Helper()
+	r, err := d.Check(configMaps, Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func configMap(t testing.TB, namespace, name string, labels map[string]string) *object.Object {
+	t.Helper()
+	o, err := object.FromMap(map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]any{"namespace": namespace, "name": name, "labels": labels},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func selects(label, value string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"matchLabels":{%q:%q}}`, label, value))
+}
+
+// TestMoved lists the parents that a change of a namespace's labels concerns.
+func TestMoved(t *testing.T) {
+	x := NewIndex()
+	x.Set(key("prod"), []Rule{rule(t, Declared{NamespaceSelector: selects("env", "prod")})})
+	x.Set(key("test"),
+		[]Rule{rule(t, Declared{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})})
+	x.Set(
+		key("else"),
+		[]Rule{
+			rule(
+				t,
+				Declared{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)},
+			),
+		},
+	)
+	x.Set(key("none"), []Rule{rule(t, Declared{})})
+	tests := []struct {
+		name         string
+		old, current map[string]string
+		want         []string
+	}{
+		{"it appears", nil, map[string]string{"env": "prod"}, []string{"else", "prod"}},
+		{"from one to another", map[string]string{"env": "prod"}, map[string]string{"env": "test"}, []string{"prod", "test"}},
+		{"another label", map[string]string{"env": "prod"}, map[string]string{"env": "prod", "x": "y"}, []string{}},
+		{"the label goes", map[string]string{"env": "prod"}, map[string]string{}, []string{"else", "prod"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, names(x.Moved(test.old, test.current))); diff != "" {
+				t.Errorf("moved (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheIndexEqualsAScan sets and forgets random rules, and compares the index with a scan over
+// all of them.
+func TestTheIndexEqualsAScan(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		x, all := NewIndex(), map[object.Key][]Rule{}
+		spaces := func(namespace string) map[string]string { return map[string]string{"env": namespace} }
+		for range 200 {
+			k := key(fmt.Sprint(r.IntN(20)))
+			var rules []Rule
+			for range r.IntN(4) {
+				rules = append(rules, randomRule(t, r))
+			}
+			x.Set(k, rules)
+			all[k] = rules
+			o := configMap(t, pick(r, "a", "b", "c"), pick(r, "a", "b", "c"),
+				map[string]string{"x": pick(r, "a", "b", "c"), "y": pick(r, "a", "b")})
+			var want []object.Key
+			for k, rules := range all {
+				if slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Matches(o, spaces) }) {
+					want = append(want, k)
+				}
+			}
+			if diff := cmp.Diff(names(want), names(x.Match(o, spaces))); diff != "" {
+				t.Fatalf("seed %d: %s (-scan +index):\n%s", seed, o.Raw(), diff)
+			}
+		}
+		for k := range all {
+			x.Set(k, nil)
+		}
+		if len(x.rules)+len(x.kinds) > 0 {
+			t.Fatalf("seed %d: an empty index holds %d parents and %d kinds", seed, len(x.rules), len(x.kinds))
+		}
+	}
+}
+
+func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+
+func randomRule(t *testing.T, r *rand.Rand) Rule {
+	var d Declared
+	switch r.IntN(3) {
+	case 0:
+		d.Names = []string{pick(r, "a", "b", "c"), pick(r, "a", "b", "c")}
+		d.Namespace = pick(r, "", "a", "b")
+		return rule(t, d)
+	case 1:
+		d.Namespace = pick(r, "", "a", "b")
+	default:
+		d.NamespaceSelector = selects("env", pick(r, "a", "b"))
+	}
+	if r.IntN(2) == 0 {
+		d.LabelSelector = selects(pick(r, "x", "y"), pick(r, "a", "b"))
+	}
+	return rule(t, d)
+}
+
+// BenchmarkMatch is one event with rules of 100 and of 10,000 parents, two of which it meets: the
+// cost must be the same.
+func BenchmarkMatch(b *testing.B) {
+	for _, parents := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(parents), func(b *testing.B) {
+			x := NewIndex()
+			for i := range parents {
+				name := fmt.Sprint(i)
+				x.Set(key(name), []Rule{
+					rule(
+						b,
+						Declared{Namespace: "shop", Names: []string{name}},
+					),
+					rule(b, Declared{Namespace: "shop", LabelSelector: selects("of", name)}),
+					rule(b, Declared{NamespaceSelector: selects("of", name)}),
+				})
+			}
+			o := configMap(b, "shop", "7", map[string]string{"of": "8", "tier": "front"})
+			spaces := func(string) map[string]string { return map[string]string{"env": "prod"} }
+			b.ReportAllocs()
+			for b.Loop() {
+				if keys := x.Match(o, spaces); len(keys) != 2 {
+					b.Fatal(keys)
+				}
+			}
+		})
+	}
+}

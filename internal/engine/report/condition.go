@@ -1,0 +1,254 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/utils/clock"
+)
+
+// timeFormat is that of metav1.Time.
+const timeFormat = "2006-01-02T15:04:05Z"
+
+// Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
+type Condition = plan.Condition
+
+// SetCondition puts a condition into an object's status and keeps all else. It writes nothing if
+// type, status, reason, message and generation are there already; lastTransitionTime changes with
+// the status only. It returns the server's answer, or nil if nothing was written.
+func (s *Status) SetCondition(
+	ctx context.Context,
+	now clock.PassiveClock,
+	r object.Resource,
+	o *object.Object,
+	c Condition,
+) (*object.Object, error) {
+	status, err := StatusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Ref(), err)
+	}
+	if !changed {
+		return nil, nil
+	}
+	return s.Replace(ctx, r, o, status)
+}
+
+// SetConditions puts fields and conditions into an object's status as SetCondition does with one
+// condition, in one write.
+func (s *Status) SetConditions(
+	ctx context.Context,
+	now clock.PassiveClock,
+	r object.Resource,
+	o *object.Object,
+	fields map[string]any,
+	conditions ...Condition,
+) (*object.Object, error) {
+	status, err := StatusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for name, value := range fields {
+		changed = changed || status[name] != value
+		status[name] = value
+	}
+	for _, c := range conditions {
+		set, err := upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Ref(), err)
+		}
+		changed = changed || set
+	}
+	if !changed {
+		return nil, nil
+	}
+	return s.Replace(ctx, r, o, status)
+}
+
+// Has returns the status ("True", "False", "Unknown") and the reason of an object's condition; both
+// are empty if it has none of that type.
+func Has(o *object.Object, conditionType string) (status, reason string) {
+	present, err := StatusOf(o)
+	if err != nil {
+		return "", ""
+	}
+	list, _ := present["conditions"].([]any)
+	for _, item := range list {
+		if isCondition(item, conditionType) {
+			c := item.(map[string]any)
+			status, _ = c["status"].(string)
+			reason, _ = c["reason"].(string)
+		}
+	}
+	return status, reason
+}
+
+// Generation returns the generation that a condition in an object's status is about. It is 0, and
+// the condition has none, if the resource counts no generations, or has no status subresource:
+// there a status is itself part of what makes a new generation.
+func Generation(r object.Resource, o *object.Object) int64 {
+	if !r.HasStatus {
+		return 0
+	}
+	return o.Generation()
+}
+
+// Include puts a condition into a status that is to replace o's, in the place of one of its type.
+// If o has the condition with the same status, its lastTransitionTime stays.
+func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) error {
+	present, err := StatusOf(o)
+	if err != nil {
+		return err
+	}
+	list, ok := status["conditions"].([]any)
+	if status["conditions"] != nil && !ok {
+		return fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
+	}
+	is := func(item any) bool { return isCondition(item, c.Type) }
+	before, _ := present["conditions"].([]any)
+	at, was := slices.IndexFunc(list, is), slices.IndexFunc(before, is)
+	switch {
+	case at >= 0 && was >= 0:
+		list[at] = before[was]
+	case at >= 0:
+		list = slices.Delete(list, at, at+1)
+	case was >= 0:
+		list = append(list, before[was])
+	}
+	status["conditions"] = list
+	_, err = upsert(status, c, Generation(r, o), now.Now().UTC().Format(timeFormat))
+	return err
+}
+
+// HasAny reports whether an object's status has a condition of one of the types.
+func HasAny(o *object.Object, types []string) bool {
+	raw, there := o.Field("status", "conditions")
+	if !there {
+		return false
+	}
+	var list []any
+	if json.Unmarshal(raw, &list) != nil { // it is no list, and has none
+		return false
+	}
+	return slices.ContainsFunc(list, func(item any) bool {
+		return slices.ContainsFunc(types, func(name string) bool { return isCondition(item, name) })
+	})
+}
+
+// CanHold reports whether a status can hold conditions: its field conditions is a list, or absent.
+func CanHold(status map[string]any) bool {
+	_, list := status["conditions"].([]any)
+	return list || status["conditions"] == nil
+}
+
+// Remove takes the conditions of a type out of a status, in place, and reports whether there were
+// any. If reasons are given, it takes only those with one of them.
+func Remove(status map[string]any, name string, reasons ...string) bool {
+	list, _ := status["conditions"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(list), func(item any) bool {
+		if !isCondition(item, name) || len(reasons) == 0 {
+			return isCondition(item, name)
+		}
+		reason, _ := item.(map[string]any)["reason"].(string)
+		return slices.Contains(reasons, reason)
+	})
+	if len(kept) == len(list) {
+		return false
+	}
+	if status["conditions"] = kept; len(kept) == 0 {
+		delete(status, "conditions")
+	}
+	return true
+}
+
+// Message returns the message of a condition in an object's status; empty if there is none.
+func Message(o *object.Object, name string) (string, error) {
+	status, err := StatusOf(o)
+	if err != nil {
+		return "", err
+	}
+	list, _ := status["conditions"].([]any)
+	for _, item := range list {
+		if isCondition(item, name) {
+			message, _ := item.(map[string]any)["message"].(string)
+			return message, nil
+		}
+	}
+	return "", nil
+}
+
+// isCondition reports whether an item of status.conditions is of a type.
+func isCondition(item any, name string) bool {
+	m, ok := item.(map[string]any)
+	return ok && m["type"] == name
+}
+
+// upsert changes status in place and reports whether it did. Without a generation (0) the condition
+// has none.
+func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
+	moved := c.Observed && generation != 0 && status["observedGeneration"] != generation
+	if moved {
+		status["observedGeneration"] = generation
+	}
+	list, ok := status["conditions"].([]any)
+	if status["conditions"] != nil && !ok {
+		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
+	}
+	next := map[string]any{
+		"type":               c.Type,
+		"status":             value(c),
+		"reason":             c.Reason,
+		"message":            Shorten(c.Message, MaxMessage),
+		"lastTransitionTime": now,
+	}
+	if generation != 0 {
+		next["observedGeneration"] = generation
+	}
+	for i, item := range list {
+		if !isCondition(item, c.Type) {
+			continue
+		}
+		present := item.(map[string]any)
+		if present["status"] == next["status"] {
+			next["lastTransitionTime"] = present["lastTransitionTime"]
+		}
+		if sameCondition(present, next) {
+			return moved, nil
+		}
+		list[i] = next
+		return true, nil
+	}
+	status["conditions"] = append(list, next)
+	return true, nil
+}
+
+// value returns the condition's status as the API has it.
+func value(c Condition) string {
+	switch {
+	case c.Unknown:
+		return "Unknown"
+	case c.Status:
+		return "True"
+	}
+	return "False"
+}
+
+// sameCondition compares two conditions. A present one without observedGeneration is of a resource
+// that keeps none.
+func sameCondition(present, next map[string]any) bool {
+	for _, field := range []string{"status", "reason", "message", "observedGeneration"} {
+		_, kept := present[field]
+		if present[field] != next[field] && (kept || field != "observedGeneration") {
+			return false
+		}
+	}
+	return true
+}

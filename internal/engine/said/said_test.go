@@ -1,0 +1,179 @@
+package said
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestConditions(t *testing.T) {
+	got, err := Conditions(&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{
+		{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"},
+		{Type: "example.com/Degraded", Status: "False", Reason: "No"},
+		{Type: "Known", Status: "Unknown", Reason: "NotAsked"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []plan.Condition{
+		{Type: "Ready", Status: true, Reason: "AllUp", Message: "all is well"},
+		{Type: "example.com/Degraded", Reason: "No"},
+		{Type: "Known", Unknown: true, Reason: "NotAsked"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	got, err := Remarks(&hook.Answer{Said: hook.Said{
+		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
+		Results: []hook.Result{
+			{Reason: "Fine"},
+			{Severity: hook.Info, Reason: "Fine", Message: "well"},
+			{Severity: hook.Warning, Reason: "Old", Message: "ill"},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []plan.Remark{
+		{Loud: true, Reason: "Scaled", Message: "up"}, {Loud: true, Warning: true, Reason: "Slow", Message: "down"},
+		{Reason: "Fine"}, {Reason: "Fine", Message: "well"}, {Loud: true, Warning: true, Reason: "Old", Message: "ill"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("remarks (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadSayings(t *testing.T) {
+	fine := hook.Condition{Type: "A", Status: "True", Reason: "Fine"}
+	changed := func(change func(*hook.Condition)) hook.Said {
+		c := fine
+		change(&c)
+		return hook.Said{Conditions: []hook.Condition{c}}
+	}
+	cases := map[string]struct {
+		said hook.Said
+		want string
+	}{
+		"no type": {
+			changed(func(c *hook.Condition) { c.Type = "" }),
+			"conditions[0]: type is missing; expected one such as Ready",
+		},
+		"a bad type": {changed(func(c *hook.Condition) { c.Type = "a b" }), `conditions[0] "a b": type: name part`},
+		"the engine's": {
+			changed(func(c *hook.Condition) { c.Type = plan.Updated }),
+			`conditions[0] "Updated": belongs to the engine; expected another type`,
+		},
+		"no status": {
+			changed(func(c *hook.Condition) { c.Status = "" }),
+			`conditions[0] "A": status is ""; expected True, False or Unknown`,
+		},
+		"a sentence": {
+			changed(func(c *hook.Condition) { c.Reason = "All is well." }),
+			`conditions[0] "A": reason is "All is well."; expected one word`,
+		},
+		"a type twice": {
+			hook.Said{Conditions: []hook.Condition{fine, fine}},
+			`conditions[1] "A": is said twice, first as conditions[0]`,
+		},
+		"too many types": {hook.Said{Conditions: make([]hook.Condition, 33)}, "conditions: are 33, expected at most 32"},
+		"too many Events": {
+			hook.Said{Events: make([]hook.Event, 33)}, "events: are 33, expected at most 32"},
+		"too many results": {hook.Said{Results: make([]hook.Result, 33)}, "results: are 33, expected at most 32"},
+		"an Event's reason": {
+			hook.Said{
+				Events: []hook.Event{{Reason: strings.Repeat("a", 300)}},
+			},
+			`events[0]: reason is "` + strings.Repeat("a", 80) + `…"; expected one word`,
+		},
+		"a result's reason": {hook.Said{Results: []hook.Result{{}}}, `results[0]: reason is ""; expected one word`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			answer := &hook.Answer{Said: c.said}
+			_, first := Conditions(answer)
+			_, second := Remarks(answer)
+			check(t, errors.Join(first, second), c.want)
+		})
+	}
+}
+
+func check(t *testing.T, err error, want string) {
+	t.Helper()
+	var fault *plan.AnswerError
+	if !errors.As(err, &fault) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want an *AnswerError that says %s", err, want)
+	}
+}
+
+var scope = plan.Scope{
+	ParentNamespace: "shop",
+	Declared: []plan.Declared{
+		{
+			Resource: object.Resource{
+				GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+				Plural:     "pods",
+				Namespaced: true,
+			},
+		},
+	},
+}
+
+func pod(name string) json.RawMessage {
+	return json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"}}`)
+}
+
+func named(name string) hook.Named { return hook.Named{APIVersion: "v1", Kind: "Pod", Name: name} }
+
+func TestStates(t *testing.T) {
+	ready := true
+	for name, state := range map[string]hook.ChildState{
+		"by place": {Index: 1}, "by name": {Index: -1, Named: named("b")},
+	} {
+		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: named("a"), Condition: "Ready"}}
+		children, err := Children(scope,
+			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := []plan.Dependency{
+			{Ref: object.Ref{GVK: scope.Declared[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
+		}
+		if diff := cmp.Diff(
+			want,
+			children[1].DependsOn,
+		); diff != "" || children[1].Ready != &ready ||
+			children[0].DependsOn != nil {
+			t.Errorf("%s: children %v (-want +got):\n%s", name, children, diff)
+		}
+	}
+}
+
+func TestBadStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		states []hook.ChildState
+		want   string
+	}{
+		"a stranger": {[]hook.ChildState{{Index: -1, Named: named("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
+		"twice": {
+			[]hook.ChildState{{Index: -1, Named: named("b")}, {Index: 1}},
+			`childStates[1] Pod.v1 "shop/b": is said twice, first as childStates[0]; expected each object once`},
+		"a stranger's": {
+			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Node", Name: "n"}}}}},
+			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
+	} {
+		_, err := Children(scope,
+			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: c.states}})
+		t.Run(name, func(t *testing.T) { check(t, err, c.want) })
+	}
+}

@@ -1,0 +1,112 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/report"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// rival is another controller that writes the status of the same parents.
+type rival struct {
+	ref      object.Ref
+	resource schema.GroupResource
+}
+
+// conflict returns the condition of a running controller with a warning in it if another one writes
+// the status of the same parents: each overwrites the other's. It stops neither of them. Both are
+// looked at again when that changes.
+func (s *Supervisor) conflict(
+	ctx context.Context,
+	key object.Key,
+	o *object.Object,
+	c report.Condition,
+) report.Condition {
+	s.mu.Lock()
+	i := s.running[key]
+	var before, now []rival
+	if i != nil {
+		before, now = i.rivals, s.rivalsOf(key, i)
+		i.rivals = now
+	}
+	s.mu.Unlock()
+	var message string
+	if len(now) > 0 {
+		message = fmt.Sprintf(
+			"%s also writes the status of %s that this controller selects, so that each overwrites the other's; "+
+				"expected one controller, or label selectors that no parent matches both of",
+			now[0].ref,
+			now[0].resource,
+		)
+	}
+	if !slices.Equal(before, now) {
+		s.nudgeRivals(slices.Concat(before, now))
+		if len(now) > 0 {
+			s.Events.Warning(ctx, o, v1alpha1.ReasonParentConflict, message)
+		}
+	}
+	if len(now) > 0 && c.Status {
+		c.Reason, c.Message = v1alpha1.ReasonParentConflict, "the controller is running; "+message
+	}
+	return c
+}
+
+// nudgeRivals has controllers looked at again because what they share with another one has changed.
+func (s *Supervisor) nudgeRivals(rivals []rival) {
+	keys := map[object.Key]bool{}
+	for _, r := range rivals {
+		keys[object.Key{Parent: r.ref}] = true
+	}
+	for key := range keys {
+		s.nudge(key)
+	}
+}
+
+// rivalsOf finds the rivals of a running controller, in the order of their names. The caller holds
+// mu.
+func (s *Supervisor) rivalsOf(key object.Key, i *instance) []rival {
+	var rivals []rival
+	for _, other := range slices.SortedFunc(maps.Keys(s.running), compareKeys) {
+		if other == key {
+			continue
+		}
+		if r, found := shared(i, s.running[other]); found {
+			rivals = append(rivals, rival{ref: other.Parent, resource: r})
+		}
+	}
+	return rivals
+}
+
+func compareKeys(a, b object.Key) int {
+	return slices.Compare([]string{a.Parent.GVK.Kind, a.Parent.Name}, []string{b.Parent.GVK.Kind, b.Parent.Name})
+}
+
+// shared returns a resource of which two controllers may select the same objects, and both write
+// their status. Versions of a resource are the same objects.
+func shared(a, b *instance) (schema.GroupResource, bool) {
+	if !a.writesStatus() || !b.writesStatus() {
+		return schema.GroupResource{}, false
+	}
+	for n, r := range a.config.resources {
+		for m, other := range b.config.resources {
+			same := r.GVR().GroupResource() == other.GVR().GroupResource()
+			if same && a.config.parents[n].selection.overlaps(b.config.parents[m].selection) {
+				return r.GVR().GroupResource(), true
+			}
+		}
+	}
+	return schema.GroupResource{}, false
+}
+
+// writesStatus reports whether the controller writes its parents' status: a composite controller
+// does, a decorator controller if its hook has answered one.
+func (i *instance) writesStatus() bool {
+	i.health.mu.Lock()
+	defer i.health.mu.Unlock()
+	return i.config.ownsStatus || i.health.answersStatus
+}

@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/report"
+)
+
+// notices are what the transports have learnt about one controller's hooks beside their answers. It
+// is safe for concurrent use.
+type notices struct {
+	changed func()
+	// intercepts hears how many intercepts there are; it may be nil.
+	intercepts func(int)
+
+	mu sync.Mutex // guards what follows
+	// served has the operations for which each declared hook has a function, as far as it says so.
+	served      map[hook.Op][]hook.Op
+	intercepted []string
+}
+
+// of is the observer of one declared hook.
+func (n *notices) of(op hook.Op) hook.Observer { return observer{n, op} }
+
+type observer struct {
+	*notices
+	op hook.Op
+}
+
+// Serves notes the operations for which the hook has a function.
+func (o observer) Serves(ops []hook.Op) {
+	o.mu.Lock()
+	same := o.served[o.op] != nil && slices.Equal(o.served[o.op], ops)
+	if !same {
+		o.served[o.op] = append([]hook.Op{}, ops...)
+	}
+	o.mu.Unlock()
+	if !same {
+		o.changed()
+	}
+}
+
+// Intercepted notes who answers for parents in place of the hooks.
+func (o observer) Intercepted(by []string) {
+	o.mu.Lock()
+	same := slices.Equal(o.intercepted, by)
+	o.intercepted = by
+	o.mu.Unlock()
+	if o.intercepts != nil {
+		o.intercepts(len(by))
+	}
+	if !same {
+		o.changed()
+	}
+}
+
+// conditions are those of the declaring object beside Ready. HooksMatch is left out while no hook
+// says what it serves; Intercepted until there has been an intercept, which before tells.
+func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []report.Condition {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []report.Condition
+	if len(n.served) > 0 {
+		out = append(out, n.match(declared))
+	}
+	switch {
+	case len(n.intercepted) > 0:
+		out = append(out, report.Condition{
+			Type: v1alpha1.ConditionIntercepted, Status: true, Reason: v1alpha1.ReasonIntercepted,
+			Message: "answered in place of the controller's hooks by " + strings.Join(n.intercepted, "; "),
+		})
+	case before:
+		out = append(out, report.Condition{
+			Type:    v1alpha1.ConditionIntercepted,
+			Reason:  v1alpha1.ReasonNotIntercepted,
+			Message: "the controller's hooks answer for all parents",
+		})
+	}
+	return out
+}
+
+// match compares the declared hooks with what they serve. The caller holds mu.
+func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) report.Condition {
+	var unserved, undeclared []string
+	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
+		if ops := n.served[op]; declared[op] != nil && ops != nil && !slices.Contains(ops, op) {
+			unserved = append(unserved,
+				fmt.Sprintf("spec.hooks.%s is declared, but its hook has no function for it%s", op, consequence[op].unserved))
+		}
+		if declared[op] == nil && n.servedByAny(op) {
+			undeclared = append(
+				undeclared,
+				fmt.Sprintf(
+					"the hook has a function for %s, but spec.hooks.%s is not declared%s",
+					op,
+					op,
+					consequence[op].undeclared,
+				),
+			)
+		}
+	}
+	c := report.Condition{
+		Type:    v1alpha1.ConditionHooksMatch,
+		Reason:  v1alpha1.ReasonNotServed,
+		Message: strings.Join(append(unserved, undeclared...), "; "),
+	}
+	switch {
+	case len(unserved) > 0:
+	case len(undeclared) > 0:
+		c.Reason = v1alpha1.ReasonNotDeclared
+	default:
+		c.Status, c.Reason, c.Message = true, v1alpha1.ReasonMatch, "the hooks serve what is declared, and nothing else"
+	}
+	return c
+}
+
+// consequence tells what a difference leads to.
+var consequence = map[hook.Op]struct{ unserved, undeclared string }{
+	hook.Finalize: {
+		unserved:   ": parents that are deleted will hang in Terminating",
+		undeclared: ": parents are deleted without it being called",
+	},
+}
+
+func (n *notices) servedByAny(op hook.Op) bool {
+	for _, ops := range n.served {
+		if slices.Contains(ops, op) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,349 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/report"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+)
+
+// Reconcile makes one controller run as it is declared.
+func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+	key := item.Key
+	declaring, err := s.reader.View(resourceOf(key))
+	if err != nil { // a declaring object that is not known may not be taken for one that is gone
+		return controller.Result{}, err
+	}
+	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
+	o := declaring.Get("", key.Parent.Name)
+	switch {
+	case o == nil || o.Deleting():
+		s.stop(ctx, key, o)
+		s.starts.forget(key)
+		s.missing.forget(key)
+		return controller.Result{}, s.gone(ctx, key)
+	case !s.TargetSelector.Matches(labels.Set(o.Labels())):
+		s.stop(ctx, key, o)
+		return controller.Result{}, nil
+	}
+	config, err := s.resolve(o)
+	if err != nil {
+		s.stop(ctx, key, o)
+		return s.refused(ctx, key, o, err, 0)
+	}
+	s.missing.forget(key)
+	if wait, err := s.ensure(ctx, key, config); err != nil {
+		return s.refused(ctx, key, o, err, wait)
+	} else if wait > 0 {
+		return controller.Result{RequeueAfter: wait}, nil
+	}
+	var again controller.Result
+	if !s.announce(ctx, key, o) {
+		again.RequeueAfter = lookAgain
+	}
+	health := s.conflict(ctx, key, o, s.health(key))
+	notices := s.noticed(key, o)
+	news, err := s.sayAll(ctx, o, config.summary(), append([]report.Condition{health}, notices...)...)
+	if news {
+		s.recordNotices(ctx, o, notices)
+	}
+	if news && health.Reason == v1alpha1.ReasonStaleView {
+		s.Events.Warning(ctx, o, health.Reason, health.Message)
+	}
+	return again, err
+}
+
+// noticed are the conditions of a running controller that its hooks' transports bring.
+func (s *Supervisor) noticed(key object.Key, o *object.Object) []report.Condition {
+	s.mu.Lock()
+	i := s.running[key]
+	s.mu.Unlock()
+	if i.notices == nil {
+		return nil
+	}
+	before, _ := report.Has(o, v1alpha1.ConditionIntercepted)
+	return i.notices.conditions(i.config.hooks, before != "")
+}
+
+// recordNotices records an Event for each condition that has changed its status or reason.
+func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []report.Condition) {
+	for _, c := range now {
+		status, reason := report.Has(o, c.Type)
+		if reason == c.Reason && (status == "True") == c.Status || status == "" && c.Reason == v1alpha1.ReasonMatch {
+			continue
+		}
+		switch {
+		case c.Type == v1alpha1.ConditionHooksMatch && !c.Status:
+			s.Events.Warning(ctx, o, "HooksMismatch", c.Message)
+		case c.Type == v1alpha1.ConditionIntercepted:
+			s.Events.Normal(ctx, o, c.Reason, c.Message)
+		}
+	}
+}
+
+func resourceOf(key object.Key) object.Resource {
+	for _, r := range kinds {
+		if r.GVK == key.Parent.GVK {
+			return r
+		}
+	}
+	return object.Resource{GVK: key.Parent.GVK}
+}
+
+// looked notes that a declaring object has been looked at, for Ready: its controller runs, or it
+// has a condition that says why not. One whose lists are merely long counts when they are in.
+func (s *Supervisor) looked(ctx context.Context, key object.Key) {
+	s.mu.Lock()
+	i := s.running[key]
+	s.mu.Unlock()
+	if i != nil && !i.ready() && s.troubles(i.config) == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.pending)
+	delete(s.pending, key)
+	if before > 0 && len(s.pending) == 0 {
+		s.logReady(ctx)
+	}
+}
+
+// logReady tells the log that all controllers that were declared when the process started have been
+// looked at. The caller holds mu.
+func (s *Supervisor) logReady(ctx context.Context) {
+	objects := 0
+	stats := s.Cache.Stats()
+	for _, r := range stats {
+		objects += r.Objects
+	}
+	klog.FromContext(ctx).Info("ready", "controllers", len(s.running), "resources", len(stats), "objects", objects)
+}
+
+// lookAgain is how often a controller that takes its time to start is looked at: what it waits for
+// may become known.
+const lookAgain = 5 * time.Second
+
+// announce tells once that a controller has started, and says whether it has.
+func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Object) bool {
+	s.mu.Lock()
+	i := s.running[key]
+	ready := i.ready()
+	news := ready && !i.told
+	i.told = i.told || news
+	s.mu.Unlock()
+	if news {
+		s.starts.ready(key)
+		change.Effective(ctx)
+		s.Events.Normal(ctx, o, "Started", "Started controller: "+o.Name())
+		s.warnWithoutStatus(ctx, o, i.config)
+	}
+	return ready
+}
+
+// ensure starts the controller, or restarts it if its configuration has changed. It returns the
+// wait before the next try if the last start failed, with an error if that is news.
+func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (time.Duration, error) {
+	s.mu.Lock()
+	present := s.running[key]
+	s.mu.Unlock()
+	if present != nil && present.config.same(c) {
+		if !present.ended() {
+			return 0, nil
+		}
+		return s.ended(ctx, key, present)
+	}
+	if wait := s.starts.wait(key, c); wait > 0 {
+		return wait, nil
+	}
+	s.stop(ctx, key, c.object)
+	if err := s.moved(ctx, key, c); err != nil {
+		return 0, err
+	}
+	if !s.starts.again(key, c) {
+		s.Events.Normal(ctx, c.object, "Starting", "Starting controller: "+c.object.Name())
+	}
+	started, err := s.start(ctx, key, c)
+	switch {
+	case err == nil: // even if ctx has ended meanwhile: stopAll must find it
+		s.mu.Lock()
+		s.running[key] = started
+		s.mu.Unlock()
+		return 0, nil
+	case ctx.Err() != nil:
+		return 0, err
+	}
+	s.stopped(c)
+	return s.starts.fail(key, c), err
+}
+
+// ended takes a controller out that has ended by itself after its start had returned, and returns
+// the wait before its next start and its error.
+func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (time.Duration, error) {
+	s.mu.Lock()
+	delete(s.running, key)
+	s.mu.Unlock()
+	s.nudgeRivals(i.rivals)
+	err := errors.Join(s.startFault(ctx, i.config, i.err), i.close())
+	s.stopped(i.config)
+	return s.starts.fail(key, i.config), err
+}
+
+// stopped tells that nothing of a controller runs any more.
+func (s *Supervisor) stopped(c *config) {
+	if s.Stopped != nil {
+		s.Stopped(c.name(), c.object.Ref())
+	}
+}
+
+// stop stops a controller and waits for its syncs under way. o is the declaring object, nil where
+// it is gone.
+func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object) {
+	s.mu.Lock()
+	present := s.running[key]
+	delete(s.running, key)
+	s.mu.Unlock()
+	if present == nil {
+		return
+	}
+	if o == nil {
+		o = present.config.object
+	}
+	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Parent.Name)
+	present.stop(ctx)
+	s.nudgeRivals(present.rivals)
+	s.stopped(present.config)
+	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
+}
+
+// stopAll stops all controllers at the same time, for a cause.
+func (s *Supervisor) stopAll(cause error) {
+	s.mu.Lock()
+	instances := s.running
+	s.running = map[object.Key]*instance{}
+	s.mu.Unlock()
+	for _, i := range instances {
+		i.cancel(cause)
+	}
+	for _, i := range instances {
+		i.stop(context.Background())
+	}
+}
+
+// refused puts on record why a controller does not run. Faults that only a new spec or a new
+// resource can heal wait for that; all others are retried: after wait or, if that is 0, after the
+// backoff of the declaring object.
+func (s *Supervisor) refused(
+	ctx context.Context,
+	key object.Key,
+	o *object.Object,
+	err error,
+	wait time.Duration,
+) (controller.Result, error) {
+	if ctx.Err() != nil {
+		return controller.Result{}, ctx.Err()
+	}
+	var fault *Fault
+	if !errors.As(err, &fault) {
+		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
+	}
+	news, sayErr := s.say(ctx, o, report.Condition{
+		Type: v1alpha1.ConditionReady, Status: false, Reason: fault.Reason, Message: fault.Problem,
+	})
+	if sayErr != nil {
+		return controller.Result{}, sayErr
+	}
+	var grace time.Duration
+	if fault.Missing {
+		grace, news = s.missing.note(key, fault.Problem)
+	}
+	if news {
+		s.Events.Warning(ctx, o, "CreateError", "Cannot start controller: "+fault.Problem)
+	}
+	switch {
+	case !fault.Retry:
+		return controller.Result{RequeueAfter: grace}, nil
+	case wait > 0:
+		klog.FromContext(
+			ctx,
+		).Error(
+			err,
+			"the controller does not run",
+			"object",
+			o.Ref().String(),
+			"retryAfter",
+			wait.String(),
+		)
+		return controller.Result{RequeueAfter: wait}, nil
+	default:
+		return controller.Result{}, err
+	}
+}
+
+// say writes the condition Ready of a declaring object, where it is not there already. It says
+// whether that was news.
+func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) (bool, error) {
+	return s.sayAll(ctx, o, nil, c)
+}
+
+// sayAll puts fields and conditions of which Ready is the first into the status of a declaring
+// object, as say does.
+func (s *Supervisor) sayAll(
+	ctx context.Context,
+	o *object.Object,
+	fields map[string]any,
+	conditions ...report.Condition,
+) (bool, error) {
+	if s.noSummary.Load() {
+		fields = nil
+	}
+	conditions[0].Observed = true
+	written, err := s.Status.SetConditions(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, fields, conditions...)
+	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
+		return false, nil
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "condition not written", "object", o.Ref().String())
+	}
+	if written != nil {
+		change.Effective(ctx)
+		s.checkSummary(written, fields)
+	}
+	return written != nil, err
+}
+
+// checkSummary notes that the API server drops the summary, because its CRDs are older than this
+// program: it is not written again then.
+func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any) {
+	status, err := report.StatusOf(written)
+	if err != nil {
+		return
+	}
+	for name := range fields {
+		if _, kept := status[name]; !kept {
+			s.noSummary.Store(true)
+		}
+	}
+}
+
+// Fault says why a declared controller does not run.
+type Fault struct {
+	// Reason is the reason of the condition Ready.
+	Reason  string
+	Problem string
+	// Retry says that trying again may help although nothing has been seen to change.
+	Retry bool
+	// Missing reports that the API server does not serve a resource, which often heals within
+	// seconds.
+	Missing bool
+}
+
+func (f *Fault) Error() string { return f.Problem }

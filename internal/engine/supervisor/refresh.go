@@ -1,0 +1,26 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/customize"
+)
+
+// refreshing has the customize hook asked anew at each periodic resync and at the retry of a failed
+// sync. The answer that is kept may be the fault: a wrong one would stay until the parent changes.
+type refreshing struct {
+	controller.Reconciler
+	related *customize.Customizer
+}
+
+// Reconcile syncs one parent.
+func (r refreshing) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+	resync := slices.ContainsFunc(item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseResync })
+	if resync || item.Attempt > 0 {
+		r.related.Refresh(item.Key)
+	}
+	return r.Reconciler.Reconcile(ctx, item)
+}

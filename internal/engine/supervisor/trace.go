@@ -1,0 +1,38 @@
+package supervisor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/change"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// traced reconciles declaring objects, each time in a span of its own. The trace is exported only
+// if the reconcile had an effect or failed.
+type traced struct{ *Supervisor }
+
+// Reconcile makes one controller run as it is declared.
+func (t traced) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+	name := displayName(item.Key)
+	ctx, span := t.Tracer.Start(change.Provisional(ctx), "start "+name, trace.WithAttributes(
+		change.NoOp, attribute.String("hookloop.controller", name),
+	))
+	defer span.End()
+	result, err := t.Supervisor.Reconcile(ctx, item)
+	if err != nil {
+		change.Effective(ctx)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	return result, err
+}
+
+// displayName names a controller in logs, spans and metrics: composite/website.
+func displayName(key object.Key) string {
+	return strings.ToLower(strings.TrimSuffix(key.Parent.GVK.Kind, "Controller")) + "/" + key.Parent.Name
+}

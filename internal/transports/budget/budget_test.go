@@ -1,0 +1,171 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+)
+
+const total = 2400
+
+func exhausted(t *testing.T, err error, asked int64) {
+	t.Helper()
+	var e *budget.ExhaustedError
+	if !errors.As(err, &e) || e.Asked != asked {
+		t.Errorf("got %v, want an ExhaustedError for %d bytes", err, asked)
+	}
+}
+
+// usage is one part's.
+func usage(b *budget.Budget, part budget.Part) budget.Usage {
+	for _, u := range b.Usage() {
+		if u.Part == part {
+			return u
+		}
+	}
+	return budget.Usage{}
+}
+
+func TestWithoutALimitNothingIsRefused(t *testing.T) {
+	var none *budget.Budget
+	s := none.Share(budget.Decoding)
+	account := s.Join(nil)
+	account.Set(1 << 60)
+	if err := errors.Join(s.Acquire(t.Context(), 1<<60), s.TryAcquire(1<<60)); err != nil {
+		t.Error(err)
+	}
+	s.Release(1 << 60)
+	s.Balance()
+	account.Close()
+	none.Report(1)
+	if budget.New(0) != nil || none.Usage() != nil || none.Limit() != 0 {
+		t.Error("a limit of 0 is one")
+	}
+}
+
+// TestWhoHoldsDoesNotWait refuses a lease at once to a caller that holds one: two such callers
+// could wait for each other.
+func TestWhoHoldsDoesNotWait(t *testing.T) {
+	s := budget.New(total).Share(budget.Decoding)
+	first, err := s.Lease(t.Context(), 500, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Lease(t.Context(), 500, true)
+	exhausted(t, err, 500)
+	first.Release()
+	if _, err := s.Lease(t.Context(), 500, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClosedAccountHoldsNothing sets an account that has been closed, as a shrink does that was
+// under way.
+func TestClosedAccountHoldsNothing(t *testing.T) {
+	b := budget.New(total)
+	account := b.Share(budget.Sessions).Join(func(int64) {})
+	account.Set(100)
+	account.Close()
+	account.Set(50)
+	if used := usage(b, budget.Sessions).Bytes; used != 0 {
+		t.Errorf("%d bytes are held, want none", used)
+	}
+}
+
+// TestAcquireWaits has the second caller wait for the first, and be refused at its deadline.
+func TestAcquireWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(total)
+		s := b.Share(budget.Decoding)
+		if err := s.Acquire(t.Context(), 500); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			s.Release(500)
+		}()
+		if err := s.Acquire(t.Context(), 600); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		exhausted(t, s.Acquire(ctx, 1), 1)
+		exhausted(t, s.TryAcquire(2), 2)
+		exhausted(t, s.Acquire(t.Context(), 601), 601)
+		cancel()
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if err := s.Acquire(gone, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that has gone gets %v", err)
+		}
+		want := budget.Usage{Part: budget.Decoding, Bytes: 600, Limit: 600, Refused: 3}
+		if diff := cmp.Diff(want, usage(b, budget.Decoding)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// holder is an account that drops what it is told to.
+type holder struct {
+	account *budget.Account
+	asked   []int64
+}
+
+func join(s *budget.Share, bytes int64) *holder {
+	h := &holder{}
+	h.account = s.Join(func(limit int64) {
+		h.asked = append(h.asked, limit)
+		h.account.Set(limit)
+	})
+	h.account.Set(bytes)
+	return h
+}
+
+// TestTheLargestShrink leaves small holders alone, and has large ones shrink to the same size.
+func TestTheLargestShrink(t *testing.T) {
+	b := budget.New(total)
+	s := b.Share(budget.Sessions)
+	small, large, larger := join(s, 50), join(s, 200), join(s, 300)
+	s.Balance()
+	if diff := cmp.Diff([][]int64{nil, {175}, {175}}, [][]int64{small.asked, large.asked, larger.asked}); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	s.Balance()
+	if len(larger.asked) != 1 {
+		t.Error("within the limit there is something to evict")
+	}
+	larger.account.Close()
+	want := budget.Usage{Part: budget.Sessions, Bytes: 225, Limit: 400, Evicted: 150}
+	if diff := cmp.Diff(want, usage(b, budget.Sessions)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestCachesTakeRoom shrinks what can be evicted when the caches grow, and never to nothing.
+func TestCachesTakeRoom(t *testing.T) {
+	b := budget.New(total)
+	h := join(b.Share(budget.Sessions), 400)
+	b.Report(600)
+	if h.asked != nil {
+		t.Error("caches within their share take room from others")
+	}
+	b.Report(800)
+	if diff := cmp.Diff([]int64{300}, h.asked); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	b.Report(100_000)
+	if got := b.Share(budget.Sessions).Limit(); got != 100 {
+		t.Errorf("the last quarter is %d, want 100", got)
+	}
+	if got := usage(b, budget.Caches); got.Bytes != 100_000 || got.Refused != 0 {
+		t.Errorf("caches: %+v", got)
+	}
+	if got := b.Share(budget.Decoding).Limit(); got != 600 {
+		t.Errorf("decoding has %d, want 600", got)
+	}
+}

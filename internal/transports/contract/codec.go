@@ -1,0 +1,40 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/hookloop/hookloop/internal/transports/decode"
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto" // which registers the codec that Codec stands in for
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused
+// before it is built. A *Raw takes any message.
+func Codec(limits decode.Limits) encoding.CodecV2 {
+	return codec{encoding.GetCodecV2(grpcproto.Name), limits}
+}
+
+// Raw receives a message as it is, to be built later.
+type Raw struct{ Data []byte }
+
+type codec struct {
+	encoding.CodecV2
+	limits decode.Limits
+}
+
+// Unmarshal builds a message within the limits.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if raw, ok := v.(*Raw); ok {
+		raw.Data = data.Materialize()
+		return nil
+	}
+	m, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("got a %T, expected a protobuf message", v)
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	return decode.Unmarshal(buffer.ReadOnlyData(), m, c.limits)
+}

@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+)
+
+func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
+	_, err := Answer(
+		&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}})
+	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
+		t.Errorf("got %v, want an error that names the label", err)
+	}
+}
+
+// TestBombs refuses what unfolds inside of a message: JSON of a status, and details of a failure.
+func TestBombs(t *testing.T) {
+	status := []byte(`{"a":[` + strings.Repeat("{},", 1<<20) + "{}]}")
+	if _, err := Answer(
+		&hookv1.CompositeHookServiceSyncResponse{Status: status},
+	); err == nil ||
+		!strings.Contains(err.Error(), "status: has too many values") {
+		t.Errorf("a status: got %v, want a refusal", err)
+	}
+	info := &errdetails.ErrorInfo{Reason: "TooLate", Metadata: map[string]string{"a": strings.Repeat("x", maxDetailBytes)}}
+	large, err := grpcstatus.New(codes.Internal, "no").WithDetails(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := grpcstatus.New(
+		codes.Internal,
+		"no",
+	).WithDetails(
+		&errdetails.ErrorInfo{Reason: "TooLate"},
+		&errdetails.BadRequest{},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, want := range map[*grpcstatus.Status]string{large: "", small: "TooLate"} {
+		if failure := Failure("sync", &hook.Question{Op: hook.Sync}, 0, s); failure.Reason != want {
+			t.Errorf("%v: reason %q, want %q", s, failure.Reason, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package contract
+
+import (
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+)
+
+// said reads what an answer says beside the desired state.
+func said(r common, children []*hookv1.DesiredObject) (hook.Said, error) {
+	s := hook.Said{States: states(children)}
+	for _, c := range r.GetConditions() {
+		s.Conditions = append(s.Conditions,
+			hook.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage()})
+	}
+	for _, e := range r.GetEvents() {
+		s.Events = append(s.Events, hook.Event{Warning: e.GetWarning(), Reason: e.GetReason(), Message: e.GetMessage()})
+	}
+	for _, result := range r.GetResults() {
+		s.Results = append(s.Results,
+			hook.Result{Severity: severity(result.GetSeverity()), Reason: result.GetReason(), Message: result.GetMessage()})
+	}
+	var err error
+	s.Requirements, err = rules("requirements", r.GetRequirements())
+	return s, err
+}
+
+// states are what the desired objects say about themselves; those that say nothing have none.
+func states(children []*hookv1.DesiredObject) []hook.ChildState {
+	var all []hook.ChildState
+	for i, c := range children {
+		if c == nil || c.Ready == nil && len(c.GetDependsOn()) == 0 {
+			continue
+		}
+		state := hook.ChildState{Index: i, Ready: c.Ready}
+		for _, d := range c.GetDependsOn() {
+			state.DependsOn = append(state.DependsOn, hook.Dependency{
+				Named: hook.Named{
+					APIVersion: d.GetApiVersion(),
+					Kind:       d.GetKind(),
+					Namespace:  d.GetNamespace(),
+					Name:       d.GetName(),
+				},
+				Condition: d.GetCondition(),
+			})
+		}
+		all = append(all, state)
+	}
+	return all
+}
+
+// severity is the port's; one of a later version of the contract counts as the worst.
+func severity(s hookv1.Severity) hook.Severity {
+	switch s {
+	case hookv1.Severity_SEVERITY_UNSPECIFIED, hookv1.Severity_SEVERITY_INFO:
+		return hook.Info
+	case hookv1.Severity_SEVERITY_WARNING:
+		return hook.Warning
+	default:
+		return hook.Fatal
+	}
+}

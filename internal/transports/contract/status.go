@@ -1,0 +1,112 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// statusError is a call's status other than OK.
+type statusError struct {
+	code codes.Code
+	text string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s: %q", e.code, e.text) }
+
+// Code is the label of metrics.
+func (e *statusError) Code() string { return e.code.String() }
+
+// Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is
+// the hook's, in messages; timeout is what it was given.
+func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
+	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
+	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: said}
+	switch s.Code() {
+	case codes.DeadlineExceeded:
+		failure.Err = fmt.Errorf("no answer within %s: %w", timeout, said)
+	case codes.Unavailable:
+		if advice := mismatch(s.Message()); advice != "" {
+			failure.Err = fmt.Errorf("%s: %w", advice, said)
+		}
+	case codes.Unimplemented:
+		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q)[1:], said)
+	}
+	for _, detail := range details(s) {
+		switch detail := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if hook.IsWord(detail.GetReason()) {
+				failure.Reason = detail.GetReason()
+			}
+		case *errdetails.RetryInfo:
+			failure.RetryAfter = min(max(0, detail.GetRetryDelay().AsDuration()), endpoint.MaxRetryAfter)
+		}
+	}
+	return failure
+}
+
+// mismatch is what to do where one side speaks TLS and the other plain text; empty for other
+// failures. gRPC's own words name neither.
+func mismatch(text string) string {
+	switch {
+	case strings.Contains(text, "error reading server preface"):
+		return "the hook closed the connection before it spoke HTTP/2; if it expects TLS, remove insecure"
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
+		return "the hook does not speak TLS; expected TLS, or insecure: true for plain text"
+	}
+	return ""
+}
+
+const (
+	// maxDetails is how many details of a status are looked at, and maxDetailBytes how large one
+	// may be.
+	maxDetails     = 16
+	maxDetailBytes = 8 << 10
+)
+
+// details are those of a status that are read: a few, of two types. Others are not built.
+func details(s *status.Status) []proto.Message {
+	var out []proto.Message
+	all := s.Proto().GetDetails()
+	for _, detail := range all[:min(len(all), maxDetails)] {
+		var m proto.Message
+		switch {
+		case detail.MessageIs(&errdetails.ErrorInfo{}):
+			m = &errdetails.ErrorInfo{}
+		case detail.MessageIs(&errdetails.RetryInfo{}):
+			m = &errdetails.RetryInfo{}
+		}
+		// What cannot be read is as good as not there: the code and the message are the failure.
+		if m != nil && len(detail.GetValue()) <= maxDetailBytes && proto.Unmarshal(detail.GetValue(), m) == nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func kindOf(s *status.Status) hook.Kind {
+	switch s.Code() {
+	case codes.Unavailable:
+		return hook.Unreachable
+	case codes.DeadlineExceeded:
+		return hook.TimedOut
+	case codes.ResourceExhausted:
+		// The library itself reports with this code what is larger than a side accepts; asking
+		// again does not make it smaller.
+		if strings.Contains(s.Message(), "larger than max") {
+			return hook.Invalid
+		}
+		return hook.Throttled
+	case codes.InvalidArgument, codes.FailedPrecondition:
+		return hook.Rejected
+	default:
+		return hook.Failed
+	}
+}

@@ -1,0 +1,112 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+const (
+	header = "authorization"
+	scheme = "Bearer"
+	// authenticated is the group that the API server adds to everyone whom it knows.
+	authenticated = "system:authenticated"
+)
+
+// credential is by what a caller wants to be recognized: a token or, without one, the verified
+// chains of a client certificate.
+type credential struct {
+	token  string
+	chains [][]*x509.Certificate
+}
+
+type credentialKey struct{}
+
+// conceal moves the credential out of the call's metadata to where only this package finds it:
+// handlers may print metadata.
+func conceal(ctx context.Context, shown *credential) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx) // a copy
+	md.Delete(header)
+	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, shown)
+}
+
+// shown is the credential of a call. It is looked for only where the connection is TLS.
+func (g *Guard) shown(ctx context.Context) (*credential, error) {
+	if kept, ok := ctx.Value(credentialKey{}).(*credential); ok {
+		return kept, nil
+	}
+	connection, ok := secured(ctx)
+	if !ok {
+		return nil, g.unknown("the connection is not TLS")
+	}
+	values := metadata.ValueFromIncomingContext(ctx, header)
+	switch {
+	case len(values) > 1:
+		return nil, g.unknown(fmt.Sprintf("the call has %d values in its metadata %q", len(values), header))
+	case len(values) == 1:
+		kind, token, _ := strings.Cut(values[0], " ")
+		token = strings.TrimSpace(token)
+		if !strings.EqualFold(kind, scheme) || token == "" {
+			return nil, g.unknown(fmt.Sprintf("the call's metadata %q is not of the form \"Bearer TOKEN\"", header))
+		}
+		return &credential{token: token}, nil
+	case len(connection.VerifiedChains) == 0:
+		return nil, g.unknown("the call has neither a token nor a client certificate")
+	}
+	return &credential{chains: connection.VerifiedChains}, nil
+}
+
+func secured(ctx context.Context) (tls.ConnectionState, bool) {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return tls.ConnectionState{}, false
+	}
+	info, ok := from.AuthInfo.(credentials.TLSInfo)
+	return info.State, ok && info.State.HandshakeComplete
+}
+
+// unknown is the status for a call of which one cannot tell whose it is.
+func (g *Guard) unknown(what string) error {
+	return refusal(codes.Unauthenticated, "Unauthenticated", fmt.Sprintf(
+		"%s; expected, over TLS, the metadata \"authorization: Bearer TOKEN\" with a valid token of the audience %q "+
+			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA", what, g.audience, g.audience))
+}
+
+// certified is the caller of a client certificate, as the API server sees one (Kubernetes, "X509
+// client certificates"): the common name is the user, organizations are groups. The certificate was
+// verified when the connection was made; since then it may have expired.
+func (g *Guard) certified(chains [][]*x509.Certificate) (*Caller, error) {
+	leaf := chains[0][0]
+	name := leaf.Subject.CommonName
+	if name == "" {
+		return nil, g.unknown("the client certificate has no common name")
+	}
+	if !current(chains, g.clock.Now()) {
+		return nil, g.unknown(
+			fmt.Sprintf("the client certificate of %q, or of its authority, is not valid at this time", name))
+	}
+	groups := append([]string{}, leaf.Subject.Organization...)
+	return &Caller{Name: name, Groups: append(groups, authenticated), By: ByCertificate}, nil
+}
+
+// current says whether one of the chains is valid from end to end.
+func current(chains [][]*x509.Certificate, now time.Time) bool {
+	for _, chain := range chains {
+		valid := true
+		for _, c := range chain {
+			valid = valid && !now.Before(c.NotBefore) && !now.After(c.NotAfter)
+		}
+		if valid {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,270 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve is the right that most tests are about.
+var serve = Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: "hello"}
+
+// decider plays the API server: whose tokens there are, who may what, and how it fails.
+type decider struct {
+	*fake.Clientset
+	mu      sync.Mutex
+	tokens  map[string]authenticationv1.TokenReviewStatus
+	allowed map[string]bool // by name of user
+	why     authorizationv1.SubjectAccessReviewStatus
+	down    error
+	reviews int
+	asked   *authorizationv1.SubjectAccessReviewSpec
+}
+
+func newDecider() *decider {
+	d := &decider{
+		Clientset: fake.NewClientset(), allowed: map[string]bool{},
+		tokens: map[string]authenticationv1.TokenReviewStatus{"good": accepts("laptop", "1", "hookloop")},
+	}
+	d.PrependReactor("create", "tokenreviews", d.reviewToken)
+	d.PrependReactor("create", "subjectaccessreviews", d.reviewAccess)
+	return d
+}
+
+func accepts(name, uid string, audiences ...string) authenticationv1.TokenReviewStatus {
+	return authenticationv1.TokenReviewStatus{
+		Authenticated: true, Audiences: audiences, User: authenticationv1.UserInfo{
+			Username: name,
+			UID:      uid,
+			Groups:   []string{"system:authenticated"},
+			Extra:    map[string]authenticationv1.ExtraValue{"pod": {"a"}},
+		},
+	}
+}
+
+func (d *decider) reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reviews++
+	review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+	review.Status = d.tokens[review.Spec.Token]
+	return true, review, d.down
+}
+
+func (d *decider) reviewAccess(action clienttesting.Action) (bool, runtime.Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+	d.asked = &review.Spec
+	review.Status = d.why
+	review.Status.Allowed = d.allowed[review.Spec.User]
+	return true, review, d.down
+}
+
+// now changes what the API server says.
+func (d *decider) now(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// errDown and errForbidden are what client-go returns without an API server, and without the right
+// to ask it.
+var (
+	errDown      = errors.New("dial tcp 10.96.0.1:443: connect: connection refused")
+	errForbidden = apierrors.NewForbidden(
+		schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "", errors.New("no"))
+)
+
+// guard makes a Guard that asks d.
+func guard(t *testing.T, d *decider, c clock.WithTickerAndDelayedExecution) *Guard {
+	t.Helper()
+	g, err := New(Settings{Client: d, Audience: "hookloop", Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// gateway is a server of the options, whose handlers do what a test says.
+type gateway struct {
+	streamv1.UnimplementedGatewayServiceServer
+	*decider
+	t       *testing.T
+	guard   *Guard
+	clock   *clocktesting.FakeClock
+	address string
+	own     *transporttest.Authority // of the gateway's certificate
+	clients *transporttest.Authority // of the callers'
+	files   TLS
+	codec   *counting
+
+	trigger func(context.Context) error
+	attach  func(grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error
+}
+
+func (g *gateway) Trigger(ctx context.Context, _ *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
+	return &streamv1.TriggerResponse{}, g.trigger(ctx)
+}
+
+func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	return g.attach(stream)
+}
+
+// start serves a gateway on loopback until the test ends. Its Trigger is for whoever may serve
+// hello.
+func start(t *testing.T, log logr.Logger) *gateway {
+	t.Helper()
+	g := &gateway{
+		t: t, decider: newDecider(), clock: clocktesting.NewFakeClock(time.Now()),
+		own: transporttest.NewAuthority(t), clients: transporttest.NewAuthority(t),
+	}
+	g.allowed["laptop"] = true
+	g.guard = guard(t, g.decider, g.clock)
+	g.trigger = func(ctx context.Context) error {
+		caller, err := g.guard.Authenticate(ctx)
+		if err != nil {
+			return err
+		}
+		return g.guard.Allow(ctx, caller, serve)
+	}
+	dir := t.TempDir()
+	g.files = TLS{
+		Certificate: filepath.Join(dir, "tls.crt"),
+		Key:         filepath.Join(dir, "tls.key"),
+		ClientCA:    filepath.Join(dir, "ca.crt"),
+	}
+	g.certify(g.own)
+	write(t, g.files.ClientCA, g.clients.PEM)
+	g.codec = &counting{CodecV2: encoding.GetCodecV2("proto")}
+	server, err := g.guard.NewServer(Serving{TLS: g.files, Log: log, Codec: g.codec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.listen(server)
+	return g
+}
+
+func (g *gateway) listen(server *Server) {
+	g.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.address = listener.Addr().String()
+	streamv1.RegisterGatewayServiceServer(server, g)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	g.t.Cleanup(func() {
+		server.Stop()
+		// it may be stopped before it begins
+		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			g.t.Error(err)
+		}
+	})
+}
+
+// certify gives the gateway a new certificate.
+func (g *gateway) certify(a *transporttest.Authority) {
+	certificate, key := a.Issue("gateway")
+	write(g.t, g.files.Certificate, certificate)
+	write(g.t, g.files.Key, key)
+}
+
+func write(t *testing.T, file string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trusting is a client's side of TLS.
+func trusting(t *testing.T, server *transporttest.Authority, certificates ...tls.Certificate) *tls.Config {
+	t.Helper()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
+	if !config.RootCAs.AppendCertsFromPEM(server.PEM) {
+		t.Fatal("the authority's certificate is not PEM")
+	}
+	return config
+}
+
+// shows is a client's certificate.
+func shows(t *testing.T, a *transporttest.Authority, name string) tls.Certificate {
+	t.Helper()
+	pair, err := tls.X509KeyPair(a.Issue(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// dial opens a connection of its own.
+func (g *gateway) dial(security credentials.TransportCredentials) streamv1.GatewayServiceClient {
+	g.t.Helper()
+	connection, err := grpc.NewClient("passthrough:"+g.address, grpc.WithTransportCredentials(security))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = connection.Close() })
+	return streamv1.NewGatewayServiceClient(connection)
+}
+
+// trusted dials with the gateway's authority, and certificates.
+func (g *gateway) trusted(certificates ...tls.Certificate) streamv1.GatewayServiceClient {
+	g.t.Helper()
+	return g.dial(credentials.NewTLS(trusting(g.t, g.own, certificates...)))
+}
+
+// call triggers with the given values of the metadata authorization.
+func call(t *testing.T, client streamv1.GatewayServiceClient, authorization ...string) *status.Status {
+	t.Helper()
+	ctx := t.Context()
+	for _, value := range authorization {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
+	}
+	_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
+	return status.Convert(err)
+}
+
+// check compares a status with a code, and with what its message says.
+func check(t *testing.T, got *status.Status, code codes.Code, says ...string) {
+	t.Helper()
+	if got.Code() != code {
+		t.Fatalf("%s: %q, want %s", got.Code(), got.Message(), code)
+	}
+	for _, part := range says {
+		if !strings.Contains(got.Message(), part) {
+			t.Errorf("the message is %q, want it to say %q", got.Message(), part)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package access
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"google.golang.org/grpc/codes"
+)
+
+// TestRotation replaces the gateway's certificate and its client CA while it runs. New connections
+// see the new ones.
+func TestRotation(t *testing.T) {
+	b := &book{}
+	g := start(t, b.logger())
+	before := g.trusted()
+	check(t, call(t, before, "Bearer good"), codes.OK)
+
+	old := g.own
+	g.own = transporttest.NewAuthority(t)
+	certificate, key := g.own.Issue("gateway")
+	write(t, g.files.Certificate, certificate) // the key is not there yet
+	for range 3 {
+		connection := g.trusted()
+		check(t, call(t, connection, "Bearer good"), codes.Unavailable)
+	}
+	if n := strings.Count(b.text(), "goes on with the certificates that it had"); n != 1 {
+		t.Errorf("the fault is logged %d times, want once:\n%s", n, b.text())
+	}
+	write(t, g.files.Key, key)
+	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
+	g.own, old = old, g.own
+	check(t, call(t, g.trusted(), "Bearer good"), codes.Unavailable)
+	g.own = old
+	check(t, call(t, before, "Bearer good"), codes.OK)
+
+	laptop := shows(t, g.clients, "laptop")
+	check(t, call(t, g.trusted(laptop)), codes.OK)
+	write(t, g.files.ClientCA, transporttest.NewAuthority(t).PEM)
+	check(t, call(t, g.trusted(laptop)), codes.Unavailable)
+}
+
+// TestWithoutClientCA no certificate is asked for, and none counts.
+func TestWithoutClientCA(t *testing.T) {
+	g := start(t, logr.Discard())
+	g.files.ClientCA = ""
+	server, err := g.guard.NewServer(Serving{TLS: g.files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.listen(server)
+	check(t, call(t, g.trusted(shows(t, g.clients, "laptop"))), codes.Unauthenticated,
+		"neither a token nor a client certificate")
+	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
+}
+
+// TestFilesThatCannotBeUsed are named before the gateway listens.
+func TestFilesThatCannotBeUsed(t *testing.T) {
+	g := start(t, logr.Discard())
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, change := range map[string]func(*Serving){
+		"no file for the certificate; the gateway speaks TLS only": func(s *Serving) { s.TLS.Certificate = "" },
+		"no file for the key":               func(s *Serving) { s.TLS.Key = "" },
+		"key: open /nowhere":                func(s *Serving) { s.TLS.Key = "/nowhere" },
+		"certificate " + empty:              func(s *Serving) { s.TLS.Certificate = empty },
+		"client CA " + empty + ": expected": func(s *Serving) { s.TLS.ClientCA = empty },
+		"client CA: open /nowhere":          func(s *Serving) { s.TLS.ClientCA = "/nowhere" },
+		"MessageBytes is -1; expected":      func(s *Serving) { s.MessageBytes = -1 },
+	} {
+		s := Serving{TLS: g.files}
+		change(&s)
+		if _, err := g.guard.NewServer(s); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want an error that says %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxName is the longest name that an object may have.
+	maxName = 253
+	// maxReason bounds what is repeated of the API server's reason, in bytes.
+	maxReason = 300
+)
+
+// Right is what a caller must be allowed: a verb on a cluster-scoped resource that has a name.
+type Right struct {
+	Verb     string
+	Group    string
+	Resource string
+	Name     string
+}
+
+// Rule is the rule of a ClusterRole that grants the right.
+func (r Right) Rule() string {
+	return fmt.Sprintf("{apiGroups: [%q], resources: [%q], resourceNames: [%q], verbs: [%q]}", r.Group, r.Resource,
+		r.Name, r.Verb)
+}
+
+// Allow asks the API server whether a caller has a right. The errors are statuses:
+// PERMISSION_DENIED names the right and how to grant it, INVALID_ARGUMENT a name that no object can
+// have, and UNAVAILABLE says that the API server could not be asked.
+func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
+	if right.Name == "" || len(right.Name) > maxName {
+		return refusal(codes.InvalidArgument, "InvalidName",
+			fmt.Sprintf("a name in %s has %d bytes; expected 1 to %d", right.Resource, len(right.Name), maxName))
+	}
+	asked, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	answer, err := g.known.AuthorizationV1().SubjectAccessReviews().Create(asked, question(caller, right),
+		metav1.CreateOptions{})
+	if err != nil {
+		return unanswered(ctx, "subjectaccessreviews", err)
+	}
+	if answer.Status.Allowed {
+		return nil
+	}
+	return refused(caller, right, answer.Status)
+}
+
+func question(caller *Caller, right Right) *authorizationv1.SubjectAccessReview {
+	extra := make(map[string]authorizationv1.ExtraValue, len(caller.Extra))
+	for name, values := range caller.Extra {
+		extra[name] = values
+	}
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: caller.Name, UID: caller.UID, Groups: caller.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: right.Verb, Group: right.Group, Version: "*", Resource: right.Resource, Name: right.Name,
+		},
+	}}
+}
+
+// refused is the status for a caller without a right.
+func refused(caller *Caller, right Right, said authorizationv1.SubjectAccessReviewStatus) error {
+	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q with the name %q",
+		caller.Name, right.Verb, right.Resource, right.Group, right.Name)
+	reason := said.Reason
+	if reason == "" {
+		reason = said.EvaluationError
+	}
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	}
+	if reason != "" {
+		message += " (" + reason + ")"
+	}
+	return refusal(codes.PermissionDenied, "PermissionDenied", message+"; grant it with a ClusterRole rule "+right.Rule(),
+		"verb", right.Verb, "group", right.Group, "resource", right.Resource, "name", right.Name)
+}

@@ -1,0 +1,96 @@
+package access
+
+import (
+	"context"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Server is a gRPC server that authenticates a call before it reads a byte of its messages, and
+// bounds its connections. Services are registered and served as with *grpc.Server.
+type Server struct {
+	*grpc.Server
+	connections *connections
+}
+
+var _ grpc.ServiceRegistrar = (*Server)(nil)
+
+// NewServer makes a Server. An error names the setting.
+func (g *Guard) NewServer(s Serving) (*Server, error) {
+	connections := newConnections(g.clock)
+	options, err := g.options(s, connections)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{grpc.NewServer(options...), connections}, nil
+}
+
+// Serve accepts connections until the server is stopped. It returns as grpc.Server does.
+func (s *Server) Serve(l net.Listener) error { return s.Server.Serve(s.connections.listen(l)) }
+
+// RegisterService registers a service. Generated handlers of unary methods decode the request and
+// then run the interceptors; these run the interceptors first.
+func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	late := *desc
+	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))
+	for i, m := range desc.Methods {
+		late.Methods[i] = grpc.MethodDesc{
+			MethodName: m.MethodName,
+			Handler:    decodingLate("/"+desc.ServiceName+"/"+m.MethodName, m),
+		}
+	}
+	s.Server.RegisterService(&late, impl)
+}
+
+// unaryHandler is the type of grpc.MethodDesc.Handler.
+type unaryHandler = func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error)
+
+// decodingLate has interceptors run before the request is decoded. They get no request.
+func decodingLate(method string, m grpc.MethodDesc) unaryHandler {
+	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		if interceptor == nil {
+			return m.Handler(srv, ctx, decode, nil)
+		}
+		info := &grpc.UnaryServerInfo{Server: srv, FullMethod: method}
+		return interceptor(ctx, nil, info, func(ctx context.Context, _ any) (any, error) {
+			return m.Handler(srv, ctx, decode, nil)
+		})
+	}
+}
+
+// checkEncoding refuses compressed messages: a few bytes could stand for many. Decompressors are
+// registered for the whole process, so that a server cannot be without one.
+func checkEncoding(ctx context.Context) error {
+	transport, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
+	if !ok {
+		return status.Error(codes.Internal, "the encoding of the call is not known")
+	}
+	name := transport.RecvCompress()
+	if name == "" || name == "identity" {
+		return nil
+	}
+	if err := grpc.SetHeader(ctx, metadata.Pairs("grpc-accept-encoding", "identity")); err != nil {
+		return err
+	}
+	return status.Errorf(codes.Unimplemented,
+		"grpc-encoding is %q, expected identity: messages are not compressed here", name)
+}
+
+// plainUnary and plainStream refuse compressed calls.
+func plainUnary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := checkEncoding(ctx); err != nil {
+		return nil, err
+	}
+	return next(ctx, r)
+}
+
+func plainStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := checkEncoding(s.Context()); err != nil {
+		return err
+	}
+	return next(srv, s)
+}

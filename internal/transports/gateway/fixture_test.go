@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/utils/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// porter is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody
+// comes.
+type porter struct {
+	unknown, forbidden error
+	asked              []access.Right
+	revoke             context.CancelCauseFunc // takes the right of whoever came last
+}
+
+var _ Guard = (*porter)(nil)
+
+type userKey struct{}
+
+func (p *porter) Authenticate(ctx context.Context) (*access.Caller, error) {
+	name, _ := ctx.Value(userKey{}).(string)
+	return &access.Caller{Name: name}, p.unknown
+}
+
+func (p *porter) Allow(_ context.Context, _ *access.Caller, right access.Right) error {
+	p.asked = append(p.asked, right)
+	return p.forbidden
+}
+
+func (p *porter) Keep(ctx context.Context, _ *access.Caller, _ ...access.Right) (context.Context, context.CancelFunc) {
+	kept, cancel := context.WithCancelCause(ctx)
+	p.revoke = cancel
+	return kept, func() { cancel(nil) }
+}
+
+// house is a gateway in a bubble of synctest, where waiting takes no time.
+type house struct {
+	*testing.T
+	*Gateway
+	porter *porter
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	p := &porter{}
+	return &house{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
+}
+
+// line is the stream of a guest, in memory.
+type line struct {
+	grpc.ServerStream
+	ctx      context.Context //nolint:containedctx // a stream has one
+	toGuest  chan *streamv1.EngineMessage
+	fromThem chan *streamv1.HookMessage
+}
+
+// Context is the call's.
+func (l *line) Context() context.Context { return l.ctx }
+
+// Send waits until the guest reads.
+func (l *line) Send(m *streamv1.EngineMessage) error {
+	select {
+	case l.toGuest <- m:
+		return nil
+	case <-l.ctx.Done():
+		return io.ErrClosedPipe
+	}
+}
+
+// Recv waits until the guest speaks.
+func (l *line) Recv() (*streamv1.HookMessage, error) {
+	select {
+	case m := <-l.fromThem:
+		return m, nil
+	case <-l.ctx.Done():
+		return nil, l.ctx.Err()
+	}
+}
+
+// RecvMsg waits until the guest speaks, and takes the message as gRPC's codec does.
+func (l *line) RecvMsg(m any) error {
+	got, err := l.Recv()
+	if err != nil {
+		return err
+	}
+	m.(*contract.Raw).Data, err = proto.Marshal(got)
+	return err
+}
+
+// guest is a hook that dials in.
+type guest struct {
+	*house
+	*line
+	leave   context.CancelFunc
+	ended   chan error // what the call ends with
+	session string     // that the engine named
+	silent  bool       // does not answer
+	calls   chan *session.Work
+}
+
+// ring begins a call, without a first message.
+func (h *house) ring(user string) *guest {
+	ctx, cancel := context.WithCancel(context.WithValue(h.Context(), userKey{}, user))
+	g := &guest{house: h, leave: cancel, ended: make(chan error, 1), calls: make(chan *session.Work, 10)}
+	g.line = &line{ctx: ctx, toGuest: make(chan *streamv1.EngineMessage), fromThem: make(chan *streamv1.HookMessage)}
+	go func() {
+		defer cancel() // as the library does when the handler has returned
+		g.ended <- h.Attach(g.line)
+	}()
+	return g
+}
+
+// visit dials in, and serves from then on: each answer's status is the user's name.
+func (h *house) visit(user string, wish *streamv1.Attach) *guest { return h.visitAs(user, user, wish) }
+
+func (h *house) visitAs(user, build string, wish *streamv1.Attach) *guest {
+	g := h.ring(user)
+	go g.serve(user, build, wish)
+	synctest.Wait()
+	return g
+}
+
+func (g *guest) serve(user, build string, wish *streamv1.Attach) {
+	if !g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: wish}}) {
+		return
+	}
+	machine := session.NewHook(session.HookSettings{Build: build, Memory: func(id string) *session.Memory {
+		g.session = id
+		return session.NewMemory(0)
+	}})
+	for {
+		select {
+		case m := <-g.toGuest:
+			got, err := machine.Receive(m)
+			if err != nil {
+				g.Error(err)
+				return
+			}
+			if got.Work != nil {
+				g.calls <- got.Work
+				if !g.silent {
+					machine.Answer(got.Work, &hookv1.CompositeHookServiceSyncResponse{Status: fmt.Appendf(nil, "%q", user)})
+				}
+			}
+		case <-g.ctx.Done():
+			return
+		}
+		for _, m := range machine.Outbox() {
+			if !g.speak(m) {
+				return
+			}
+		}
+	}
+}
+
+// speak says whether the engine still listens.
+func (g *guest) speak(m *streamv1.HookMessage) bool {
+	select {
+	case g.fromThem <- m:
+		return true
+	case <-g.ctx.Done():
+		return false
+	}
+}
+
+// end is the status that the guest reads.
+func (g *guest) end() *status.Status { return status.Convert(<-g.ended) }
+
+// settingsOf are those of a controller's sync hook. The triggers that it gets are sent to the
+// channel, which may be nil.
+func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
+	s := hook.Settings{ControllerKind: "CompositeController", ControllerName: controller, Op: hook.Sync, Version: "v2"}
+	if triggers != nil {
+		s.Trigger = func(t hook.Trigger) (int, error) {
+			triggers <- t
+			return 3, nil
+		}
+	}
+	return s
+}
+
+// open opens a controller's hook through the gateway, as the engine does: one that a worker serves,
+// or one of its own where that is not nil.
+func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
+	h.Helper()
+	openers := h.Openers(hook.Openers{"grpc": func(s hook.Settings) (*hook.Opened, error) {
+		if own != nil {
+			return &hook.Opened{Hook: own, Address: "own"}, nil
+		}
+		return h.Open(s, worker, time.Minute), nil
+	}})
+	opened, err := openers["grpc"](s)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return opened
+}
+
+// asked puts one question about a parent, and gives the answer's status, or the failure's kind and
+// text.
+func (h *house) asked(to hook.Hook, parent string) string {
+	h.Helper()
+	answer, err := h.put(to, parent)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", hook.KindOf(err), err)
+	}
+	return string(answer.Status)
+}
+
+// answer asks about a parent, which must be answered.
+func (h *house) answer(to hook.Hook, parent string) *hook.Answer {
+	h.Helper()
+	answer, err := h.put(to, parent)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return answer
+}
+
+// put asks about a parent of the team with its name.
+func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
+	h.Helper()
+	o, err := object.Decode(fmt.Appendf(
+		nil,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q,"namespace":"shop","labels":{"team":%q}}}`,
+		parent,
+		parent,
+		parent,
+	))
+	if err != nil {
+		h.Fatal(err)
+	}
+	return to.Ask(h.Context(), &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
+}
+
+// saying is a controller's own hook.
+func saying(text string) hook.Hook {
+	return hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
+		return &hook.Answer{Status: fmt.Appendf(nil, "%q", text)}, nil
+	})
+}

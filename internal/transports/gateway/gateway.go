@@ -1,0 +1,309 @@
+// Package gateway lets hooks dial in (GatewayService of package hookloop.stream.v1 of proto): from
+// a laptop, from another cluster, from behind NAT. Controllers refer to a worker by its name;
+// whoever serves that worker answers for their parents. An intercept takes some parents of a
+// running controller from its hook, for as long as its stream is open.
+//
+// Who may do so is decided by package access. Questions come from the pipeline, messages from
+// hooks, which are not trusted; package stream carries them. A Gateway is safe for concurrent use.
+// Tests dial in over streams in memory; test/integration has TLS and the real control plane.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// group is the API group of the resources on which rights are given.
+const group = "metacontroller.k8s.io"
+
+const (
+	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
+	maxSessions = 64
+	// maxStreams bounds the open streams in all, and maxStreamsOfOne those of one caller.
+	maxStreams      = 512
+	maxStreamsOfOne = 128
+	// maxName is the longest name that an object may have.
+	maxName = 253
+	// greeting is how long the first message of a hook may take.
+	greeting = 10 * time.Second
+)
+
+// Guard says who calls, and what they may do: package access.
+type Guard interface {
+	Authenticate(ctx context.Context) (*access.Caller, error)
+	Allow(ctx context.Context, caller *access.Caller, right access.Right) error
+	Keep(ctx context.Context, caller *access.Caller, rights ...access.Right) (context.Context, context.CancelFunc)
+}
+
+// Settings make a Gateway.
+type Settings struct {
+	Guard Guard
+	// Build names the engine's build to hooks.
+	Build string
+	Clock clock.WithDelayedExecution
+	// Metrics may be nil.
+	Metrics *stream.Metrics
+	// Memory is the process's; nil is without limit.
+	Memory *budget.Budget
+}
+
+// Gateway knows the workers, the controllers that refer to them, and the intercepts.
+type Gateway struct {
+	streamv1.UnimplementedGatewayServiceServer
+	settings Settings
+
+	mu          sync.Mutex // guards what follows
+	workers     map[string]*worker
+	controllers map[controller]*running
+	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew
+	news        map[controller]*news
+	attached    map[ticket]*attached
+	kept        []*parked      // the one put back last at the end
+	streams     map[string]int // by the caller's name
+	open        int            // the sum of streams
+}
+
+// controller names one.
+type controller struct{ kind, name string }
+
+// worker is what answers under one name.
+type worker struct {
+	name  string
+	pool  *stream.Pool
+	users map[controller]int // how many hooks of each controller refer to it
+	size  int                // sessions
+}
+
+// running is a controller whose hooks are open.
+type running struct {
+	trigger  hook.TriggerFunc
+	observer hook.Observer // nil if nobody wants to know
+	hooks    int
+}
+
+// New makes a Gateway without workers.
+func New(s Settings) *Gateway {
+	return &Gateway{
+		settings:    s,
+		workers:     map[string]*worker{},
+		controllers: map[controller]*running{},
+		intercepts:  map[controller][]*intercept{},
+		news:        map[controller]*news{},
+		attached:    map[ticket]*attached{},
+		streams:     map[string]int{},
+	}
+}
+
+// worker finds a worker or makes it. The caller holds the lock.
+func (g *Gateway) worker(name string) *worker {
+	w := g.workers[name]
+	if w == nil {
+		w = &worker{
+			name:  name,
+			pool:  stream.NewPool(g.settings.Clock, func() { g.renewed(name) }),
+			users: map[controller]int{},
+		}
+		g.workers[name] = w
+	}
+	return w
+}
+
+// drop forgets a worker that nobody refers to or serves. The caller holds the lock.
+func (g *Gateway) drop(w *worker) {
+	if len(w.users) == 0 && w.size == 0 {
+		delete(g.workers, w.name)
+	}
+}
+
+// Attach serves one stream of a hook until it ends.
+func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
+	conn := stream.Reserve(raw, g.settings.Memory.Share(budget.Decoding))
+	ctx := raw.Context()
+	caller, err := g.settings.Guard.Authenticate(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.begun(caller.Name); err != nil {
+		return err
+	}
+	defer g.ended(caller.Name)
+	defer conn.Close()
+	wish, err := g.first(ctx, conn)
+	if err != nil {
+		return err
+	}
+	right, err := rightFor(wish)
+	if err != nil {
+		return err
+	}
+	if err := g.settings.Guard.Allow(ctx, caller, right); err != nil {
+		return err
+	}
+	kept, cancel := g.settings.Guard.Keep(ctx, caller, right)
+	defer cancel()
+	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
+	defer klog.FromContext(ctx).Info("a hook that dialled in has gone", "user", caller.Name, right.Resource, right.Name)
+	if wish.GetIntercept() != nil {
+		return g.serveIntercept(kept, conn, wish, caller.Name)
+	}
+	return g.serveWorker(kept, conn, wish, caller.Name)
+}
+
+// begun counts a stream, if there is room for it.
+func (g *Gateway) begun(user string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.open >= maxStreams:
+		return status.Errorf(codes.ResourceExhausted,
+			"the gateway has %d streams, which is all it takes; try again later", maxStreams)
+	case g.streams[user] >= maxStreamsOfOne:
+		return status.Errorf(codes.ResourceExhausted, "User %q has %d streams, expected at most %d", user,
+			maxStreamsOfOne, maxStreamsOfOne)
+	}
+	g.open++
+	g.streams[user]++
+	return nil
+}
+
+func (g *Gateway) ended(user string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open--
+	if g.streams[user]--; g.streams[user] == 0 {
+		delete(g.streams, user)
+	}
+}
+
+// first reads the message that says who dials in.
+func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
+	type result struct {
+		m   *streamv1.HookMessage
+		err error
+	}
+	got := make(chan result, 1)
+	go func() { // it ends with the stream at the latest
+		m, err := conn.Recv()
+		got <- result{m, err}
+	}()
+	timer := g.settings.Clock.NewTimer(greeting)
+	defer timer.Stop()
+	select {
+	case r := <-got:
+		if r.err == nil && r.m.GetAttach() == nil {
+			r.err = status.Errorf(codes.InvalidArgument, "the first message is %T, expected attach", r.m.GetMessage())
+		}
+		return r.m.GetAttach(), r.err
+	case <-timer.C():
+		return nil, status.Errorf(codes.DeadlineExceeded, "there was no attach message within %s", greeting)
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// rightFor is what a caller needs. The error names the field at fault.
+func rightFor(wish *streamv1.Attach) (access.Right, error) {
+	i := wish.GetIntercept()
+	switch {
+	case i == nil && wish.GetWorker() == "":
+		return access.Right{}, status.Error(codes.InvalidArgument,
+			"attach: worker is empty, expected a name, or an intercept")
+	case i == nil:
+		return serving(wish.GetWorker()), nil
+	case wish.GetWorker() != "":
+		return access.Right{}, status.Error(codes.InvalidArgument,
+			"attach: worker is set beside intercept, expected one of them")
+	}
+	resource, found := map[string]string{"CompositeController": "compositecontrollers", "DecoratorController": "decoratorcontrollers"}[i.GetControllerKind()]
+	if !found || i.GetControllerName() == "" {
+		return access.Right{}, status.Errorf(
+			codes.InvalidArgument,
+			"attach: intercept has controller_kind %q and controller_name %q, expected CompositeController or DecoratorController, and a name",
+			i.GetControllerKind(),
+			i.GetControllerName(),
+		)
+	}
+	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
+		return access.Right{}, status.Errorf(
+			codes.InvalidArgument,
+			"attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
+			len(i.GetNamespace()),
+			len(i.GetName()),
+			maxName,
+		)
+	}
+	return access.Right{Verb: "intercept", Group: group, Resource: resource, Name: i.GetControllerName()}, nil
+}
+
+func serving(worker string) access.Right {
+	return access.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
+}
+
+// serveWorker has a stream answer for a worker.
+func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
+	whose := owner{what: wish.GetWorker(), user: user}
+	g.takeOver(ctx, ticket{whose, wish.GetSessionId()})
+	w, err := g.enter(wish.GetWorker())
+	if err != nil {
+		return err
+	}
+	s, leave := g.resume(ticket{whose, wish.GetSessionId()})
+	defer leave()
+	s.Serve(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
+	w.pool.Add(s)
+	err = s.Run(ctx, conn)
+	w.pool.Remove(s)
+	w.pool.Fail(
+		status.Errorf(
+			codes.Unavailable,
+			"the last hook that served worker %q has gone: %s",
+			w.name,
+			status.Convert(err).Message(),
+		),
+	)
+	g.mu.Lock()
+	w.size--
+	g.drop(w)
+	g.mu.Unlock()
+	return verdict(err)
+}
+
+// enter finds a worker with room for a session, and counts that.
+func (g *Gateway) enter(name string) (*worker, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.worker(name)
+	if w.size >= maxSessions {
+		return nil, status.Errorf(codes.ResourceExhausted, "worker %q has %d sessions already", w.name, maxSessions)
+	}
+	w.size++
+	return w, nil
+}
+
+// verdict is the status that a hook reads. The one that asked for the end by a drain gets none.
+func verdict(err error) error {
+	if errors.Is(err, stream.ErrDrained) {
+		return nil
+	}
+	return err
+}
+
+// renewed has parents synced, because another build of a worker answers for them.
+func (g *Gateway) renewed(worker string) {
+	for _, c := range g.users(worker, controller{}) {
+		g.tell(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
+	}
+}

@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Open makes a hook that is answered by whoever serves a worker.
+func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hook.Opened {
+	g.mu.Lock()
+	w, c := g.worker(name), controller{s.ControllerKind, s.ControllerName}
+	w.users[c]++
+	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
+	g.mu.Unlock()
+	unwatch := func() {}
+	if s.Observer != nil {
+		unwatch = w.pool.Watch(s.Contract, s.Observer.Serves)
+	}
+	return &hook.Opened{
+		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
+		Address: "worker:" + name,
+		Timeout: timeout,
+		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
+		Close: func() error {
+			unwatch()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if w.users[c]--; w.users[c] == 0 {
+				delete(w.users, c)
+			}
+			g.drop(w)
+			return nil
+		},
+	}
+}
+
+// Openers has the hooks that others open listen to intercepts, and their controllers to triggers.
+func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
+	wrapped := make(hook.Openers, len(openers))
+	for field, open := range openers {
+		wrapped[field] = func(s hook.Settings) (*hook.Opened, error) {
+			opened, err := open(s)
+			if err != nil {
+				return nil, err
+			}
+			return g.watch(s, opened), nil
+		}
+	}
+	return wrapped
+}
+
+// watch notes a controller for as long as one of its hooks is open.
+func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
+	c := controller{s.ControllerKind, s.ControllerName}
+	defer g.observed(c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.controllers[c]
+	if r == nil {
+		r = &running{}
+		g.controllers[c] = r
+	}
+	r.trigger, r.observer = s.Trigger, s.Observer
+	r.hooks++
+	return &hook.Opened{
+		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			if i := g.intercepted(c, q); i != nil {
+				return i.ask(ctx, q, s.Op, opened)
+			}
+			return opened.Ask(ctx, q)
+		}),
+		Address: opened.Address,
+		Timeout: opened.Timeout,
+		Forget:  opened.Forget,
+		Close: func() error {
+			g.mu.Lock()
+			if r.hooks--; r.hooks == 0 && g.controllers[c] == r {
+				delete(g.controllers, c)
+			}
+			g.mu.Unlock()
+			if opened.Close == nil {
+				return nil
+			}
+			return opened.Close()
+		},
+	}
+}
+
+// Trigger asks for syncs without a session.
+func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
+	caller, err := g.settings.Guard.Authenticate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetWorker() == "" {
+		return nil, status.Error(codes.InvalidArgument, "worker is empty, expected a name")
+	}
+	if err := g.settings.Guard.Allow(ctx, caller, serving(r.GetWorker())); err != nil {
+		return nil, err
+	}
+	parents, err := g.trigger(r.GetWorker(), r.GetTrigger())
+	if err != nil {
+		return nil, err
+	}
+	//nolint:gosec // not negative, and fewer than that
+	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil
+}
+
+// trigger asks the controllers that refer to a worker.
+func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err error) {
+	wish, err := stream.ReadTrigger(t)
+	if err != nil {
+		return 0, err
+	}
+	running := false
+	for _, c := range g.users(worker, controller{t.GetControllerKind(), t.GetControllerName()}) {
+		ask := g.triggerOf(c)
+		if ask == nil {
+			continue
+		}
+		running = true
+		n, err := stream.Ask(ask, wish)
+		if err != nil {
+			return parents, err
+		}
+		parents += n
+	}
+	if !running {
+		return 0, status.Errorf(codes.FailedPrecondition, "no running controller refers to worker %q%s", worker,
+			named(t.GetControllerName()))
+	}
+	return parents, nil
+}
+
+func named(controller string) string {
+	if controller == "" {
+		return ""
+	}
+	return " under the name " + controller
+}
+
+// users are the controllers that refer to a worker, by kind and name where these are given.
+func (g *Gateway) users(name string, wanted controller) []controller {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := g.workers[name]
+	if w == nil {
+		return nil
+	}
+	var out []controller
+	for c := range w.users {
+		if (wanted.name == "" || c.name == wanted.name) && (wanted.kind == "" || c.kind == wanted.kind) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// triggerOf is how a controller is asked for syncs now; nil where it does not run, or takes no
+// triggers. A controller that was started anew has another.
+func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.controllers[c]; r != nil {
+		return r.trigger
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// claim is what an intercept wants: parents of a controller, by namespace, name and labels, each of
+// which may be empty.
+type claim struct {
+	controller                controller
+	namespace, name, selector string
+}
+
+// intercept is a session that answers for some parents of a controller.
+type intercept struct {
+	claim
+	labels  labels.Selector
+	pool    *stream.Pool
+	session *stream.Session
+	user    string
+
+	mu sync.Mutex // guards what follows
+	// the parents that it was asked about, MaxParents at most, and their labels
+	answered map[hook.ParentName]labels.Set
+}
+
+func (i *intercept) matches(q *hook.Question) bool {
+	p := q.Parent
+	return (i.namespace == "" || i.namespace == p.Namespace()) && (i.name == "" || i.name == p.Name()) &&
+		i.labels.Matches(labels.Set(p.Labels()))
+}
+
+// intercepted finds who answers a question instead of the controller's hook.
+func (g *Gateway) intercepted(c controller, q *hook.Question) *intercept {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var found *intercept
+	for _, i := range g.intercepts[c] {
+		mine := found == nil && i.session.Open() && i.matches(q)
+		i.note(q, mine)
+		if mine {
+			found = i
+		}
+	}
+	return found
+}
+
+// note remembers which parents an intercept answers for.
+func (i *intercept) note(q *hook.Question, mine bool) {
+	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.answered, name)
+	if mine && len(i.answered) < stream.MaxParents {
+		i.answered[name] = q.Parent.Labels()
+	}
+}
+
+// ask asks the session; where it is lost, the controller's own hook is asked at once.
+func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
+	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
+	as := "intercept of " + i.user
+	answer, err := stream.Hook{
+		Pool:      i.pool,
+		Name:      string(op) + " " + as,
+		As:        as,
+		Timeout:   timeout,
+		Otherwise: own,
+	}.Ask(
+		ctx,
+		q,
+	)
+	if err == nil && strings.HasPrefix(answer.By, as) {
+		answer.Intercept = i.user
+	}
+	return answer, err
+}
+
+// within is the part of a trigger's parents that the intercept answers for.
+func (i *intercept) within(wish hook.Trigger) hook.Trigger {
+	named := make(map[hook.ParentName]bool, len(wish.Parents))
+	for _, p := range wish.Parents {
+		named[p] = true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	wish.Parents = nil
+	for p, has := range i.answered {
+		if (len(named) == 0 || named[p]) && (wish.Selector == nil || wish.Selector.Matches(has)) {
+			wish.Parents = append(wish.Parents, p)
+		}
+	}
+	wish.Selector = nil
+	return wish
+}
+
+// triggering has an intercept ask for syncs of the parents that it answers for, and of no others.
+func (g *Gateway) triggering(i *intercept) func(*streamv1.Trigger) (int, error) {
+	return stream.TriggerOf(i.controller.kind, i.controller.name, func(wish hook.Trigger) (int, error) {
+		ask := g.triggerOf(i.controller)
+		if ask == nil {
+			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers",
+				i.controller.kind, i.controller.name)
+		}
+		if wish = i.within(wish); len(wish.Parents) == 0 {
+			return 0, nil
+		}
+		return ask(wish)
+	})
+}
+
+// newIntercept makes an intercept without a session.
+func (g *Gateway) newIntercept(want *streamv1.Intercept, user string) (*intercept, error) {
+	selector, err := stream.ReadSelector("attach: intercept.label_selector", want.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	return &intercept{
+		claim: claim{
+			controller{
+				want.GetControllerKind(),
+				want.GetControllerName(),
+			},
+			want.GetNamespace(),
+			want.GetName(),
+			want.GetLabelSelector(),
+		},
+		labels: selector, pool: stream.NewPool(g.settings.Clock, nil), user: user, answered: map[hook.ParentName]labels.Set{},
+	}, nil
+}
+
+// serveIntercept has a stream answer for parents of a controller.
+func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
+	i, err := g.newIntercept(wish.GetIntercept(), user)
+	if err != nil {
+		return err
+	}
+	mine := ticket{owner{what: i.claim, user: user}, wish.GetSessionId()}
+	g.takeOver(ctx, mine)
+	session, leave := g.resume(mine)
+	defer leave()
+	i.session = session
+	var begins sync.Once
+	session.Serve(func() {
+		i.pool.Changed()
+		g.observed(i.controller)
+		if session.Open() {
+			begins.Do(func() { g.tell(i.controller, i.parents("an intercept begins")) })
+		}
+	}, g.triggering(i))
+	i.pool.Add(session)
+	if err := g.begin(i); err != nil {
+		return err
+	}
+	err = session.Run(ctx, conn)
+	g.end(i)
+	g.observed(i.controller)
+	g.tell(i.controller, i.parents("an intercept has ended"))
+	return verdict(err)
+}
+
+// begin has questions go to an intercept of a running controller that has room for one.
+func (g *Gateway) begin(i *intercept) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := i.controller
+	switch {
+	case g.controllers[c] == nil:
+		return status.Errorf(codes.FailedPrecondition, "attach: there is no running %s %q", c.kind, c.name)
+	case len(g.intercepts[c]) >= maxSessions:
+		return status.Errorf(codes.ResourceExhausted, "%s %q has %d intercepts already", c.kind, c.name, maxSessions)
+	}
+	g.intercepts[c] = slices.Insert(g.intercepts[c], 0, i)
+	return nil
+}
+
+// end has no more questions go to an intercept.
+func (g *Gateway) end(i *intercept) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := slices.DeleteFunc(g.intercepts[i.controller], func(other *intercept) bool { return other == i })
+	if g.intercepts[i.controller] = left; len(left) == 0 {
+		delete(g.intercepts, i.controller)
+	}
+}
+
+// parents are those that an intercept claims.
+func (i *intercept) parents(reason string) hook.Trigger {
+	wish := hook.Trigger{Selector: i.labels, Reason: reason}
+	if i.name != "" && i.namespace != "" && i.selector == "" {
+		wish.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
+	}
+	return wish
+}
+
+// observed tells a running controller who intercepts its parents now.
+func (g *Gateway) observed(c controller) {
+	g.mu.Lock()
+	r := g.controllers[c]
+	var by []string
+	for _, i := range g.intercepts[c] {
+		if i.session.Open() {
+			by = append(by, i.String())
+		}
+	}
+	g.mu.Unlock()
+	if r != nil && r.observer != nil {
+		slices.Sort(by)
+		r.observer.Intercepted(by)
+	}
+}
+
+// String names who intercepts which parents.
+func (i *intercept) String() string {
+	var which []string
+	for _, part := range []struct{ name, value string }{{"namespace", i.namespace}, {"name", i.name}, {"labels", i.selector}} {
+		if part.value != "" {
+			which = append(which, part.name+" "+part.value)
+		}
+	}
+	if len(which) == 0 {
+		return i.user + " (all parents)"
+	}
+	return i.user + " (" + strings.Join(which, ", ") + ")"
+}

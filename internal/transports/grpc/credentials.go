@@ -1,0 +1,76 @@
+package grpc
+
+import (
+	"context"
+	"net"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// handshaker is TLS whose certificates are looked up for each connection.
+type handshaker struct{ keyring *endpoint.Keyring }
+
+var _ credentials.TransportCredentials = (*handshaker)(nil)
+
+// ClientHandshake makes one TLS connection.
+func (h *handshaker) ClientHandshake(
+	ctx context.Context,
+	authority string,
+	raw net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
+	m, err := h.keyring.Current(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return credentials.NewTLS(m.TLS).ClientHandshake(ctx, authority, raw)
+}
+
+// ServerHandshake is not for clients.
+func (h *handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(nil).ServerHandshake(raw)
+}
+
+// Info names the protocol.
+func (h *handshaker) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone returns h, which has no state of its own.
+func (h *handshaker) Clone() credentials.TransportCredentials { return h }
+
+// OverrideServerName is for interfaces that are deprecated; the name comes from the spec.
+func (h *handshaker) OverrideServerName(string) error { return nil }
+
+// authorized adds the header Authorization, if the spec has credentials for one. They are never
+// sent in plain text: the spec excludes that.
+func authorized(ctx context.Context, m *endpoint.Material) context.Context {
+	if m.Header == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
+}
+
+// renewed says whether a call may have been refused for credentials or certificates that have been
+// replaced meanwhile.
+func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
+	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it,
+	// on a connection that is then lost.
+	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
+		return false, nil
+	}
+	changed, err := c.keyring.Renew(ctx, used)
+	if err != nil {
+		return false, c.unequipped(err)
+	}
+	return changed, nil
+}
+
+// unequipped says that the hook was not asked, because what the call needs cannot be read.
+func (c *client) unequipped(err error) error {
+	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
+}

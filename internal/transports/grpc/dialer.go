@@ -1,0 +1,397 @@
+package grpc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"math"
+	mathrand "math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// either asks over the stream, or by unary calls where the hook does not serve it and the spec
+// leaves it open.
+type either struct {
+	streamed stream.Hook
+	unary    hook.Hook
+	only     bool // the stream
+}
+
+func (e *either) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	if !e.only && e.streamed.Pool.Unserved() {
+		return e.unary.Ask(ctx, q)
+	}
+	answer, err := e.streamed.Ask(ctx, q)
+	if err != nil && !e.only && e.streamed.Pool.Unserved() {
+		return e.unary.Ask(ctx, q)
+	}
+	return answer, err
+}
+
+const (
+	// lookAround is the time between two looks at the addresses behind a name.
+	lookAround = 10 * time.Second
+	// maxSessions bounds the streams to one hook.
+	maxSessions = 32
+	// unserved is the time between two tries to open a stream to a hook that does not serve it.
+	unserved = time.Minute
+	// farewell is how long calls to an address that is gone may take.
+	farewell = 30 * time.Second
+	// retrigger is the wait before parents are synced for a new build, if there were too many
+	// triggers.
+	retrigger = 5 * time.Second
+	// goodService is how long a stream must have been open for the next one to be opened without
+	// the backoff of those before.
+	goodService = 10 * time.Second
+)
+
+// dialer keeps one stream open to each address of a hook.
+type dialer struct {
+	key     string
+	users   int // guarded by the transport's mutex
+	config  *config
+	address string
+	keyring *endpoint.Keyring
+	pool    *stream.Pool
+	stop    context.CancelFunc
+	stopped chan struct{}
+	session stream.Settings // but for its ID
+	trigger hook.TriggerFunc
+	// renewals holds something when another build answers than before.
+	renewals chan struct{}
+	clock    clock.Clock
+}
+
+// share finds the streams of a controller to an address, or begins them.
+func (t *Transport) share(s hook.Settings, c *config, address string, keyring *endpoint.Keyring) *dialer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := strings.Join([]string{s.ControllerKind, s.ControllerName, string(s.Field), string(s.EndpointConfigs)}, "\x00")
+	if d := t.dialers[key]; d != nil {
+		d.users++
+		return d
+	}
+	d := &dialer{
+		key: key, users: 1, config: c, address: address, keyring: keyring, stopped: make(chan struct{}),
+		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
+	}
+	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
+	d.session = stream.Settings{
+		Build:   t.Build,
+		Clock:   clock.RealClock{},
+		Metrics: t.Metrics,
+		Memory:  t.Memory,
+		Changed: d.pool.Changed,
+		Trigger: stream.TriggerOf(s.ControllerKind, s.ControllerName, s.Trigger),
+	}
+	if t.dialers == nil {
+		t.dialers = map[string]*dialer{}
+	}
+	t.dialers[key] = d
+	ctx, cancel := context.WithCancel(context.Background())
+	d.stop = cancel
+	go d.run(ctx)
+	return d
+}
+
+// release ends the streams when nobody uses them any more.
+func (t *Transport) release(d *dialer) {
+	t.mu.Lock()
+	d.users--
+	last := d.users == 0
+	if last {
+		delete(t.dialers, d.key)
+	}
+	t.mu.Unlock()
+	if last {
+		d.stop()
+		<-d.stopped
+	}
+}
+
+// renewed notes that another build answers than before.
+func (d *dialer) renewed() {
+	select {
+	case d.renewals <- struct{}{}:
+	default: // it is noted already
+	}
+}
+
+// renew has parents synced when another build answers, until ctx ends.
+func (d *dialer) renew(ctx context.Context) {
+	for {
+		select {
+		case <-d.renewals:
+		case <-ctx.Done():
+			return
+		}
+		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true})
+		switch {
+		case errors.Is(err, hook.ErrTooManyTriggers):
+			if !d.pause(ctx.Done(), retrigger) {
+				return
+			}
+			d.renewed()
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "parents are not synced by the hook's new build", "hook", d.address)
+		}
+	}
+}
+
+// run keeps one link for each address until ctx ends.
+func (d *dialer) run(ctx context.Context) {
+	defer close(d.stopped)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	if d.trigger != nil {
+		wait.Go(func() { d.renew(ctx) })
+	}
+	links := map[string]*link{}
+	for {
+		addresses, err := d.resolve(ctx)
+		if err != nil {
+			d.pool.Fail(status.Error(codes.Unavailable, err.Error()))
+		}
+		for _, a := range addresses {
+			if links[a] == nil && len(links) < maxSessions {
+				links[a] = d.link(ctx, &wait, a)
+			}
+		}
+		for a, l := range links {
+			if err == nil && !slices.Contains(addresses, a) {
+				delete(links, a)
+				d.pool.Remove(l.session)
+				d.leave(&wait, l)
+			}
+		}
+		if !d.pause(ctx.Done(), lookAround) {
+			return
+		}
+	}
+}
+
+// leave asks nothing more of a link, and lets it end its calls.
+func (d *dialer) leave(wait *sync.WaitGroup, l *link) {
+	wait.Go(func() {
+		defer l.stop()
+		l.leaving.Store(true)
+		if l.session.Drain() {
+			d.pause(l.done, farewell)
+		}
+	})
+}
+
+// pause waits, and says whether it was not done before.
+func (d *dialer) pause(done <-chan struct{}, length time.Duration) bool {
+	timer := d.clock.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-done:
+		return false
+	}
+}
+
+// resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
+func (d *dialer) resolve(ctx context.Context) ([]string, error) {
+	if addresses := listed(d.address); addresses != nil {
+		return addresses, nil
+	}
+	if rest, found := strings.CutPrefix(d.address, "passthrough:"); found {
+		return []string{rest[strings.LastIndex(rest, "/")+1:]}, nil
+	}
+	host, port, err := net.SplitHostPort(authority(d.address))
+	if err != nil {
+		return nil, err
+	}
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for i, ip := range ips {
+		ips[i] = net.JoinHostPort(ip, port)
+	}
+	if alive := slices.DeleteFunc(
+		slices.Clone(ips),
+		func(a string) bool { return a[0] == '[' },
+	); host == "localhost" &&
+		len(alive) > 0 {
+		return alive, nil // it is one hook, which has two addresses
+	}
+	return ips, nil
+}
+
+// listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as
+// host:port; nil where it names none.
+func listed(target string) []string {
+	scheme, rest, _ := strings.Cut(target, ":")
+	if scheme != "ipv4" && scheme != "ipv6" {
+		return nil
+	}
+	addresses := strings.Split(rest, ",")
+	for i, a := range addresses {
+		addresses[i] = withPort(a)
+	}
+	return addresses
+}
+
+// authority is the host:port of a target, the first where it names several.
+func authority(target string) string {
+	if addresses := listed(target); addresses != nil {
+		return addresses[0]
+	}
+	host := target[strings.LastIndex(target, "/")+1:]
+	if scheme, rest, _ := strings.Cut(host, ":"); slices.Contains(schemes, scheme) {
+		host = rest
+	}
+	return withPort(host)
+}
+
+// withPort adds gRPC's default port, 443, where there is none.
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		return net.JoinHostPort(strings.Trim(host, "[]"), "443")
+	}
+	return host
+}
+
+// link is the stream to one address, and after its end the next.
+type link struct {
+	*dialer
+	session *stream.Session
+	stop    context.CancelFunc
+	done    <-chan struct{} // closed when the link has ended, or is to end
+	leaving atomic.Bool     // no other stream follows
+	renewed bool            // the certificates of the last stream have been replaced; run's own
+}
+
+func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
+	settings := d.session
+	settings.ID = rand.Text()
+	l := &link{dialer: d, session: stream.New(settings)}
+	ctx, l.stop = context.WithCancel(ctx)
+	l.done = ctx.Done()
+	d.pool.Add(l.session)
+	wait.Go(func() {
+		defer l.session.Close()
+		defer l.stop()
+		l.run(ctx, address)
+	})
+	return l
+}
+
+// run opens one stream after the other.
+func (l *link) run(ctx context.Context, address string) {
+	name := authority(l.address)
+	if listed(l.address) != nil {
+		name = address
+	}
+	connection, err := l.config.connect("passthrough:///"+address, name, l.keyring)
+	if err != nil {
+		l.pool.FailSession(l.session, err)
+		return
+	}
+	defer func() { _ = connection.Close() }() // it ends with the link
+	for attempt := 0; ctx.Err() == nil; {
+		began := l.clock.Now()
+		opened, err := l.connect(ctx, connection)
+		if ctx.Err() != nil || l.leaving.Load() {
+			return
+		}
+		l.pool.FailSession(l.session, err)
+		if errors.Is(err, errSilent) || l.renewed {
+			l.renewed = false
+			_ = connection.Close() // nothing is lost that was not
+			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
+				l.pool.FailSession(l.session, err)
+				return
+			}
+		}
+		wait := again(attempt)
+		attempt = following(attempt, opened, l.clock.Since(began))
+		if status.Code(err) == codes.Unimplemented {
+			wait = unserved
+		}
+		l.pause(ctx.Done(), wait)
+	}
+}
+
+// following is the number of the next attempt after one that took a time. A hook that accepts
+// streams and ends them soon is no better than one that refuses them.
+func following(attempt int, opened bool, took time.Duration) int {
+	if opened && took >= goodService {
+		return 0
+	}
+	return attempt + 1
+}
+
+// again is the wait before the next attempt, from 0.2 to 5 seconds.
+func again(attempt int) time.Duration {
+	c := reconnect.Backoff
+	length := math.Min(float64(c.MaxDelay), float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(attempt)))
+	return time.Duration(length * (1 - c.Jitter + 2*c.Jitter*mathrand.Float64())) //nolint:gosec // jitter
+}
+
+// connect runs one stream, and says whether it was ever open.
+func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened bool, err error) {
+	used, err := l.keyring.Current(ctx)
+	if err != nil {
+		return false, (&client{name: l.address}).unequipped(err)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	streaming, cancel := context.WithCancel(authorized(ctx, used))
+	defer cancel()
+	connection.ResetConnectBackoff() // the link's own is enough
+	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false),
+		grpc.ForceCodecV2(contract.Codec(stream.Limits())), grpc.MaxCallRecvMsgSize(stream.MaxPieceBytes))
+	if err != nil {
+		return false, err
+	}
+	reserving := stream.Reserve(conn, l.session.Messages())
+	defer reserving.Close()
+	watch := &watched{Conn: reserving}
+	go l.listen(ctx, connection, watch, end) // it ends with the stream
+	err = l.session.Run(ctx, watch)
+	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
+		changed, lookErr := l.keyring.Renew(ctx, used)
+		if lookErr != nil {
+			err = errors.Join(err, lookErr)
+		}
+		l.renewed = changed
+	}
+	var broken *stream.Broken
+	refused := errors.As(err, &broken) && watch.heard.Load() == 1 // the Welcome
+	return watch.heard.Load() > 0 && !refused, err
+}
+
+// watched counts what the hook said.
+type watched struct {
+	stream.Conn
+	heard atomic.Int64
+}
+
+func (w *watched) Recv() (*streamv1.HookMessage, error) {
+	m, err := w.Conn.Recv()
+	if err == nil {
+		w.heard.Add(1)
+	}
+	return m, err
+}

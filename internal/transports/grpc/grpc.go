@@ -1,0 +1,308 @@
+// Package grpc reaches hooks by gRPC: over a stream that carries only changes (package
+// hookloop.stream.v1), or by one unary call for each question (package hookloop.hook.v1). Where the
+// spec leaves it open, it is the stream if the hook serves it.
+//
+// What a stream remembers of parents is in package stream. Questions come from the pipeline,
+// configuration from the controller's spec. A hook is safe for concurrent use; its calls share
+// connections that are balanced over all addresses of the target. It passes package transporttest's
+// suite against a real server, both ways.
+package grpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/decode"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // client-side health checks, named in serviceConfig
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MaxMessageBytes bounds a question and an answer.
+const MaxMessageBytes = contract.MaxMessageBytes
+
+// maxHeaderBytes bounds the header and the trailer of an answer, with the details of a status.
+const maxHeaderBytes = 64 << 10
+
+// windowBytes is how much of an answer is received before it is read.
+const windowBytes = 256 << 10
+
+// serviceConfig balances calls over all addresses that serve, by the health service where the hook
+// has one.
+const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
+
+var (
+	// alive notices dead connections. A server in gRPC's default settings takes more than one ping
+	// in 5 minutes for abuse. Unanswered calls are noticed sooner: with a Timeout here, data that
+	// is not acknowledged for so long ends the connection.
+	alive = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+	// reconnect finds a hook that comes back within seconds, where gRPC's default is 2 minutes.
+	reconnect = grpc.ConnectParams{
+		Backoff: backoff.Config{
+			BaseDelay:  200 * time.Millisecond,
+			Multiplier: 1.6,
+			Jitter:     0.2,
+			MaxDelay:   5 * time.Second,
+		},
+		MinConnectTimeout: 5 * time.Second,
+	}
+)
+
+// client asks one hook.
+type client struct {
+	name    string // of the hook, in messages
+	timeout time.Duration
+	keyring *endpoint.Keyring
+	line    *line
+	memory  *budget.Share // for answers; nil is without limit
+	usual   atomic.Int64  // the size for which memory is reserved before a call
+	large   chan struct{} // holds something while an answer larger than usualBytes is received
+}
+
+// Transport opens hooks. The zero value is ready; hooks of one controller at one address share
+// their streams.
+type Transport struct {
+	// Build names the engine's build to hooks.
+	Build string
+	// Metrics count what streams do; nil counts nothing.
+	Metrics *stream.Metrics
+	// Memory is the process's; nil is without limit.
+	Memory *budget.Budget
+	// Secrets says where values of Secrets may go.
+	Secrets endpoint.Policy
+	// Worker opens a hook that dials in under a name; nil where none can.
+	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
+
+	mu      sync.Mutex
+	dialers map[string]*dialer
+}
+
+// Open makes a hook from the field grpc of its spec. It does not wait for a connection: a hook that
+// is down is an error of Ask. The error names the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+	c, err := parse(s.Field)
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := endpoint.Timeout(c.Timeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Worker != "" && (c.Target != "" || c.Service != nil):
+		return nil, errOneOf
+	case c.Worker != "" && t.Worker == nil:
+		return nil, errors.New("worker: hooks cannot dial in, because there is no gateway; expected serve --gateway-address")
+	case c.Worker != "":
+		return t.Worker(s, c.Worker, timeout), nil
+	}
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	return t.open(s, c, address, timeout)
+}
+
+// open makes a hook that has an address.
+func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
+	keyring, dialled, err := c.keyring(s, address, t.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	line, err := newLine(func() (*grpc.ClientConn, error) { return c.connect(dialled, "", keyring) })
+	if err != nil {
+		return nil, err
+	}
+	unary := &client{
+		name:    string(s.Op) + " " + address,
+		timeout: timeout,
+		keyring: keyring,
+		line:    line,
+		memory:  t.Memory.Share(budget.Decoding),
+	}
+	unary.large = make(chan struct{}, 1)
+	if c.Mode == unaryMode {
+		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
+	}
+	d := t.share(s, c, dialled, keyring)
+	unwatch := func() {}
+	if s.Observer != nil {
+		unwatch = d.pool.Watch(s.Contract, s.Observer.Serves)
+	}
+	return &hook.Opened{
+		Hook: &either{
+			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
+		},
+		Address: address,
+		Timeout: timeout,
+		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
+		Close:   func() error { unwatch(); t.release(d); return line.Close() },
+	}, nil
+}
+
+// connect prepares connections; the first call makes them. Authority names the server where the
+// address does not.
+func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
+	var security credentials.TransportCredentials = &handshaker{keyring}
+	if c.Insecure {
+		security = insecure.NewCredentials()
+	}
+	dialer := &net.Dialer{Control: endpoint.Guard}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(security),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
+		grpc.WithStatsHandler(
+			otelgrpc.NewClientHandler(
+				otelgrpc.WithFilter(
+					filters.Not(
+						filters.Any(
+							filters.HealthCheck(),
+							filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName),
+							filters.ServiceName(probeService),
+						),
+					),
+				),
+			),
+		),
+		grpc.WithKeepaliveParams(alive),
+		grpc.WithConnectParams(reconnect),
+		grpc.WithMaxHeaderListSize(maxHeaderBytes),
+		// Static windows: what has come of an answer before there is memory for it is little.
+		grpc.WithInitialWindowSize(windowBytes),
+		grpc.WithInitialConnWindowSize(4 * windowBytes),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
+			grpc.ForceCodecV2(contract.Codec(decode.Limits{Memory: budget.MessageBytes}))),
+	}
+	if addresses := listed(address); addresses != nil { // which the library does not resolve itself
+		options = append(options, resolving(address, addresses))
+		authority = cmp.Or(authority, addresses[0])
+	}
+	if authority = cmp.Or(c.ServerName, c.named, authority); authority != "" {
+		options = append(options, grpc.WithAuthority(authority))
+	}
+	connection, err := grpc.NewClient(address, options...)
+	if err != nil {
+		return nil, errors.New("target: " + err.Error())
+	}
+	return connection, nil
+}
+
+// resolving has connections to a target go to its addresses.
+func resolving(target string, addresses []string) grpc.DialOption {
+	scheme, _, _ := strings.Cut(target, ":")
+	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
+	for _, a := range addresses {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
+	}
+	known.InitialState(state)
+	return grpc.WithResolvers(known)
+}
+
+// Ask makes the one call that the question stands for.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.try(ctx, q)
+	var (
+		failure *hook.Error
+		bad     *invalid
+	)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, ctx.Err()
+	case errors.As(err, &failure):
+		return nil, failure
+	case errors.As(err, &bad):
+		return nil, &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
+	default:
+		return nil, contract.Failure(c.name, q, c.timeout, status.Convert(err))
+	}
+}
+
+// try makes the call, and once more where it was refused for what has been replaced meanwhile.
+func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	used, err := c.keyring.Current(ctx)
+	if err != nil {
+		return nil, c.unequipped(err)
+	}
+	refusing := c.line.now()
+	answer, err := c.call(authorized(ctx, used), q)
+	if err == nil {
+		return answer, nil
+	}
+	switch changed, lookErr := c.renewed(ctx, used, err); {
+	case lookErr != nil:
+		return nil, lookErr
+	case !changed:
+		return nil, err
+	}
+	now, err := c.keyring.Current(ctx)
+	if err != nil {
+		return nil, c.unequipped(err)
+	}
+	if !now.SameClient(used) {
+		// the hook may have accepted the handshake, and refuse each call for the old certificate's
+		// name
+		c.line.replace(refusing)
+	}
+	c.line.now().ResetConnectBackoff()
+	return c.call(authorized(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new
+}
+
+// call encodes, calls and decodes. The sizes go onto the span.
+func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
+	call, span := contract.New(q), trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
+	}
+	raw, lease, err := c.receive(ctx, contract.Method(q), call.Request, options)
+	if err != nil {
+		return nil, err
+	}
+	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(raw.Data)))
+	if err := raw.Build(call.Response, lease, c.memory.MessageLimit()); err != nil {
+		lease.Release()
+		return nil, c.unbuilt(err)
+	}
+	answer, err := contract.Answer(call.Response)
+	if err != nil {
+		lease.Release()
+		return nil, &invalid{err}
+	}
+	hook.Hold(ctx, lease.Release)
+	return answer, nil
+}
+
+// invalid marks an error of the answer's content, as opposed to one of the call.
+type invalid struct{ error }
+
+func (i *invalid) Unwrap() error { return i.error }

@@ -1,0 +1,120 @@
+package grpc
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/stream"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// TestAddressesThatLeaveEndTheirCalls takes an address away while a question is there: it is still
+// answered, nothing more is asked, and the stream ends with the answer, though the clock stands
+// still.
+func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	address := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
+		asked <- struct{}{}
+		<-answer
+		return transporttest.Reply{Answer: &hook.Answer{}}
+	}))
+	d := dialerTo(t, address)
+	changed := make(chan struct{}, 1)
+	d.session.Changed = func() {
+		d.pool.Changed()
+		select {
+		case changed <- struct{}{}:
+		default: // it will be looked at anyway
+		}
+	}
+	var wait sync.WaitGroup
+	l := d.link(t.Context(), &wait, address)
+	opened := &hook.Opened{Hook: stream.Hook{Pool: d.pool, Name: "sync test", Timeout: time.Minute}}
+	replied := make(chan error, 1)
+	go func() { replied <- ask(t, opened, hook.Composite) }()
+	<-asked
+	d.leave(&wait, l)
+	for late := time.After(10 * time.Second); l.session.Open(); {
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatal("the link takes questions still")
+		}
+	}
+	close(answer)
+	if err := <-replied; err != nil {
+		t.Errorf("the question is not answered: %v", err)
+	}
+	ended(t, &wait)
+}
+
+// ended waits for what a link began.
+func ended(t *testing.T, wait *sync.WaitGroup) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		wait.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the link goes on")
+	}
+}
+
+// TestAddressesThatLeaveWithoutAStream ends a link that has none at once.
+func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
+	address := freeAddress(t)
+	d := dialerTo(t, address)
+	var wait sync.WaitGroup
+	l := d.link(t.Context(), &wait, address)
+	d.leave(&wait, l)
+	ended(t, &wait)
+}
+
+// dialerTo is one whose clock stands still.
+func dialerTo(t *testing.T, address string) *dialer {
+	t.Helper()
+	s := settings(string(field(address, "", streamMode)))
+	config, err := parse(s.Field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, _, err := config.keyring(s, address, endpoint.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &dialer{
+		config:  config,
+		address: address,
+		keyring: keyring,
+		pool:    stream.NewPool(clock.RealClock{}, nil),
+		clock:   clocktesting.NewFakeClock(time.Now()),
+		session: stream.Settings{Clock: clock.RealClock{}},
+	}
+}
+
+// TestBackoffGrowsUntilGoodService has streams open and end.
+func TestBackoffGrowsUntilGoodService(t *testing.T) {
+	attempt := 0
+	for range 40 {
+		attempt = following(attempt, true, goodService/2)
+	}
+	if wait := again(attempt); wait < reconnect.Backoff.MaxDelay/2 {
+		t.Errorf("after 40 streams that ended soon the next attempt is made after %s, want about %s", wait,
+			reconnect.Backoff.MaxDelay)
+	}
+	if next := following(attempt, false, time.Hour); next != attempt+1 {
+		t.Errorf("an attempt that never opened is followed by number %d, want %d", next, attempt+1)
+	}
+	if next := following(attempt, true, goodService); next != 0 {
+		t.Errorf("good service is followed by attempt %d, want 0", next)
+	}
+}

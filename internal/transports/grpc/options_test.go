@@ -1,0 +1,116 @@
+package grpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// guarded is a hook that wants to know who asks.
+type guarded struct {
+	hookv1.UnimplementedCompositeHookServiceServer
+	admits func(authorization string) bool
+}
+
+// Sync gives an empty answer to those who are admitted.
+func (g guarded) Sync(
+	ctx context.Context,
+	_ *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	if given := metadata.ValueFromIncomingContext(ctx, "authorization"); len(given) != 1 || !g.admits(given[0]) {
+		return nil, status.Error(codes.Unauthenticated, "who are you?")
+	}
+	return &hookv1.CompositeHookServiceSyncResponse{}, nil
+}
+
+// TestRotatingCredentials replaces certificates and tokens while a hook runs.
+func TestRotatingCredentials(t *testing.T) {
+	transporttest.RunCredentials(t, (&Transport{}).Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
+		target := serveOn(t, g, health.NewServer(),
+			func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, guarded{admits: g.Admits}) },
+			grpc.Creds(credentials.NewTLS(g.TLS("h2"))))
+		return fmt.Appendf(nil, `{"target":%q,"mode":"Unary"}`, target)
+	})
+}
+
+// named is a hook that admits clients by the name in their certificate, as the SDKs' servers do:
+// after the handshake.
+type named struct {
+	hookv1.UnimplementedCompositeHookServiceServer
+}
+
+// Sync gives an empty answer to the client "right".
+func (named) Sync(
+	ctx context.Context,
+	_ *hookv1.CompositeHookServiceSyncRequest,
+) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	caller, _ := peer.FromContext(ctx)
+	if name := caller.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName; name != "right" {
+		return nil, status.Errorf(codes.Unauthenticated, "got %q, expected right", name)
+	}
+	return &hookv1.CompositeHookServiceSyncResponse{}, nil
+}
+
+// TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused
+// its name: the handshake was good, so that the connection would stay.
+func TestCertificateOfARefusedName(t *testing.T) {
+	authority := transporttest.NewAuthority(t)
+	target := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, named{}) },
+		grpc.Creds(credentials.NewTLS(authority.Server(authority))))
+	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
+	identify := func(name string) {
+		certificate, key := authority.Issue(name)
+		vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+	}
+	vault.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": string(authority.PEM)})
+	identify("wrong")
+	s := settings(fmt.Sprintf(`{"target":%q,"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},
+		"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}}}`, target))
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	s.Lookup, s.Clock = vault.Lookup, now
+	opened := open(t, s)
+	if err := ask(t, opened, hook.Composite); err == nil || !strings.Contains(err.Error(), "expected right") {
+		t.Fatalf("got %v, want the name refused", err)
+	}
+	identify("right")
+	now.SetTime(now.Now().Add(10 * time.Second))
+	if err := ask(t, opened, hook.Composite); err != nil {
+		t.Errorf("after the certificate was replaced: %v, want an answer", err)
+	}
+}
+
+// TestPlainTextAndTLS says which side speaks TLS.
+func TestPlainTextAndTLS(t *testing.T) {
+	authority := transporttest.NewAuthority(t)
+	secure := serve(t, func(*grpc.Server) {}, grpc.Creds(credentials.NewTLS(authority.Server(nil))))
+	plain := serve(t, func(*grpc.Server) {})
+	for field, want := range map[string]string{
+		fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Unary"}`, secure): "if it expects TLS, remove insecure",
+		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  "the hook does not speak TLS; expected TLS, or insecure: true",
+	} {
+		if err := ask(
+			t,
+			open(t, settings(field)),
+			hook.Composite,
+		); hook.KindOf(err) != hook.Unreachable ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", field, err, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package grpc
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// streamServer answers over streams what the unary servers of these tests answer.
+type streamServer struct {
+	streamv1.UnimplementedHookStreamServiceServer
+	composite transporttest.CompositeServer
+	decorator transporttest.DecoratorServer
+	build     string
+	mu        sync.Mutex // guards memories
+	memories  map[string]*session.Memory
+	// tamper may change a message before it is sent, or send others.
+	tamper func(*streamv1.HookMessage) []*streamv1.HookMessage
+}
+
+func newStreamServer(behave transporttest.Behavior) *streamServer {
+	return &streamServer{
+		composite: transporttest.CompositeServer{
+			Behave: behave,
+		},
+		decorator: transporttest.DecoratorServer{Behave: behave},
+		memories:  map[string]*session.Memory{},
+		tamper:    func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
+	}
+}
+
+func serveStream(t *testing.T, s *streamServer) string {
+	t.Helper()
+	return serve(t, func(server *grpc.Server) { streamv1.RegisterHookStreamServiceServer(server, s) })
+}
+
+func (s *streamServer) memory(id string) *session.Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.memories[id] == nil {
+		s.memories[id] = session.NewMemory(0)
+	}
+	return s.memories[id]
+}
+
+// Connect serves one stream; calls are answered side by side.
+func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
+	var (
+		mu    sync.Mutex // guards the machine and the sending
+		calls sync.WaitGroup
+	)
+	cancels := map[*session.Work]context.CancelFunc{}
+	machine := session.NewHook(session.HookSettings{Build: s.build, Memory: s.memory})
+	defer machine.Lost()
+	defer calls.Wait()
+	flush := func() (err error) {
+		for _, m := range machine.Outbox() {
+			for _, m := range s.tamper(m) {
+				err = conn.Send(m)
+			}
+		}
+		return err
+	}
+	for {
+		m, err := conn.Recv()
+		if err != nil {
+			return nil //nolint:nilerr // the engine has ended the stream
+		}
+		mu.Lock()
+		got, err := machine.Receive(m)
+		if err == nil {
+			err = flush()
+		}
+		mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if cancel := cancels[got.Cancelled]; cancel != nil {
+			cancel()
+		}
+		if w := got.Work; w != nil {
+			ctx, cancel := context.WithTimeout(conn.Context(), w.Timeout)
+			cancels[w] = cancel
+			calls.Go(func() {
+				defer cancel()
+				ctx := otel.GetTextMapPropagator().Extract(ctx, propagation.MapCarrier(w.TraceContext))
+				response, err := s.answer(ctx, w)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					p := status.Convert(err).Proto()
+					machine.Refuse(w, &streamv1.Status{Code: p.GetCode(), Message: p.GetMessage(), Details: p.GetDetails()})
+				} else {
+					machine.Answer(w, response)
+				}
+				if err := flush(); err != nil {
+					return // the stream has ended
+				}
+			})
+		}
+	}
+}
+
+func (s *streamServer) answer(ctx context.Context, w *session.Work) (proto.Message, error) {
+	switch r := w.Request.(type) {
+	case *hookv1.CompositeHookServiceSyncRequest:
+		return s.composite.Sync(ctx, r)
+	case *hookv1.CompositeHookServiceFinalizeRequest:
+		return s.composite.Finalize(ctx, r)
+	case *hookv1.CompositeHookServiceCustomizeRequest:
+		return s.composite.Customize(ctx, r)
+	case *hookv1.DecoratorHookServiceSyncRequest:
+		return s.decorator.Sync(ctx, r)
+	case *hookv1.DecoratorHookServiceFinalizeRequest:
+		return s.decorator.Finalize(ctx, r)
+	case *hookv1.DecoratorHookServiceCustomizeRequest:
+		return s.decorator.Customize(ctx, r)
+	default:
+		return nil, fmt.Errorf("got a %T", r)
+	}
+}

@@ -1,0 +1,93 @@
+package grpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPassesTheSuiteOfAllTransports(t *testing.T) {
+	transporttest.Run(t, transporttest.Harness{
+		Open: (&Transport{}).Open,
+		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+			return field(serve(t, func(s *grpc.Server) {
+				transporttest.Register(s, behave)
+			}), timeout, unaryMode)
+		},
+		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", unaryMode) },
+	})
+}
+
+// TestStreamsPassTheSuiteOfAllTransports asks the same hooks over streams.
+func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
+	transporttest.Run(t, transporttest.Harness{
+		Open: (&Transport{}).Open,
+		Serve: func(t *testing.T, timeout string, behave transporttest.Behavior) json.RawMessage {
+			return field(serveStream(t, newStreamServer(behave)), timeout, streamMode)
+		},
+		Nowhere: func(t *testing.T) json.RawMessage { return field(freeAddress(t), "", streamMode) },
+	})
+}
+
+func field(target, timeout, mode string) json.RawMessage {
+	return fmt.Appendf(nil, `{"target":%q,"timeout":%q,"insecure":true,"mode":%q}`, target, timeout, mode)
+}
+
+// serve starts a healthy server on loopback and returns its address.
+func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) string {
+	t.Helper()
+	return serveWith(t, health.NewServer(), register, options...)
+}
+
+func serveWith(t *testing.T, state *health.Server, register func(*grpc.Server), options ...grpc.ServerOption) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, listener, state, register, options...)
+}
+
+func serveOn(
+	t *testing.T,
+	listener net.Listener,
+	state *health.Server,
+	register func(*grpc.Server),
+	options ...grpc.ServerOption,
+) string {
+	t.Helper()
+	server := grpc.NewServer(
+		append(options, grpc.StatsHandler(otelgrpc.NewServerHandler()), grpc.MaxSendMsgSize(1<<30))...)
+	healthv1.RegisterHealthServer(server, state)
+	register(server)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// freeAddress is one where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was written
+	return l.Addr().String()
+}

@@ -1,0 +1,114 @@
+package inproc
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/klog/v2"
+)
+
+// functions are the methods that a hook has registered, by full name.
+type functions struct {
+	methods map[string]method
+	// slots bounds the functions that run, as the SDKs do. A function takes one, and frees it when
+	// it has ended, wanted or not.
+	slots chan struct{}
+}
+
+// method is one method of a service, and what implements the service.
+type method struct {
+	server  any
+	handler grpc.MethodHandler
+}
+
+func newFunctions() *functions {
+	return &functions{methods: map[string]method{}, slots: make(chan struct{}, session.DefaultCalls)}
+}
+
+// RegisterService notes the methods of a service.
+func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
+	for _, m := range d.Methods {
+		f.methods["/"+d.ServiceName+"/"+m.MethodName] = method{server, m.Handler}
+	}
+}
+
+// operations lists those of a contract that the hook has a function for.
+func (f *functions) operations(c hook.Contract) []hook.Op {
+	var out []hook.Op
+	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
+		if _, has := f.methods[contract.Method(&hook.Question{Contract: c, Op: op})]; has {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// result is how a function ends.
+type result struct {
+	response any
+	err      error
+}
+
+// call calls a function and waits for it until ctx ends. The error is a gRPC status.
+func (f *functions) call(ctx context.Context, name string, request proto.Message) (any, error) {
+	m, ok := f.methods[name]
+	if !ok {
+		return nil, status.Errorf(codes.Unimplemented, "the hook has no method %s", name[1:])
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, status.FromContextError(
+			fmt.Errorf("%d calls of the hook have not ended: %w", cap(f.slots), ctx.Err())).Err()
+	}
+	ended := make(chan result, 1)
+	go func() {
+		r := result{err: status.Error(codes.Internal, "the function ended its goroutine, expected it to return")}
+		defer func() {
+			<-f.slots
+			ended <- r
+		}()
+		r = m.call(ctx, name, request)
+	}()
+	select {
+	case r := <-ended:
+		return r.response, r.err
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// call calls the function with the request itself: a handler would copy it into a message of its
+// own, which is left empty here.
+func (m method) call(ctx context.Context, name string, request proto.Message) (r result) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			klog.FromContext(
+				ctx,
+			).Error(
+				nil,
+				"panic in a hook",
+				"method",
+				name,
+				"panic",
+				fmt.Sprint(cause),
+				"stack",
+				string(debug.Stack()),
+			)
+			r = result{err: status.Errorf(codes.Internal, "panic: %v", cause)}
+		}
+	}()
+	direct := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, function grpc.UnaryHandler) (any, error) {
+		return function(ctx, request)
+	}
+	response, err := m.handler(m.server, ctx, func(any) error { return nil }, direct)
+	return result{response, err}
+}

@@ -1,0 +1,199 @@
+// Package inproc reaches hooks that are Go functions of the engine's own process, for programs that
+// embed the engine.
+//
+// A hook is what the SDK has authors write. It is known here as the services of package
+// hookloop.hook.v1 that it registers, so that neither side imports the other, and an answer is
+// checked and bounded as one that came over a network. Questions are not copied: their messages
+// share the bytes of the engine's objects, which functions must not change. A Transport is safe for
+// concurrent use. It passes package transporttest's suite.
+package inproc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is
+// whatever registers a service of package hookloop.hook.v1.
+type Hook interface {
+	Register(r grpc.ServiceRegistrar)
+}
+
+// Transport opens hooks by the names under which they are registered.
+type Transport struct {
+	hooks  map[string]*functions
+	memory *budget.Budget
+}
+
+// New registers hooks by name. Memory is the process's; nil is without limit. The error names the
+// hook that cannot be used.
+func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
+	t := &Transport{hooks: make(map[string]*functions, len(hooks)), memory: memory}
+	for _, name := range slices.Sorted(maps.Keys(hooks)) {
+		if name == "" || hooks[name] == nil {
+			return nil, fmt.Errorf("hook %q: expected a name and a hook", name)
+		}
+		f := newFunctions()
+		hooks[name].Register(f)
+		if len(f.methods) == 0 {
+			return nil, fmt.Errorf("hook %q: has no function, expected one of a service of package hookloop.hook.v1", name)
+		}
+		t.hooks[name] = f
+	}
+	return t, nil
+}
+
+// Open finds the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
+// the field.
+func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
+	var field struct {
+		Name    string `json:"name"`
+		Timeout string `json:"timeout"`
+	}
+	if err := json.Unmarshal(s.Field, &field); err != nil {
+		return nil, err
+	}
+	timeout, err := endpoint.Timeout(field.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.find(field.Name, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Observer != nil {
+		s.Observer.Serves(f.operations(s.Contract))
+	}
+	address := "inproc:" + field.Name
+	c := &client{
+		name:      string(s.Op) + " " + address,
+		timeout:   timeout,
+		functions: f,
+		memory:    t.memory.Share(budget.Decoding),
+	}
+	return &hook.Opened{Hook: c, Address: address, Timeout: timeout}, nil
+}
+
+// find returns the hook of a name, if it serves the controller's contract.
+func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
+	f := t.hooks[name]
+	switch {
+	case name == "":
+		return nil, errors.New("name: is missing; expected the name of a registered hook")
+	case f == nil && len(t.hooks) == 0:
+		return nil, fmt.Errorf(
+			"name: %q is not registered: this program has no hooks of its own; expected a program that embeds the engine",
+			name)
+	case f == nil:
+		return nil, fmt.Errorf("name: %q is not registered in this program; expected one of %s", name,
+			quoted(slices.Sorted(maps.Keys(t.hooks))))
+	}
+	if s.Contract != "" && len(f.operations(s.Contract)) == 0 {
+		return nil, fmt.Errorf("name: %q has no function for a %s; it is a hook of another kind of controller",
+			name, s.ControllerKind)
+	}
+	return f, nil
+}
+
+// quoted lists names for a message.
+func quoted(names []string) string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		out = append(out, fmt.Sprintf("%q", name))
+	}
+	return strings.Join(out, ", ")
+}
+
+// client asks one hook.
+type client struct {
+	name      string // of the hook, in messages
+	timeout   time.Duration
+	functions *functions
+	memory    *budget.Share // for answers; nil is without limit
+}
+
+// Ask calls the function. One that does not return in time is left behind: it keeps its slot until
+// it has ended.
+func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	call := contract.New(q)
+	response, err := c.functions.call(limited, contract.Method(q), call.Request)
+	if err != nil {
+		err = contract.Failure(c.name, q, c.timeout, status.Convert(err))
+	}
+	var answer *hook.Answer
+	if err == nil {
+		answer, err = c.read(limited, response, call.Response)
+	}
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, ctx.Err()
+	default:
+		return nil, err
+	}
+}
+
+// read reads a response as if it had come over a network: it has the same limits, and is a copy, so
+// that a function may keep its own.
+func (c *client) read(ctx context.Context, response any, into proto.Message) (*hook.Answer, error) {
+	message, ok := response.(proto.Message)
+	if !ok || !message.ProtoReflect().IsValid() {
+		return nil, c.invalid(errors.New("got neither an answer nor an error, expected one of them"))
+	}
+	size := proto.Size(message)
+	if size > contract.MaxMessageBytes {
+		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", size, contract.MaxMessageBytes))
+	}
+	lease, err := c.memory.Lease(ctx, int64(2*size), hook.Holds(ctx))
+	if err != nil {
+		return nil, c.unread(err)
+	}
+	answer, err := c.build(message, into, lease)
+	if err != nil {
+		lease.Release()
+		return nil, c.unread(err)
+	}
+	hook.Hold(ctx, lease.Release)
+	return answer, nil
+}
+
+func (c *client) build(message, into proto.Message, lease *budget.Lease) (*hook.Answer, error) {
+	data, err := proto.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if err := (&contract.Raw{Data: data}).Build(into, lease, c.memory.MessageLimit()); err != nil {
+		return nil, err
+	}
+	return contract.Answer(into)
+}
+
+// unread is the error for a response that is not read: there is no memory for it, or it is not
+// valid.
+func (c *client) unread(err error) error {
+	if failure := contract.Unaffordable(c.name, err); failure != nil {
+		return failure
+	}
+	return c.invalid(err)
+}
+
+func (c *client) invalid(err error) error {
+	return &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: err}
+}

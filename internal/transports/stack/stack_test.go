@@ -1,0 +1,165 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// statusError is an error of a transport that knows its protocol's status.
+type statusError struct{}
+
+func (statusError) Error() string { return "status 503" }
+func (statusError) Code() string  { return "503" }
+
+// wrapped opens a hook that asks f, with all layers.
+func wrapped(t *testing.T, s Settings, f hook.Func) hook.Hook {
+	t.Helper()
+	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+		return &hook.Opened{Hook: f, Address: "http://hello/sync"}, nil
+	}}, s)
+	opened, err := openers["webhook"](
+		hook.Settings{ControllerKind: "CompositeController", ControllerName: "hello", Op: hook.Sync, Version: "v2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// outcomes are the ways in which a call ends.
+var outcomes = map[string]struct {
+	f    hook.Func
+	kind string // error.type of the span
+	code string // label of the metric
+}{
+	"answer": {func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }, "", "200"},
+	"status": {func(context.Context, *hook.Question) (*hook.Answer, error) {
+		return nil, &hook.Error{Kind: hook.Failed, Hook: "sync x", Err: statusError{}}
+	}, "HookFailed", "503"},
+	"no connection": {func(context.Context, *hook.Question) (*hook.Answer, error) {
+		return nil, &hook.Error{Kind: hook.Unreachable, Hook: "sync x", Err: errors.New("refused")}
+	}, "HookUnreachable", "HookUnreachable"},
+	"panic": {
+		func(context.Context, *hook.Question) (*hook.Answer, error) { panic("boom") },
+		"HookFailed",
+		"HookFailed",
+	},
+	"cancelled": {
+		func(context.Context, *hook.Question) (*hook.Answer, error) { return nil, context.Canceled },
+		"Canceled",
+		"Canceled",
+	},
+}
+
+func TestEveryCallIsASpan(t *testing.T) {
+	for name, o := range outcomes {
+		t.Run(name, func(t *testing.T) {
+			spans := tracetest.NewSpanRecorder()
+			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+			inside := trace.SpanContext{}
+			asked := wrapped(t, Settings{Tracer: tracer}, func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+				inside = trace.SpanContextFromContext(ctx)
+				return o.f(ctx, q)
+			})
+			_, err := asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			ended := spans.Ended()
+			if len(ended) != 1 || ended[0].Name() != "ask Sync" || ended[0].SpanKind() != trace.SpanKindClient {
+				t.Fatalf("got spans %v, want one client span ask", ended)
+			}
+			if ended[0].SpanContext().SpanID() != inside.SpanID() {
+				t.Error("the transport is not inside the span")
+			}
+			attributes := attribute.NewSet(ended[0].Attributes()...)
+			kind, _ := attributes.Value("error.type")
+			if diff := cmp.Diff(o.kind, kind.AsString()); diff != "" {
+				t.Errorf("error.type (-want +got):\n%s", diff)
+			}
+			if (ended[0].Status().Code == codes.Error) != (err != nil) {
+				t.Errorf("got status %v for error %v", ended[0].Status(), err)
+			}
+			if address, _ := attributes.Value("hookloop.hook.address"); address.AsString() != "http://hello/sync" {
+				t.Errorf("got address %q", address.AsString())
+			}
+		})
+	}
+}
+
+func TestEveryCallIsCounted(t *testing.T) {
+	for name, o := range outcomes {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewPedanticRegistry()
+			asked := wrapped(t, Settings{Metrics: NewMetrics(registry)}, o.f)
+			_, _ = asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			labels := `controller_name="hello",controller_type="CompositeController"`
+			want := `# HELP metacontroller_sync_in_flight_requests Calls of sync hooks under way.
+# TYPE metacontroller_sync_in_flight_requests gauge
+metacontroller_sync_in_flight_requests{` + labels + `,url="http://hello/sync"} 0
+# HELP metacontroller_sync_requests_total Calls of sync hooks by their result.
+# TYPE metacontroller_sync_requests_total counter
+metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="post",url="http://hello/sync"} 1
+`
+			if err := testutil.GatherAndCompare(
+				registry,
+				strings.NewReader(want),
+				"metacontroller_sync_in_flight_requests",
+				"metacontroller_sync_requests_total",
+			); err != nil {
+				t.Error(err)
+			}
+			if n, err := testutil.GatherAndCount(
+				registry,
+				"metacontroller_sync_request_duration_histogram_seconds",
+			); n != 1 ||
+				err != nil {
+				t.Errorf("got %d histograms, %v, want 1", n, err)
+			}
+		})
+	}
+}
+
+func TestCallsBeyondTheLimitWait(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	asked := wrapped(t, Settings{MaxInFlight: 1}, func(context.Context, *hook.Question) (*hook.Answer, error) {
+		entered <- struct{}{}
+		<-leave
+		return &hook.Answer{}, nil
+	})
+	first := make(chan error, 1)
+	go func() {
+		_, err := asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+		first <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := asked.Ask(ctx, &hook.Question{Op: hook.Sync}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second call that gives up: got %v, want the context's error", err)
+	}
+	close(leave)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnErrorOfTheOpenerIsPassedOn(t *testing.T) {
+	broken := errors.New("url: is missing")
+	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) { return nil, broken }},
+		Settings{})
+	if opened, err := openers["webhook"](hook.Settings{}); opened != nil || !errors.Is(err, broken) {
+		t.Errorf("got %v, %v, want %v", opened, err, broken)
+	}
+}

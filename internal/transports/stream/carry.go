@@ -1,0 +1,173 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// send carries messages to the peer until the stream ends.
+func (s *Session) send(ctx context.Context, r *run, conn Conn) {
+	defer close(r.last)
+	for {
+		s.mu.Lock()
+		var out []*streamv1.EngineMessage
+		current := s.run == r
+		if current {
+			out = s.engine.Outbox()
+		}
+		ending := r.ending || !current
+		s.mu.Unlock()
+		for _, m := range out {
+			if err := conn.Send(m); err != nil {
+				return // the receiver learns why
+			}
+			s.settings.Metrics.sent(m)
+		}
+		if ending && len(out) == 0 {
+			return
+		}
+		if len(out) > 0 {
+			continue
+		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// receive takes the peer's messages until the stream ends.
+func (s *Session) receive(r *run, conn Conn) {
+	for {
+		m, err := conn.Recv()
+		if errors.Is(err, io.EOF) {
+			err = errLeft
+		}
+		var broken *Broken
+		if errors.As(err, &broken) {
+			s.end(r, err)
+			return
+		}
+		if err != nil {
+			r.cancel(err)
+			return
+		}
+		s.settings.Metrics.received(m)
+		if err := s.take(r, m); err != nil {
+			s.end(r, err)
+			return
+		}
+	}
+}
+
+// errUnread ends the stream of a hook that asks and does not listen.
+var errUnread = status.Errorf(codes.ResourceExhausted,
+	"the hook does not read: %d answers to its triggers wait for it", maxUnread)
+
+// take has one message understood. The error is why the stream must end.
+func (s *Session) take(r *run, m *streamv1.HookMessage) error {
+	var (
+		news session.News
+		err  error
+	)
+	s.do(func() {
+		if s.run == r {
+			news, err = s.engine.Receive(m)
+		}
+		if news.Welcome != nil {
+			err = s.welcome(news.Welcome)
+		}
+	})
+	if news.Welcome != nil || news.Drain {
+		s.changed()
+	}
+	if news.Trigger != nil {
+		answer, unread := s.trigger(news.Trigger), 0
+		s.do(func() {
+			if s.run == r {
+				s.engine.Triggered(answer)
+				unread = s.engine.Unsent()
+			}
+		})
+		if unread > maxUnread {
+			return errUnread
+		}
+	}
+	var exhausting *budget.ExhaustedError
+	switch {
+	case errors.As(err, &exhausting):
+		return exhausted(err)
+	case err != nil:
+		return &Broken{err}
+	}
+	return nil
+}
+
+// welcome notes a hook's build. Where the name is too long the stream is over before a question can
+// be asked. The caller holds the lock.
+func (s *Session) welcome(w *streamv1.Welcome) error {
+	build, methods := w.GetBuildId(), known(w.GetCapabilities())
+	if n := len(build); n > maxBuildBytes {
+		s.engine.Disconnect()
+		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)
+	}
+	s.methods.Store(&methods)
+	s.build.Store(&build)
+	return nil
+}
+
+// trigger carries a trigger out.
+func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
+	answer := &streamv1.Triggered{Id: t.GetId()}
+	s.mu.Lock()
+	ask := s.settings.Trigger
+	s.mu.Unlock()
+	if ask == nil {
+		answer.Error = &streamv1.Status{Code: int32(codes.Unimplemented), Message: "triggers are not taken here"}
+		return answer
+	}
+	parents, err := ask(t)
+	if err != nil {
+		refused := status.Convert(err)
+		//nolint:gosec // codes are few
+		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()}
+		return answer
+	}
+	answer.Parents = uint32(parents) //nolint:gosec // not negative, and fewer than that
+	return answer
+}
+
+// end says why the stream ends, and ends it.
+func (s *Session) end(r *run, why error) {
+	s.do(func() {
+		if s.run == r {
+			said := status.Convert(why)
+			//nolint:gosec // codes are few
+			s.engine.Farewell(&streamv1.Status{Code: int32(said.Code()), Message: said.Message()})
+			r.ending = true
+		}
+	})
+	late := s.settings.Clock.AfterFunc(goodbye, func() { r.cancel(why) })
+	defer late.Stop()
+	<-r.last
+	r.cancel(why)
+}
+
+// End ends the stream of now, if there is one, and tells the peer why.
+func (s *Session) End(why *status.Status) {
+	s.mu.Lock()
+	r := s.run
+	s.mu.Unlock()
+	if r != nil {
+		s.end(r, why.Err())
+	}
+}

@@ -1,0 +1,68 @@
+package stream
+
+import (
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Metrics count what streams do, all hooks together.
+type Metrics struct {
+	calls, repeats, subjects, bytes *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics. It panics where they are registered already, as prometheus
+// does.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	vector := func(name, help, label string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		registry.MustRegister(v)
+		return v
+	}
+	return &Metrics{
+		calls: vector("hookloop_stream_calls_total",
+			"Calls over streams, by what they carried: a snapshot of all objects, or a change since the last call.", "set"),
+		repeats: vector(
+			"hookloop_stream_repeats_total",
+			"Questions asked again with everything, by the cause: nack, where the hook missed something, or mismatch, where the engine did.",
+			"cause",
+		),
+		subjects: vector("hookloop_stream_reconnected_subjects_total",
+			"Parents known on a stream that was lost, by what became of them: kept by the hook, or lost.", "state"),
+		bytes: vector("hookloop_stream_bytes_total", "Bytes of messages, by direction: sent to hooks, or received.",
+			"direction"),
+	}
+}
+
+// add counts the difference.
+func (m *Metrics) add(before, now session.Counts) {
+	add := func(v *prometheus.CounterVec, label string, before, now uint64) {
+		if now > before {
+			v.WithLabelValues(label).Add(float64(now - before))
+		}
+	}
+	add(m.calls, "snapshot", before.Snapshots, now.Snapshots)
+	add(m.calls, "change", before.Changes, now.Changes)
+	add(m.repeats, "nack", before.Nacks, now.Nacks)
+	add(m.repeats, "mismatch", before.Mismatches, now.Mismatches)
+	add(m.subjects, "kept", before.Resumed, now.Resumed)
+	add(m.subjects, "lost", before.Dropped, now.Dropped)
+}
+
+func (m *Metrics) sent(message *streamv1.EngineMessage)   { m.carried("sent", message) }
+func (m *Metrics) received(message *streamv1.HookMessage) { m.carried("received", message) }
+
+func (m *Metrics) carried(direction string, message proto.Message) {
+	if m != nil {
+		m.bytes.WithLabelValues(direction).Add(float64(proto.Size(message)))
+	}
+}
+
+// refusal is the status of a hook that refused.
+func refusal(o session.Outcome) *grpcstatus.Status {
+	return grpcstatus.FromProto(
+		&status.Status{Code: o.Refused.GetCode(), Message: o.Refused.GetMessage(), Details: o.Refused.GetDetails()})
+}

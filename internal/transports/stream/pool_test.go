@@ -1,0 +1,294 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+)
+
+// members is a pool with sessions that are open, one for each build.
+func members(t *testing.T, builds ...string) (*Pool, []*Session) {
+	t.Helper()
+	p := NewPool(clock.RealClock{}, nil)
+	var sessions []*Session
+	for i, build := range builds {
+		s := New(settingsOf(fmt.Sprintf("session-%d", i), nil))
+		p.Add(s)
+		connect(t, s).greet(build)
+		sessions = append(sessions, s)
+	}
+	p.Changed()
+	return p, sessions
+}
+
+// places says which session each of a thousand subjects goes to.
+func places(t *testing.T, p *Pool) map[string]*Session {
+	t.Helper()
+	out := map[string]*Session{}
+	for i := range 1000 {
+		subject := fmt.Sprintf("controller/parent-%d", i)
+		s, _, err := p.pick(subject)
+		if s == nil {
+			t.Fatalf("%s has no session: %v", subject, err)
+		}
+		out[subject] = s
+	}
+	return out
+}
+
+// TestSubjectsStayWhereTheyAre takes one of three sessions away, and brings it back: only its own
+// subjects move.
+func TestSubjectsStayWhereTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, sessions := members(t, "one", "one", "one")
+		before, count := places(t, p), map[*Session]int{}
+		for _, s := range before {
+			count[s]++
+		}
+		for i, s := range sessions {
+			if count[s] < 200 {
+				t.Errorf("session %d has %d subjects of 1000, want about a third", i, count[s])
+			}
+		}
+		p.Remove(sessions[1])
+		for subject, s := range places(t, p) {
+			if was := before[subject]; was != sessions[1] && s != was {
+				t.Errorf("%s has moved from a session that is there", subject)
+			}
+		}
+		p.Add(sessions[1])
+		for subject, s := range places(t, p) {
+			if s != before[subject] {
+				t.Errorf("%s is not where it was", subject)
+			}
+		}
+	})
+}
+
+// TestPatience asks where there is no session.
+func TestPatience(t *testing.T) {
+	cases := map[string]struct {
+		fault error
+		want  string
+	}{
+		"nothing is known": {nil, `HookUnreachable: hook sync test: Unavailable: "no session is open"`},
+		"nobody listens": {
+			status.Error(codes.Unavailable, "connection refused"),
+			`HookUnreachable: hook sync test: Unavailable: "connection refused"`,
+		},
+		"another protocol": {
+			&Broken{errors.New("it chose version 9")},
+			"InvalidHookAnswer: hook sync test: it chose version 9",
+		},
+		"the hook will not talk": {
+			status.Error(codes.InvalidArgument, "what?"),
+			`HookUnreachable: hook sync test: InvalidArgument: "what?"`,
+		},
+		"the hook is full": {
+			status.Error(codes.ResourceExhausted, "go away"),
+			`HookUnreachable: hook sync test: ResourceExhausted: "go away"`,
+		},
+		"it has no such right": {
+			status.Error(codes.PermissionDenied, "no"),
+			`HookFailed: hook sync test: PermissionDenied: "no"`,
+		},
+		"it has no streams": {
+			status.Error(codes.Unimplemented, "unknown service"),
+			`HookFailed: hook sync test: the hook does not serve hookloop.hook.v1.CompositeHookService/Sync: Unimplemented: "unknown service"`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := NewPool(clock.RealClock{}, nil)
+				p.Fail(c.fault)
+				began := time.Now()
+				if text := (<-begin(t, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}, "web")).text(); text != c.want {
+					t.Errorf("got %s\nwant %s", text, c.want)
+				}
+				// The clock is the bubble's.
+				if waited, unserved := time.Since(
+					began,
+				), p.Unserved(); unserved != (waited == 0) ||
+					!unserved && waited != patience {
+					t.Errorf("it has waited %s, want %s, or nothing where the service is unknown", waited, patience)
+				}
+			})
+		})
+	}
+}
+
+// TestSessionInTime opens one while a question waits.
+func TestSessionInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		got := begin(t, h, "web")
+		time.Sleep(patience / 2)
+		p := connect(t, s).greet("one")
+		p.answer(p.hearCall(), "well")
+		if text := (<-got).text(); text != `"well"` {
+			t.Errorf("got %s", text)
+		}
+		h.Pool.Fail(status.Error(codes.Unimplemented, "unknown service"))
+		if h.Pool.Unserved() {
+			t.Error("a hook with a session is taken for one that serves none")
+		}
+	})
+}
+
+// TestCallerGivesUp while no session is there: that is no fault of the hook.
+func TestCallerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h := pooled("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := h.Ask(ctx, questionAbout(t, "web")); !errors.Is(err, context.Canceled) || hook.KindOf(err) != "" {
+			t.Errorf("got %v, want the context's own error", err)
+		}
+	})
+}
+
+// TestQuestionThatEndsStreams asks no more than a few times.
+func TestQuestionThatEndsStreams(t *testing.T) {
+	cases := map[string]struct {
+		end  func(*peer, *streamv1.Call)
+		want string
+	}{
+		"the hook crashes": {
+			func(p *peer, _ *streamv1.Call) { p.fail(status.Error(codes.Unavailable, "connection reset")) },
+			`HookUnreachable: hook sync test: Unavailable: "connection reset"`,
+		},
+		"the hook answers another call": {
+			func(p *peer, c *streamv1.Call) {
+				c.Id += 5
+				p.answer(c, "well")
+				p.hear() // Farewell
+			},
+			"InvalidHookAnswer: hook sync test: got an answer to call 6, which was never made",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, h := pooled("a")
+				got := begin(t, h, "web")
+				for range maxLosses {
+					p := connect(t, s).greet("one")
+					c.end(p, p.hearCall())
+					p.awaitEnd()
+				}
+				if text := (<-got).text(); text != c.want {
+					t.Errorf("got %s\nwant %s", text, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestOtherwise asks someone else at once when there is no session.
+func TestOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		h.Otherwise = hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
+			return &hook.Answer{Status: []byte(`"otherwise"`)}, nil
+		})
+		p := connect(t, s).greet("one")
+		got := begin(t, h, "web")
+		p.hearCall()
+		p.fail(io.EOF)
+		if text := (<-got).text(); text != `"otherwise"` {
+			t.Errorf("got %s after the session was lost", text)
+		}
+	})
+}
+
+// TestReadTrigger names the field at fault.
+func TestReadTrigger(t *testing.T) {
+	cases := map[string]struct {
+		trigger *streamv1.Trigger
+		want    string
+	}{
+		"a long reason": {
+			&streamv1.Trigger{Reason: strings.Repeat("x", MaxReasonBytes+1)},
+			"reason has 257 bytes, expected at most 256",
+		},
+		"many names": {
+			&streamv1.Trigger{Parents: make([]*streamv1.ParentName, MaxParents+1)},
+			"parents has 10001 names, expected at most 10000",
+		},
+		"names and a selector": {
+			&streamv1.Trigger{
+				Parents:       []*streamv1.ParentName{{Name: "a"}},
+				LabelSelector: "a=b",
+			},
+			"label_selector: is set beside parents",
+		},
+		"no name": {
+			&streamv1.Trigger{Parents: []*streamv1.ParentName{{Name: "a"}, {}}},
+			"parents[1].name: is empty",
+		},
+		"a long selector": {
+			&streamv1.Trigger{LabelSelector: strings.Repeat("a", 4097)},
+			"label_selector: has 4097 bytes, expected at most 4096",
+		},
+		"a bad selector":  {&streamv1.Trigger{LabelSelector: "a in ("}, "label_selector: "},
+		"an unknown kind": {&streamv1.Trigger{ControllerKind: "Pod"}, `controller_kind is "Pod"`},
+		"the other kind": {
+			&streamv1.Trigger{ControllerKind: "DecoratorController"},
+			`controller_kind is "DecoratorController", expected "CompositeController"`,
+		},
+		"another's parent": {&streamv1.Trigger{ControllerName: "other"}, `controller_name is "other", expected "mine"`},
+	}
+	take := TriggerOf("CompositeController", "mine", func(hook.Trigger) (int, error) { return 3, nil })
+	for name, c := range cases {
+		if _, err := take(c.trigger); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want INVALID_ARGUMENT: %s", name, err, c.want)
+		}
+	}
+	if n, err := take(
+		&streamv1.Trigger{ControllerKind: "CompositeController", ControllerName: "mine", LabelSelector: "a=b"},
+	); n != 3 ||
+		err != nil {
+		t.Errorf("a good trigger: got %d, %v", n, err)
+	}
+	refuse := TriggerOf("CompositeController", "mine",
+		func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers })
+	if _, err := refuse(&streamv1.Trigger{}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("too many triggers: got %v", err)
+	}
+}
+
+// TestFaultsAreOfSessions keeps each session's own fault: a peer that does not know the service is
+// not hidden by another one that is dead.
+func TestFaultsAreOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unaware, dead := New(Settings{ID: "a", Clock: clock.RealClock{}}), New(Settings{ID: "b", Clock: clock.RealClock{}})
+		p := NewPool(clock.RealClock{}, nil)
+		p.Add(unaware)
+		p.Add(dead)
+		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
+		p.FailSession(dead, status.Error(codes.Unavailable, "connection refused"))
+		if !p.Unserved() {
+			t.Error("the fault of the dead session hides that the other knows no streams")
+		}
+		p.Remove(unaware)
+		if p.Unserved() {
+			t.Error("the fault of a session that is gone counts")
+		}
+		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
+		if p.Unserved() {
+			t.Error("the fault of a session that is not in the pool counts")
+		}
+	})
+}

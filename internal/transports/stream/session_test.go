@@ -1,0 +1,239 @@
+package stream
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/session"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+)
+
+// pooled is a session in a pool, and the hook that asks it.
+func pooled(id string) (*Session, Hook) {
+	p := NewPool(clock.RealClock{}, nil)
+	s := New(settingsOf(id, func() { p.Changed() }))
+	p.Add(s)
+	return s, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}
+}
+
+// TestSessionOutlivesItsStream loses a stream before the answer: the question is asked again on the
+// next, and what the old one still says is not heard.
+func TestSessionOutlivesItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		old := lasting(t, s).greet("one")
+		got := begin(t, h, "web")
+		call := old.hearCall()
+		old.cancelRun(errors.New("the network is gone"))
+		old.awaitEnd()
+		next := connect(t, s).greet("one")
+		old.answer(call, "late") // which the old stream's receiver still waits for
+		next.answer(next.hearCall(), "in time")
+		if text := (<-got).text(); text != `"in time"` {
+			t.Errorf("got %s, want the answer of the second stream", text)
+		}
+	})
+}
+
+// cancelRun ends a run without its line, so that its receiver still listens.
+func (p *peer) cancelRun(cause error) {
+	p.mu.Lock()
+	r := p.run
+	p.mu.Unlock()
+	r.cancel(cause)
+}
+
+// TestEndSaysWhy ends a stream: the hook reads the reason first.
+func TestEndSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		p := connect(t, s).greet("one")
+		go p.End(status.New(codes.PermissionDenied, "the right was taken away"))
+		f := p.hear().GetFarewell()
+		if f.GetMessage() != "the right was taken away" || codes.Code(f.GetCode()) != codes.PermissionDenied {
+			t.Errorf("the hook is told %v", f)
+		}
+		if end := p.awaitEnd(); end.Code() != codes.PermissionDenied {
+			t.Errorf("the run ended with %v", end)
+		}
+		s.End(status.New(codes.Aborted, "nobody hears this")) // there is no stream
+	})
+}
+
+// TestStreamsThatEnd has a hook do nothing, or what it may not.
+func TestStreamsThatEnd(t *testing.T) {
+	cases := map[string]struct {
+		do   func(*peer)
+		code codes.Code
+		says string
+	}{
+		"no Welcome": {func(p *peer) { p.hear(); p.hear() }, codes.DeadlineExceeded, "has not said Welcome within 10s"},
+		"a hook that does not read": {
+			func(p *peer) {
+				synctest.Wait() // until it runs
+				go p.End(status.New(codes.Aborted, "enough"))
+			}, codes.Aborted, "enough",
+		},
+		"an unknown version": {
+			func(p *peer) {
+				p.hear()
+				p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 9}}})
+				p.hear()
+			}, codes.InvalidArgument, "chose version 9",
+		},
+		"a long build": {
+			func(p *peer) {
+				p.hear()
+				go p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+					Version: 1, BuildId: strings.Repeat("b", 257), Window: &streamv1.Window{Calls: 1, Bytes: 1},
+				}}})
+				if f := p.hear().GetFarewell(); f.GetCode() != int32(codes.InvalidArgument) {
+					p.Errorf("the hook is told %v", f)
+				}
+				if p.Build() != "" || p.Welcomed() {
+					p.Errorf("the session keeps %q", p.Build())
+				}
+			}, codes.InvalidArgument, "build_id has 257 bytes, expected at most 256",
+		},
+		"the end without a word": {
+			func(p *peer) { p.greet("one").fail(io.EOF) },
+			codes.Unavailable,
+			"the hook has ended the stream",
+		},
+		"a failure": {
+			func(p *peer) { p.greet("one").fail(status.Error(codes.Internal, "ouch")) },
+			codes.Internal,
+			"ouch",
+		},
+		"a drain": {
+			func(p *peer) {
+				p.greet("one").say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
+			}, codes.Unavailable, "a side wants no more questions",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := pooled("a")
+				p := connect(t, s)
+				c.do(p)
+				if end := p.awaitEnd(); end.Code() != c.code || !strings.Contains(end.Message(), c.says) {
+					t.Errorf("the stream ended with %v, want %s: %s", end, c.code, c.says)
+				}
+				if s.Open() {
+					t.Error("the session is open without a stream")
+				}
+			})
+		})
+	}
+}
+
+// TestCallThatIsNeverAnswered gives a question up after its deadline, and the stream some time
+// after that.
+func TestCallThatIsNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		p := connect(t, s).greet("one")
+		got := begin(t, h, "web")
+		call := p.hearCall()
+		if c := p.hear().GetCancel(); c.GetCallId() != call.GetId() {
+			t.Errorf("the engine gives up call %d, want %d", c.GetCallId(), call.GetId())
+		}
+		if text := (<-got).text(); !strings.HasPrefix(text, "HookTimeout") {
+			t.Errorf("got %s, want a timeout", text)
+		}
+		if !s.Open() {
+			t.Error("the stream has ended at once")
+		}
+		if f := p.hear().GetFarewell(); !strings.Contains(f.GetMessage(), "not even CANCELLED") {
+			t.Errorf("the hook is told %v", f)
+		}
+		if end := p.awaitEnd(); end.Code() != codes.DeadlineExceeded {
+			t.Errorf("the stream ended with %v", end)
+		}
+	})
+}
+
+// TestCancelledCallThatIsAnswered keeps the stream.
+func TestCancelledCallThatIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("a")
+		p := connect(t, s).greet("one")
+		begin(t, h, "web")
+		call := p.hearCall()
+		p.hear() // Cancel
+		p.answer(call, "too late")
+		time.Sleep(2 * overdue)
+		got := begin(t, h, "web")
+		p.answer(p.hearCall(), "well")
+		if text := (<-got).text(); text != `"well"` {
+			t.Errorf("got %s after an answer that came too late", text)
+		}
+	})
+}
+
+// TestTriggersThatNobodyReads floods an engine and reads none of the answers: what waits for such a
+// hook is bounded.
+func TestTriggersThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		p := connect(t, s).greet("one")
+		for id := range uint64(10 * maxUnread) {
+			select {
+			case p.line.spoken <- &streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}}}:
+			case <-p.line.gone:
+				if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
+					t.Errorf("the stream ended with %v", end)
+				}
+				return
+			}
+		}
+		t.Errorf("%d triggers were taken, and not one answer read", 10*maxUnread)
+	})
+}
+
+// TestTriggersWithoutAController are refused, one by one.
+func TestTriggersWithoutAController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		p := connect(t, s).greet("one")
+		p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 7}}})
+		if got := p.hear().GetTriggered(); got.GetId() != 7 || got.GetError().GetCode() != int32(codes.Unimplemented) {
+			t.Errorf("the trigger is answered with %v", got)
+		}
+	})
+}
+
+// TestBrokenIsTheCause finds out what the hook did.
+func TestBrokenIsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pooled("a")
+		p := connect(t, s).greet("one")
+		p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 5}}})
+		p.hear()
+		var broken *session.ProtocolError
+		if err := <-p.ended; !errors.As(err, &broken) || status.Code(err) != codes.InvalidArgument {
+			t.Errorf("the run ended with %v (%T)", err, err)
+		}
+	})
+}
+
+// TestLookingForASession waits for none that has a large message to understand.
+func TestLookingForASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := pooled("busy")
+		connect(t, s).greet("one")
+		s.mu.Lock() // as while a message is understood
+		defer s.mu.Unlock()
+		if found, _, _ := h.Pool.pick("web"); found != s || !s.Open() || s.Build() != "one" {
+			t.Errorf("found %v of the build %q", found, s.Build())
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package stream
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Bounds of a trigger.
+const (
+	// MaxReasonBytes bounds a trigger's reason.
+	MaxReasonBytes = 256
+	// MaxParents bounds the names in a trigger.
+	MaxParents = 10_000
+	// MaxSelectorBytes bounds a label selector.
+	MaxSelectorBytes = 4 << 10
+)
+
+// TriggerOf takes the triggers of a hook that serves one controller; nil where the controller takes
+// none.
+func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
+	if ask == nil {
+		return nil
+	}
+	return func(t *streamv1.Trigger) (int, error) {
+		if name := t.GetControllerName(); name != "" && name != controller {
+			return 0, status.Errorf(codes.InvalidArgument,
+				"controller_name is %q, expected %q, which this stream serves", name, controller)
+		}
+		if other := t.GetControllerKind(); other != "" && other != kind {
+			return 0, status.Errorf(codes.InvalidArgument,
+				"controller_kind is %q, expected %q, which this stream serves", other, kind)
+		}
+		wish, err := ReadTrigger(t)
+		if err != nil {
+			return 0, err
+		}
+		return Ask(ask, wish)
+	}
+}
+
+// Ask asks a controller for syncs, and has triggers that are too many refused with the code that
+// hooks know.
+func Ask(ask hook.TriggerFunc, wish hook.Trigger) (parents int, err error) {
+	parents, err = ask(wish)
+	if errors.Is(err, hook.ErrTooManyTriggers) {
+		err = status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return parents, err
+}
+
+// kinds are those of controllers; the empty one stands for both.
+var kinds = []string{"", "CompositeController", "DecoratorController"}
+
+// ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
+func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
+	wish := hook.Trigger{Reason: t.GetReason()}
+	switch {
+	case len(t.GetReason()) > MaxReasonBytes:
+		return wish, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d",
+			len(t.GetReason()), MaxReasonBytes)
+	case !slices.Contains(kinds, t.GetControllerKind()):
+		return wish, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none",
+			t.GetControllerKind(), kinds[1:])
+	case len(t.GetParents()) > MaxParents:
+		return wish, status.Errorf(codes.InvalidArgument,
+			"parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)
+	case len(t.GetParents()) > 0 && t.GetLabelSelector() != "":
+		return wish, status.Error(codes.InvalidArgument, "label_selector: is set beside parents, expected one of them")
+	}
+	for i, p := range t.GetParents() {
+		if p.GetName() == "" {
+			return wish, status.Errorf(codes.InvalidArgument, "parents[%d].name: is empty, expected a name", i)
+		}
+		wish.Parents = append(wish.Parents, hook.ParentName{Namespace: p.GetNamespace(), Name: p.GetName()})
+	}
+	selector, err := ReadSelector("label_selector", t.GetLabelSelector())
+	wish.Selector = selector
+	return wish, err
+}
+
+// ReadSelector parses a hook's label selector. The error is an INVALID_ARGUMENT that names the
+// field.
+func ReadSelector(field, text string) (labels.Selector, error) {
+	if len(text) > MaxSelectorBytes {
+		return nil, status.Errorf(codes.InvalidArgument, "%s: has %d bytes, expected at most %d", field, len(text),
+			MaxSelectorBytes)
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%s: %v", field, err)
+	}
+	return selector, nil
+}

@@ -1,0 +1,176 @@
+package webhook
+
+import (
+	"bytes"
+	"container/list"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/transports/budget"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept
+	// go.
+	maxKept = 64 << 20
+	// entryBytes is about what an answer takes beside its text.
+	entryBytes = 512
+)
+
+// etag is the field etag (compatibility: ETag).
+type etag struct {
+	Enabled        bool   `json:"enabled"`
+	TimeoutSeconds *int32 `json:"cacheTimeoutSeconds"`
+	CleanupSeconds *int32 `json:"cacheCleanupSeconds"`
+}
+
+// kept are the answers of one hook that came with an ETag, by parent. A nil *kept keeps nothing.
+type kept struct {
+	clock   clock.PassiveClock
+	share   *budget.Share
+	account *budget.Account
+	// timeout is how long an answer is kept, and cleanup how often those past it are dropped; 0
+	// keeps it until there are too many.
+	timeout, cleanup time.Duration
+
+	mu      sync.Mutex // guards what follows
+	answers map[subject]*list.Element
+	order   *list.List // of *tagged, the longest kept first
+	bytes   int        // the sum of their sizes, at most maxKept
+	cleaned time.Time
+}
+
+// subject is a parent. Its UID tells one from another that had its name before, its group a kind
+// from one of the same name.
+type subject struct {
+	kind schema.GroupKind
+	uid  types.UID
+}
+
+// tagged is an answer with its ETag.
+type tagged struct {
+	parent subject
+	tag    string
+	body   []byte
+	at     time.Time
+}
+
+func (a *tagged) size() int { return entryBytes + len(a.tag) + cap(a.body) }
+
+// newKept reads the field; nil where it is not enabled.
+func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) {
+	if e == nil || !e.Enabled {
+		return nil, nil
+	}
+	if e.TimeoutSeconds != nil && e.CleanupSeconds == nil {
+		return nil, errors.New("etag.cacheCleanupSeconds: is missing; cacheTimeoutSeconds needs it")
+	}
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	k := &kept{clock: c, share: share, answers: map[subject]*list.Element{}, order: list.New(), cleaned: c.Now()}
+	if e.TimeoutSeconds != nil && *e.TimeoutSeconds > 0 {
+		k.timeout = time.Duration(*e.TimeoutSeconds) * time.Second
+	}
+	if e.CleanupSeconds != nil && *e.CleanupSeconds > 0 {
+		k.cleanup = time.Duration(*e.CleanupSeconds) * time.Second
+	}
+	k.account = share.Join(k.shrink)
+	return k, nil
+}
+
+// close forgets all answers.
+func (k *kept) close() {
+	if k != nil {
+		k.account.Close()
+	}
+}
+
+// shrink drops the longest kept answers until at most limit bytes are kept.
+func (k *kept) shrink(limit int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for int64(k.bytes) > limit {
+		k.drop(k.order.Front())
+	}
+}
+
+func subjectOf(parent *object.Object) subject { return subject{parent.GVK().GroupKind(), parent.UID()} }
+
+// get is the answer about a question's parent; the zero value where none is kept.
+func (k *kept) get(q *hook.Question) tagged {
+	if k == nil {
+		return tagged{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clean()
+	e, ok := k.answers[subjectOf(q.Parent)]
+	if !ok || k.old(answerOf(e)) {
+		return tagged{}
+	}
+	return *answerOf(e)
+}
+
+func answerOf(e *list.Element) *tagged { return e.Value.(*tagged) }
+
+func (k *kept) old(a *tagged) bool { return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout }
+
+// clean drops what is past its time, when it is time to.
+func (k *kept) clean() {
+	if k.cleanup == 0 || k.clock.Since(k.cleaned) < k.cleanup {
+		return
+	}
+	k.cleaned = k.clock.Now()
+	for e := k.order.Front(); e != nil && k.old(answerOf(e)); e = k.order.Front() {
+		k.drop(e)
+	}
+}
+
+// put keeps an answer that came with an ETag, in place of the last.
+func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
+	if k == nil {
+		return
+	}
+	defer k.share.Balance() // without the lock
+	if cap(body) > len(body)+len(body)/4 {
+		body = bytes.Clone(body)
+	}
+	a := &tagged{parent: subjectOf(q.Parent), tag: header.Get("ETag"), body: body}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last, ok := k.answers[a.parent]; ok {
+		k.drop(last)
+	}
+	if a.tag == "" || a.size() > maxKept {
+		return
+	}
+	a.at = k.clock.Now()
+	k.answers[a.parent] = k.order.PushBack(a)
+	for k.bytes += a.size(); k.bytes > maxKept; {
+		k.drop(k.order.Front())
+	}
+	k.account.Set(int64(k.bytes))
+}
+
+func (k *kept) drop(e *list.Element) {
+	a := answerOf(e)
+	k.bytes -= a.size()
+	k.order.Remove(e)
+	delete(k.answers, a.parent)
+	k.account.Set(int64(k.bytes))
+}
+
+// unchanged says whether the hook answers that its last answer still holds. Without a tag in the
+// question it cannot.
+func unchanged(tag string, response *http.Response) bool {
+	return tag != "" &&
+		(response.StatusCode == http.StatusNotModified || response.StatusCode == http.StatusPreconditionFailed)
+}

@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	kjson "sigs.k8s.io/json"
+)
+
+// maxDepth is how deep an answer may be nested.
+const maxDepth = 100
+
+// maxResync bounds resyncAfterSeconds: 10 years, in seconds.
+const maxResync = 10 * 365 * 24 * 3600
+
+// answers, as JSON has them. Each has exactly the fields that its question allows, for the strict
+// mode.
+type (
+	compositeAnswer struct {
+		Status      json.RawMessage   `json:"status"`
+		Children    []json.RawMessage `json:"children"`
+		ResyncAfter float64           `json:"resyncAfterSeconds"`
+		Finalized   bool              `json:"finalized"`
+	}
+	decoratorAnswer struct {
+		Labels      map[string]*string `json:"labels"`
+		Annotations map[string]*string `json:"annotations"`
+		Status      json.RawMessage    `json:"status"`
+		Attachments []json.RawMessage  `json:"attachments"`
+		ResyncAfter float64            `json:"resyncAfterSeconds"`
+		Finalized   bool               `json:"finalized"`
+	}
+	customizeAnswer struct {
+		Related []*hook.RelatedRule `json:"relatedResources"`
+	}
+)
+
+// read reads an answer's JSON. The error says what is wrong with it.
+func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
+	switch {
+	case q.Op == hook.Customize:
+		return decodeCustomize(data, strict)
+	case q.Contract == hook.Decorator:
+		var a struct {
+			decoratorAnswer
+			saidAnswer
+		}
+		if err := unmarshal(data, strict, into(version, &a, &a.decoratorAnswer)); err != nil {
+			return nil, err
+		}
+		return finish(&hook.Answer{
+			Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
+		}, a.ResyncAfter, &a.saidAnswer)
+	default:
+		var a struct {
+			compositeAnswer
+			saidAnswer
+		}
+		if err := unmarshal(data, strict, into(version, &a, &a.compositeAnswer)); err != nil {
+			return nil, err
+		}
+		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter,
+			&a.saidAnswer)
+	}
+}
+
+// into is what an answer is read into: all fields, or those that v1 has.
+func into(version string, all, v1 any) any {
+	if version == "v2" {
+		return all
+	}
+	return v1
+}
+
+func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
+	var a customizeAnswer
+	if err := unmarshal(data, strict, &a); err != nil {
+		return nil, err
+	}
+	answer := &hook.Answer{}
+	for i, rule := range a.Related {
+		if rule == nil {
+			return nil, fmt.Errorf("relatedResources[%d]: got null, expected an object", i)
+		}
+		answer.Related = append(answer.Related, *rule)
+	}
+	return answer, nil
+}
+
+// finish checks what all answers have in common.
+func finish(a *hook.Answer, resyncAfter float64, more *saidAnswer) (*hook.Answer, error) {
+	if string(a.Status) == "null" {
+		a.Status = nil
+	}
+	if math.IsNaN(resyncAfter) || resyncAfter < 0 || resyncAfter > maxResync {
+		return nil, fmt.Errorf("resyncAfterSeconds is %v, expected a number of seconds from 0 to %d", resyncAfter, maxResync)
+	}
+	a.ResyncAfter = time.Duration(resyncAfter * float64(time.Second))
+	var err error
+	a.Said, err = more.said()
+	return a, err
+}
+
+// unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said
+// once.
+func unmarshal(data []byte, strict bool, into any) error {
+	if object.Deeper(data, maxDepth) {
+		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
+	}
+	trimmed := bytes.TrimLeft(data, " \t\r\n")
+	if len(trimmed) == 0 {
+		return errors.New("the answer is empty, expected a JSON object")
+	}
+	if trimmed[0] != '{' {
+		return fmt.Errorf("the answer begins with %q, expected a JSON object",
+			endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]))
+	}
+	if !strict {
+		return invalid(json.Unmarshal(data, into))
+	}
+	faults, err := kjson.UnmarshalStrict(data, into, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
+	}
+	return invalid(err)
+}
+
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	// The error may quote a name of any length.
+	return errors.New("the answer is not valid: " + endpoint.Excerpt([]byte(object.Explain(err).Error())))
+}

@@ -1,0 +1,91 @@
+package webhook
+
+import (
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
+)
+
+// What answers of v2 may have beside the fields of v1, as JSON has it.
+type (
+	saidAnswer struct {
+		Conditions   []*hook.Condition `json:"conditions"`
+		Events       []*event          `json:"events"`
+		Results      []*hook.Result    `json:"results"`
+		Requirements []*requirement    `json:"requirements"`
+		States       []*childState     `json:"childStates"`
+	}
+	event struct {
+		Type    string `json:"type"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
+	requirement struct {
+		hook.RelatedRule
+		Called string `json:"name"`
+	}
+	childState struct {
+		hook.Named
+		Ready     *bool              `json:"ready"`
+		DependsOn []*hook.Dependency `json:"dependsOn"`
+	}
+)
+
+// said reads what an answer says beside the desired state. The error names the item.
+func (s *saidAnswer) said() (said hook.Said, err error) {
+	if said.Conditions, err = values("conditions", s.Conditions); err != nil {
+		return said, err
+	}
+	if said.Results, err = values("results", s.Results); err != nil {
+		return said, err
+	}
+	events, err := values("events", s.Events)
+	if err != nil {
+		return said, err
+	}
+	for i, e := range events {
+		if e.Type != "" && e.Type != "Normal" && e.Type != "Warning" {
+			return said, fmt.Errorf("events[%d].type is %q, expected Normal or Warning", i, endpoint.Excerpt([]byte(e.Type)))
+		}
+		said.Events = append(said.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+	}
+	requirements, err := values("requirements", s.Requirements)
+	if err != nil {
+		return said, err
+	}
+	for _, r := range requirements {
+		r.Name = r.Called
+		said.Requirements = append(said.Requirements, r.RelatedRule)
+	}
+	said.States, err = s.states()
+	return said, err
+}
+
+func (s *saidAnswer) states() ([]hook.ChildState, error) {
+	states, err := values("childStates", s.States)
+	if err != nil {
+		return nil, err
+	}
+	var out []hook.ChildState
+	for i, state := range states {
+		depends, err := values(fmt.Sprintf("childStates[%d].dependsOn", i), state.DependsOn)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, hook.ChildState{Index: -1, Named: state.Named, Ready: state.Ready, DependsOn: depends})
+	}
+	return out, nil
+}
+
+// values are the items of a list, none of which may be null.
+func values[T any](field string, list []*T) ([]T, error) {
+	var out []T
+	for i, item := range list {
+		if item == nil {
+			return nil, fmt.Errorf("%s[%d]: got null, expected an object", field, i)
+		}
+		out = append(out, *item)
+	}
+	return out, nil
+}
