@@ -7,7 +7,7 @@ import (
 	"net"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
 	"github.com/hookloop/hookloop/internal/transports/gateway/access"
 	"github.com/hookloop/hookloop/internal/transports/stream"
@@ -54,7 +54,7 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 	server, err := guard.NewServer(access.Serving{
 		TLS:   access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
 		Log:   klog.FromContext(ctx).WithName("gateway"),
-		Codec: contract.Codec(stream.Limits()),
+		Codec: codec.Codec(stream.Limits()),
 	})
 	if err != nil {
 		return door{}, err

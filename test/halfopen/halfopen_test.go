@@ -24,7 +24,7 @@ import (
 	enginehook "github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
 	"github.com/hookloop/hookloop/internal/transports/gateway/access"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
@@ -242,7 +242,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 			Key:         file("tls.key", key),
 			ClientCA:    file("clients.crt", clients.PEM),
 		},
-		Codec: contract.Codec(stream.Limits()),
+		Codec: codec.Codec(stream.Limits()),
 	})
 	if err != nil {
 		t.Fatal(err)

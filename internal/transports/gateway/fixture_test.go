@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway/access"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"go.uber.org/goleak"
@@ -102,7 +102,7 @@ func (l *line) RecvMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	m.(*contract.Raw).Data, err = proto.Marshal(got)
+	m.(*codec.Raw).Data, err = proto.Marshal(got)
 	return err
 }
 

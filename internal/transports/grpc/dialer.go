@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc"
@@ -361,7 +361,7 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	defer cancel()
 	connection.ResetConnectBackoff() // the link's own is enough
 	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false),
-		grpc.ForceCodecV2(contract.Codec(stream.Limits())), grpc.MaxCallRecvMsgSize(stream.MaxPieceBytes))
+		grpc.ForceCodecV2(codec.Codec(stream.Limits())), grpc.MaxCallRecvMsgSize(stream.MaxPieceBytes))
 	if err != nil {
 		return false, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/decode"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
@@ -43,7 +43,7 @@ import (
 )
 
 // MaxMessageBytes bounds a question and an answer.
-const MaxMessageBytes = contract.MaxMessageBytes
+const MaxMessageBytes = codec.MaxMessageBytes
 
 // maxHeaderBytes bounds the header and the trailer of an answer, with the details of a status.
 const maxHeaderBytes = 64 << 10
@@ -198,7 +198,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithInitialWindowSize(windowBytes),
 		grpc.WithInitialConnWindowSize(4 * windowBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
-			grpc.ForceCodecV2(contract.Codec(decode.Limits{Memory: budget.MessageBytes}))),
+			grpc.ForceCodecV2(codec.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}
 	if addresses := listed(address); addresses != nil { // which the library does not resolve itself
 		options = append(options, resolving(address, addresses))
@@ -244,7 +244,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	case errors.As(err, &bad):
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: c.name, Err: bad.error}
 	default:
-		return nil, contract.Failure(c.name, q, c.timeout, status.Convert(err))
+		return nil, codec.Failure(c.name, q, c.timeout, status.Convert(err))
 	}
 }
 
@@ -280,11 +280,11 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 
 // call encodes, calls and decodes. The sizes go onto the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
-	call, span := contract.New(q), trace.SpanFromContext(ctx)
+	call, span := codec.New(q), trace.SpanFromContext(ctx)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
 	}
-	raw, lease, err := c.receive(ctx, contract.Method(q), call.Request, options)
+	raw, lease, err := c.receive(ctx, codec.Method(q), call.Request, options)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 		lease.Release()
 		return nil, c.unbuilt(err)
 	}
-	answer, err := contract.Answer(call.Response)
+	answer, err := codec.Answer(call.Response)
 	if err != nil {
 		lease.Release()
 		return nil, &invalid{err}

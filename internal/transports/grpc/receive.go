@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,7 +32,7 @@ func (c *client) receive(
 	method string,
 	request proto.Message,
 	options []grpc.CallOption,
-) (*contract.Raw, *budget.Lease, error) {
+) (*codec.Raw, *budget.Lease, error) {
 	size := max(usualBytes, c.usual.Load())
 	if c.memory == nil {
 		size = MaxMessageBytes
@@ -50,7 +50,7 @@ func (c *client) receive(
 			}
 			return end, err
 		}
-		raw := &contract.Raw{}
+		raw := &codec.Raw{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
 		err := c.line.invoke(ctx, method, request, &reply{raw, begins}, append([]grpc.CallOption{limit}, options...))
 		if err == nil {
@@ -86,7 +86,7 @@ func (c *client) alone(ctx context.Context, size int64) (end func(), err error) 
 // reply is where a response goes, and what is called when it begins and when it has been received.
 // An error of begins ends the call.
 type reply struct {
-	*contract.Raw
+	*codec.Raw
 	begins func() (end func(), err error)
 }
 
@@ -134,7 +134,7 @@ func oversized(err error) bool {
 // unbuilt is the error for a response that is not built: there is no memory for it, or it is not
 // valid.
 func (c *client) unbuilt(err error) error {
-	if failure := contract.Unaffordable(c.name, err); failure != nil {
+	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure
 	}
 	if status.FromContextError(err).Code() != codes.Unknown {

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,7 +44,7 @@ func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
 func (f *functions) operations(c hook.Contract) []hook.Op {
 	var out []hook.Op
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-		if _, has := f.methods[contract.Method(&hook.Question{Contract: c, Op: op})]; has {
+		if _, has := f.methods[codec.Method(&hook.Question{Contract: c, Op: op})]; has {
 			out = append(out, op)
 		}
 	}

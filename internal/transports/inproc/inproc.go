@@ -20,7 +20,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
@@ -131,10 +131,10 @@ type client struct {
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	call := contract.New(q)
-	response, err := c.functions.call(limited, contract.Method(q), call.Request)
+	call := codec.New(q)
+	response, err := c.functions.call(limited, codec.Method(q), call.Request)
 	if err != nil {
-		err = contract.Failure(c.name, q, c.timeout, status.Convert(err))
+		err = codec.Failure(c.name, q, c.timeout, status.Convert(err))
 	}
 	var answer *hook.Answer
 	if err == nil {
@@ -158,8 +158,8 @@ func (c *client) read(ctx context.Context, response any, into proto.Message) (*h
 		return nil, c.invalid(errors.New("got neither an answer nor an error, expected one of them"))
 	}
 	size := proto.Size(message)
-	if size > contract.MaxMessageBytes {
-		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", size, contract.MaxMessageBytes))
+	if size > codec.MaxMessageBytes {
+		return nil, c.invalid(fmt.Errorf("the answer has %d bytes, which is larger than %d", size, codec.MaxMessageBytes))
 	}
 	lease, err := c.memory.Lease(ctx, int64(2*size), hook.Holds(ctx))
 	if err != nil {
@@ -179,16 +179,16 @@ func (c *client) build(message, into proto.Message, lease *budget.Lease) (*hook.
 	if err != nil {
 		return nil, err
 	}
-	if err := (&contract.Raw{Data: data}).Build(into, lease, c.memory.MessageLimit()); err != nil {
+	if err := (&codec.Raw{Data: data}).Build(into, lease, c.memory.MessageLimit()); err != nil {
 		return nil, err
 	}
-	return contract.Answer(into)
+	return codec.Answer(into)
 }
 
 // unread is the error for a response that is not read: there is no memory for it, or it is not
 // valid.
 func (c *client) unread(err error) error {
-	if failure := contract.Unaffordable(c.name, err); failure != nil {
+	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure
 	}
 	return c.invalid(err)

@@ -6,7 +6,7 @@ import (
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/decode"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,7 +23,7 @@ const MaxPieceBytes = 2 << 20
 // Limits bound one message of a stream.
 func Limits() decode.Limits { return decode.Limits{Memory: MaxMessageMemory} }
 
-// GRPC is a stream of gRPC whose peer uses contract.Codec.
+// GRPC is a stream of gRPC whose peer uses codec.Codec.
 type GRPC interface {
 	Conn
 	RecvMsg(m any) error
@@ -50,7 +50,7 @@ func Reserve(conn GRPC, memory *budget.Share) *Reserving {
 // Recv waits for a message, and for memory. A message that is too large, or malformed, is an error.
 func (c *Reserving) Recv() (*streamv1.HookMessage, error) {
 	c.reserve(0)
-	raw := &contract.Raw{}
+	raw := &codec.Raw{}
 	if err := c.RecvMsg(raw); err != nil {
 		return nil, err
 	}

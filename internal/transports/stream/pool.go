@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -257,7 +257,7 @@ func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
 		return &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: broken}
 	}
 	s := status.Convert(fromContext(err))
-	failure := contract.Failure(h.Name, q, h.Timeout, s)
+	failure := codec.Failure(h.Name, q, h.Timeout, s)
 	switch failure.Kind {
 	case hook.Rejected, hook.Throttled: // the stream was, not this parent
 		failure.Kind = hook.Unreachable
@@ -301,9 +301,9 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 		err := fmt.Errorf("the answer cannot be read: %w", o.Exhausted)
 		return nil, &hook.Error{Kind: hook.Failed, Hook: h.Name, Reason: "MemoryBudget", Err: err}
 	case o.Refused != nil:
-		return nil, contract.Failure(h.Name, q, h.Timeout, refusal(o))
+		return nil, codec.Failure(h.Name, q, h.Timeout, refusal(o))
 	}
-	answer, err := contract.Answer(o.Response)
+	answer, err := codec.Answer(o.Response)
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 )
 
 // operations are all that a hook may have a function for.
@@ -16,7 +16,7 @@ func known(capabilities []string) []string {
 	var methods []string
 	for _, c := range []hook.Contract{hook.Composite, hook.Decorator} {
 		for _, op := range operations {
-			if m := contract.Method(&hook.Question{Contract: c, Op: op}); slices.Contains(capabilities, m) {
+			if m := codec.Method(&hook.Question{Contract: c, Op: op}); slices.Contains(capabilities, m) {
 				methods = append(methods, m)
 			}
 		}
@@ -77,6 +77,6 @@ func (p *Pool) methods() []string {
 
 func operationsOf(c hook.Contract, methods []string) []hook.Op {
 	return slices.DeleteFunc(slices.Clone(operations), func(op hook.Op) bool {
-		return !slices.Contains(methods, contract.Method(&hook.Question{Contract: c, Op: op}))
+		return !slices.Contains(methods, codec.Method(&hook.Question{Contract: c, Op: op}))
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -111,8 +111,8 @@ func New(s Settings) *Session {
 	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
 		SessionID:    s.ID,
 		Build:        s.Build,
-		Encode:       contract.Object,
-		MessageBytes: contract.MaxMessageBytes,
+		Encode:       codec.Object,
+		MessageBytes: codec.MaxMessageBytes,
 		Reserver:     out.messages,
 	})
 	out.held = s.Memory.Share(budget.Sessions).Join(out.shrink)

@@ -13,7 +13,7 @@ package stream
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/transports/contract"
+	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,7 +22,7 @@ import (
 // looked at again.
 func question(q *hook.Question) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
-		Subject: subject(q), Method: contract.Method(q), Shell: contract.NewShell(q),
+		Subject: subject(q), Method: codec.Method(q), Shell: codec.NewShell(q),
 		Slots: make([]session.Slot[*object.Object], 0, 2+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {

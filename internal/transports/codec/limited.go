@@ -1,4 +1,4 @@
-package contract
+package codec
 
 import (
 	"fmt"
@@ -13,19 +13,19 @@ import (
 // Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused
 // before it is built. A *Raw takes any message.
 func Codec(limits decode.Limits) encoding.CodecV2 {
-	return codec{encoding.GetCodecV2(grpcproto.Name), limits}
+	return limitedCodec{encoding.GetCodecV2(grpcproto.Name), limits}
 }
 
 // Raw receives a message as it is, to be built later.
 type Raw struct{ Data []byte }
 
-type codec struct {
+type limitedCodec struct {
 	encoding.CodecV2
 	limits decode.Limits
 }
 
 // Unmarshal builds a message within the limits.
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+func (c limitedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	if raw, ok := v.(*Raw); ok {
 		raw.Data = data.Materialize()
 		return nil

@@ -1,4 +1,4 @@
-package contract
+package codec
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"

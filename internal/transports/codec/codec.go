@@ -1,4 +1,4 @@
-// Package contract writes questions in the messages of package hookloop.hook.v1 of proto, and reads
+// Package codec writes questions in the messages of package hookloop.hook.v1 of proto, and reads
 // answers and failures from them: what every transport of the gRPC contract does in the same way,
 // whichever way its messages travel.
 //
@@ -6,7 +6,7 @@
 // read. Responses come from outside and are checked for what the messages allow and the port does
 // not; what an answer means is package plan's. Functions are safe for concurrent use. Tests of the
 // transports cover it, with transporttest's suite.
-package contract
+package codec
 
 import (
 	"strings"
