@@ -26,7 +26,7 @@ func main() { hook.Main(hook.Composite{Sync: sync, Customize: customize}) }
 
 // customize asks to be shown all namespaces: sync is asked again when one comes or goes.
 func customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-	return &hook.CustomizeResponse{Related: []hook.Rule{{APIVersion: "v1", Resource: "namespaces"}}}, nil
+	return &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "v1", Resource: "namespaces"}}}, nil
 }
 
 func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {

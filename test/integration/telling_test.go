@@ -165,12 +165,11 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	}
 	for _, e := range a.Events {
 		response.Events = append(response.Events,
-			hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+			hook.Event{Type: hook.EventType(e.Type), Reason: e.Reason, Message: e.Message})
 	}
 	for _, result := range a.Results {
-		severity := map[string]hook.Severity{"Info": hook.Info, "Warning": hook.Warning, "Fatal": hook.Fatal}[result.Severity]
 		response.Results = append(response.Results,
-			hook.Result{Severity: severity, Reason: result.Reason, Message: result.Message})
+			hook.Result{Severity: hook.Severity(result.Severity), Reason: result.Reason, Message: result.Message})
 	}
 	if len(a.Requirements) == 0 {
 		return response, nil
@@ -182,7 +181,7 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	response.Status = seenStatus(names)
 	for _, rule := range a.Requirements {
 		if !parent.Spec.Flip || len(r.Related) == 0 {
-			response.Requirements = append(response.Requirements, hook.Rule{
+			response.Requirements = append(response.Requirements, hook.RelatedRule{
 				APIVersion: rule.APIVersion, Resource: rule.Resource, Namespace: rule.Namespace, Names: rule.Names, Name: rule.Name,
 			})
 		}

@@ -36,10 +36,10 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		return nil, err
 	}
 	name, spec, up := req.Parent.Name, site.Spec, int32(0)
-	ready := hook.Condition{Type: "Ready", Status: hook.False, Reason: "Starting"}
+	ready := hook.Condition{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting"}
 	if servers := observed[name]; servers != nil {
 		if up = servers.Status.ReadyReplicas; up >= spec.Replicas {
-			ready.Status, ready.Reason = hook.True, "AllUp"
+			ready.Status, ready.Reason = hook.ConditionTrue, "AllUp"
 		}
 	}
 	ready.Message = fmt.Sprintf("%d of %d servers are ready", up, spec.Replicas)

@@ -184,10 +184,10 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	if found, err := hook.Related[corev1.Namespace](req, "spaces"); err != nil || len(found) != 0 {
 		t.Errorf("a group with a name: %v, %v, want it found and empty", found, err)
 	}
-	var requirements []hook.Rule
+	var requirements []hook.RelatedRule
 	for name, want := range map[string]bool{"spaces": true, "later": false} {
 		_, shown, err := hook.RequireRelated[corev1.Namespace](req, &requirements,
-			hook.Rule{Name: name, APIVersion: "v1", Resource: "namespaces"})
+			hook.RelatedRule{Name: name, APIVersion: "v1", Resource: "namespaces"})
 		if err != nil || shown != want {
 			t.Errorf("requirement %q: shown is %v, %v, want %v", name, shown, err, want)
 		}
@@ -195,7 +195,7 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	if _, _, err := hook.RequireRelated[corev1.Namespace](
 		req,
 		&requirements,
-		hook.Rule{Resource: "namespaces"},
+		hook.RelatedRule{Resource: "namespaces"},
 	); err == nil ||
 		len(requirements) != 2 {
 		t.Errorf("a requirement without a name: %v, with %d requirements; want an error, and 2", err, len(requirements))

@@ -31,7 +31,7 @@ type SyncResponse struct {
 	// Requirements select related objects that the next questions about the parent show, without a
 	// Customize function: where they are not those of the last answer, the hook is asked again at
 	// once with what they select, up to 5 times, and nothing is written before.
-	Requirements []Rule
+	Requirements []RelatedRule
 }
 
 // DecorateResponse is what should be added to one object.
@@ -56,34 +56,34 @@ type DecorateResponse struct {
 	// Requirements select related objects that the next questions about the object show, without a
 	// Customize function: where they are not those of the last answer, the hook is asked again at
 	// once with what they select, up to 5 times, and nothing is written before.
-	Requirements []Rule
+	Requirements []RelatedRule
 }
 
 // CustomizeResponse names related objects.
 type CustomizeResponse struct {
-	Related []Rule
+	Related []RelatedRule
 }
 
-// Rule selects related objects: by names, by labels, or all objects of the resource.
-type Rule struct {
+// RelatedRule selects related objects: by names, by labels, or all objects of the resource.
+type RelatedRule struct {
 	// APIVersion and Resource name the resource: "v1", "configmaps".
 	APIVersion, Resource string
-	// Labels selects objects by their labels; nil does not select by labels.
-	Labels *Selector
-	// Namespaces selects the namespaces by their labels; nil does not. It excludes Namespace and
-	// Names.
-	Namespaces *Selector
+	// LabelSelector selects objects by their labels; nil does not select by labels.
+	LabelSelector *LabelSelector
+	// NamespaceSelector selects the namespaces by their labels; nil does not. It excludes Namespace
+	// and Names.
+	NamespaceSelector *LabelSelector
 	// Namespace selects one namespace; empty selects all.
 	Namespace string
-	// Names select objects by name; empty selects all. They exclude Labels.
+	// Names select objects by name; empty selects all. They exclude LabelSelector.
 	Names []string
 	// Name is the name of the group in which the objects come back: at most 63 letters, digits, '-'
 	// and '_'. Rules without a name come back by resource.
 	Name string
 }
 
-// Selector is a label selector: all of its parts must hold; the zero value matches everything.
-type Selector struct {
+// LabelSelector is a label selector: all of its parts must hold; the zero value matches everything.
+type LabelSelector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []Requirement
 }
@@ -101,10 +101,10 @@ type Operator string
 
 // The operators, as Kubernetes names them.
 const (
-	In           Operator = "In"
-	NotIn        Operator = "NotIn"
-	Exists       Operator = "Exists"
-	DoesNotExist Operator = "DoesNotExist"
+	OperatorIn           Operator = "In"
+	OperatorNotIn        Operator = "NotIn"
+	OperatorExists       Operator = "Exists"
+	OperatorDoesNotExist Operator = "DoesNotExist"
 )
 
 // answer is what the answers to Sync and Finalize of both services have in common, as the contract
@@ -151,16 +151,16 @@ func encodePatch(patch map[string]*string) (set map[string]string, remove []stri
 }
 
 // encodeRules encodes rules; field is what an error calls their list.
-func encodeRules(field string, rules []Rule) ([]*hookv1.RelatedResourceRule, error) {
+func encodeRules(field string, rules []RelatedRule) ([]*hookv1.RelatedResourceRule, error) {
 	out := make([]*hookv1.RelatedResourceRule, len(rules))
 	for i, r := range rules {
-		labels, err := encodeSelector(r.Labels)
+		labels, err := encodeSelector(r.LabelSelector)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d].Labels: %w", field, i, err)
+			return nil, fmt.Errorf("%s[%d].LabelSelector: %w", field, i, err)
 		}
-		namespaces, err := encodeSelector(r.Namespaces)
+		namespaces, err := encodeSelector(r.NamespaceSelector)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d].Namespaces: %w", field, i, err)
+			return nil, fmt.Errorf("%s[%d].NamespaceSelector: %w", field, i, err)
 		}
 		out[i] = &hookv1.RelatedResourceRule{
 			ApiVersion: r.APIVersion, Resource: r.Resource, LabelSelector: labels, NamespaceSelector: namespaces,
@@ -171,13 +171,13 @@ func encodeRules(field string, rules []Rule) ([]*hookv1.RelatedResourceRule, err
 }
 
 var operators = map[Operator]hookv1.LabelSelectorRequirement_Operator{
-	In:           hookv1.LabelSelectorRequirement_OPERATOR_IN,
-	NotIn:        hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN,
-	Exists:       hookv1.LabelSelectorRequirement_OPERATOR_EXISTS,
-	DoesNotExist: hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST,
+	OperatorIn:           hookv1.LabelSelectorRequirement_OPERATOR_IN,
+	OperatorNotIn:        hookv1.LabelSelectorRequirement_OPERATOR_NOT_IN,
+	OperatorExists:       hookv1.LabelSelectorRequirement_OPERATOR_EXISTS,
+	OperatorDoesNotExist: hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST,
 }
 
-func encodeSelector(s *Selector) (*hookv1.LabelSelector, error) {
+func encodeSelector(s *LabelSelector) (*hookv1.LabelSelector, error) {
 	if s == nil {
 		return nil, nil
 	}

@@ -23,41 +23,53 @@ type ConditionStatus string
 
 // The statuses.
 const (
-	True    ConditionStatus = "True"
-	False   ConditionStatus = "False"
-	Unknown ConditionStatus = "Unknown"
+	ConditionTrue    ConditionStatus = "True"
+	ConditionFalse   ConditionStatus = "False"
+	ConditionUnknown ConditionStatus = "Unknown"
 )
 
-// Event is recorded on the parent when it is news: an answer that says what the last one said
-// records nothing.
+// Event is recorded on the parent when it differs from the events of the last response.
 type Event struct {
-	// Warning makes it a warning.
-	Warning bool
+	// Type is EventNormal if it is empty.
+	Type EventType
 	// Reason is one word in camel case, Message a sentence.
 	Reason, Message string
 }
 
-// Result is a remark about the answer.
+// EventType is the type of an Event.
+type EventType string
+
+// The types of Events.
+const (
+	EventNormal  EventType = "Normal"
+	EventWarning EventType = "Warning"
+)
+
+// Result is a remark about the response.
 type Result struct {
+	// Severity is SeverityInfo if it is empty.
 	Severity Severity
 	// Reason is one word in camel case, Message a sentence.
 	Reason, Message string
 }
 
-// Severity says what a Result means for the answer.
-type Severity int
+// Severity is the effect of a Result on its response.
+type Severity string
 
-// The severities. The zero value is for the log. A Warning is an Event of the parent, too. A Fatal
-// has nothing of the answer written: the parent says so, with the result's reason, and the hook is
-// asked again with backoff.
+// The severities.
 const (
-	Info Severity = iota
-	Warning
-	Fatal
+	// SeverityInfo is written to the log only.
+	SeverityInfo Severity = "Info"
+	// SeverityWarning is also recorded as an Event of the parent.
+	SeverityWarning Severity = "Warning"
+	// SeverityFatal refuses the response: nothing of it is written, the parent reports the reason,
+	// and Hookloop calls the hook again with backoff.
+	SeverityFatal Severity = "Fatal"
 )
 
 var severities = map[Severity]hookv1.Severity{
-	Info: hookv1.Severity_SEVERITY_INFO, Warning: hookv1.Severity_SEVERITY_WARNING, Fatal: hookv1.Severity_SEVERITY_FATAL,
+	"": hookv1.Severity_SEVERITY_INFO, SeverityInfo: hookv1.Severity_SEVERITY_INFO,
+	SeverityWarning: hookv1.Severity_SEVERITY_WARNING, SeverityFatal: hookv1.Severity_SEVERITY_FATAL,
 }
 
 // With says more about a desired object: With(service, DependsOn(deployment, "Available")). The
@@ -144,19 +156,22 @@ type told struct {
 	requirements []*hookv1.RelatedResourceRule
 }
 
-func encodeTold(conditions []Condition, events []Event, results []Result, requirements []Rule) (told, error) {
+func encodeTold(conditions []Condition, events []Event, results []Result, requirements []RelatedRule) (told, error) {
 	var t told
 	for _, c := range conditions {
 		t.conditions = append(t.conditions,
 			&hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
 	}
-	for _, e := range events {
-		t.events = append(t.events, &hookv1.Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})
+	for i, e := range events {
+		if e.Type != "" && e.Type != EventNormal && e.Type != EventWarning {
+			return told{}, fmt.Errorf("Events[%d].Type is %q, expected Normal or Warning", i, e.Type)
+		}
+		t.events = append(t.events, &hookv1.Event{Warning: e.Type == EventWarning, Reason: e.Reason, Message: e.Message})
 	}
 	for i, r := range results {
 		severity, known := severities[r.Severity]
 		if !known {
-			return told{}, fmt.Errorf("Results[%d].Severity is %d, expected Info, Warning or Fatal", i, r.Severity)
+			return told{}, fmt.Errorf("Results[%d].Severity is %q, expected Info, Warning or Fatal", i, r.Severity)
 		}
 		t.results = append(t.results, &hookv1.Result{Severity: severity, Reason: r.Reason, Message: r.Message})
 	}

@@ -31,7 +31,7 @@ func ExampleWith() {
 			hook.With(service, hook.DependsOn(deployment, "Available")),
 		},
 		Conditions: []hook.Condition{
-			{Type: "Ready", Status: hook.False, Reason: "Starting", Message: "the Deployment is not available yet"},
+			{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "the Deployment is not available yet"},
 		},
 		Events: []hook.Event{{Reason: "Scaled", Message: "from 1 to 2"}},
 	}
@@ -40,14 +40,14 @@ func ExampleWith() {
 }
 
 var (
-	saysConditions = []hook.Condition{{Type: "Ready", Status: hook.Unknown, Reason: "AllUp", Message: "all is well"}}
-	saysEvents     = []hook.Event{{Warning: true, Reason: "Slow", Message: "down"}}
+	saysConditions = []hook.Condition{{Type: "Ready", Status: hook.ConditionUnknown, Reason: "AllUp", Message: "all is well"}}
+	saysEvents     = []hook.Event{{Type: hook.EventWarning, Reason: "Slow", Message: "down"}}
 	saysResults    = []hook.Result{
 		{Reason: "Fine"},
-		{Severity: hook.Warning, Reason: "Old", Message: "ill"},
-		{Severity: hook.Fatal, Reason: "Gone"},
+		{Severity: hook.SeverityWarning, Reason: "Old", Message: "ill"},
+		{Severity: hook.SeverityFatal, Reason: "Gone"},
 	}
-	saysRules = []hook.Rule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}}
+	saysRules = []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}}
 )
 
 // children are a Service and a Pod that depends on it twice.
@@ -136,14 +136,14 @@ func TestBadSayings(t *testing.T) {
 		text string
 	}{
 		"a severity that is none": {
-			&hook.SyncResponse{Results: []hook.Result{{Severity: 7}}},
-			"Results[0].Severity is 7, expected Info, Warning or Fatal",
+			&hook.SyncResponse{Results: []hook.Result{{Severity: "Bad"}}},
+			`Results[0].Severity is "Bad", expected Info, Warning or Fatal`,
 		},
 		"a selector that is none": {
 			&hook.SyncResponse{
-				Requirements: []hook.Rule{{Labels: &hook.Selector{MatchExpressions: []hook.Requirement{{Key: "a"}}}}},
+				Requirements: []hook.RelatedRule{{LabelSelector: &hook.LabelSelector{MatchExpressions: []hook.Requirement{{Key: "a"}}}}},
 			},
-			`Requirements[0].Labels: operator of label "a" is ""`,
+			`Requirements[0].LabelSelector: operator of label "a" is ""`,
 		},
 		"a dependency without a name": {
 			&hook.SyncResponse{Children: []any{hook.With(map[string]any{}, hook.DependsOn(map[string]any{"kind": "Pod"}))}},

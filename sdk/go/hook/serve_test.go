@@ -166,9 +166,9 @@ func TestADecoratorsAnswer(t *testing.T) {
 			return &hook.DecorateResponse{Labels: map[string]*string{"color": &blue, "old": nil}, Finalized: req.Finalizing}, nil
 		},
 		Customize: func(_ context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-			return &hook.CustomizeResponse{Related: []hook.Rule{{
+			return &hook.CustomizeResponse{Related: []hook.RelatedRule{{
 				APIVersion: "v1", Resource: "secrets", Namespace: req.Parent.Namespace,
-				Labels: &hook.Selector{MatchExpressions: []hook.Requirement{{Key: "a", Operator: hook.Exists}}},
+				LabelSelector: &hook.LabelSelector{MatchExpressions: []hook.Requirement{{Key: "a", Operator: hook.OperatorExists}}},
 			}}}, nil
 		},
 	})

@@ -73,8 +73,8 @@ func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 // it is; Hookloop writes nothing of it and asks again with the objects. The rule needs a name.
 func RequireRelated[T any](
 	req *SyncRequest,
-	requirements *[]Rule,
-	rule Rule,
+	requirements *[]RelatedRule,
+	rule RelatedRule,
 ) (objects map[string]*T, shown bool, err error) {
 	if rule.Name == "" {
 		return nil, false, fmt.Errorf("requirement on %s: Name is empty; expected the name of a group",
