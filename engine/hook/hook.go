@@ -31,19 +31,18 @@ const (
 	Customize Op = "customize"
 )
 
-// Contract is the family of controller that a hook serves; it decides the names of fields on the
-// wire.
-type Contract string
+// ControllerKind is a kind of controller. It decides the names of fields on the wire.
+type ControllerKind string
 
-// The contracts.
+// The kinds of controller.
 const (
-	Composite Contract = "composite"
-	Decorator Contract = "decorator"
+	Composite ControllerKind = "composite"
+	Decorator ControllerKind = "decorator"
 )
 
 // Question is one observed state. It is immutable, and its objects are the cache's own.
 type Question struct {
-	Contract   Contract
+	Kind       ControllerKind
 	Op         Op
 	Controller *object.Object
 	Parent     *object.Object
@@ -52,9 +51,9 @@ type Question struct {
 	// Related has one group for each kind that the customize answer names; empty without a
 	// customize hook.
 	Related []RelatedGroup
-	// Older says that Parent is as it was at an earlier revision: the answer is one of several of
-	// the same sync, and not about related objects.
-	Older bool
+	// PreviousRevision reports that Parent is as it was at a previous revision. The answer is one of
+	// several of the same sync, and selects no related objects.
+	PreviousRevision bool
 }
 
 // Size is the bytes of the question's objects.
@@ -108,10 +107,10 @@ type Answer struct {
 	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize
 	// only.
 	Finalized bool
-	// By names who answered, where a hook is answered by different ones in turn: another build, or
-	// a session that intercepts. It is for comparing with the answer before; empty where there is
-	// only one.
-	By string
+	// AnsweredBy identifies who answered if several may answer for one hook: another build, or a
+	// session that intercepts. It is only compared with that of the answer before; empty if only one
+	// can answer.
+	AnsweredBy string
 	// Intercept names who answered in place of the controller's hook; empty if that did.
 	Intercept string
 	Said
@@ -150,8 +149,8 @@ type Settings struct {
 	ControllerKind, ControllerName string
 	ControllerUID                  types.UID
 	Op                             Op
-	// Contract is the controller's.
-	Contract Contract
+	// Kind is the controller's kind.
+	Kind ControllerKind
 	// Version is the hook's version, "v1" or "v2".
 	Version string
 	Field   json.RawMessage
@@ -175,11 +174,11 @@ type Trigger struct {
 	Selector labels.Selector
 	// Reason says why, for people.
 	Reason string
-	// Background lets every other sync go first.
-	Background bool
-	// Renewed says that somebody else answers for these parents from now on: what was learnt from
-	// answers about them no longer counts.
-	Renewed bool
+	// LowPriority lets all other syncs go first.
+	LowPriority bool
+	// Invalidate discards what the engine has learnt from answers about these parents, because
+	// somebody else answers for them from now on.
+	Invalidate bool
 }
 
 // ParentName names a parent; the namespace is empty for a cluster-scoped one.

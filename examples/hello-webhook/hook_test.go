@@ -105,8 +105,8 @@ func open(t *testing.T, url string) hook.Hook {
 func question(t *testing.T) *hook.Question {
 	t.Helper()
 	q := &hook.Question{
-		Contract: hook.Composite,
-		Op:       hook.Sync,
+		Kind: hook.Composite,
+		Op:   hook.Sync,
 		Controller: decode(t,
 			`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`),
 		Parent: decode(

@@ -100,7 +100,7 @@ func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 		t.Fatal(err)
 	}
 	return h.Ask(t.Context(),
-		&enginehook.Question{Contract: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o})
+		&enginehook.Question{Kind: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o})
 }
 
 // between puts a proxy before an address.

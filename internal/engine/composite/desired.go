@@ -13,7 +13,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	if o.Settled {
 		return nil
 	}
-	q := &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
+	q := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
 	if o.Finalizing {
 		q.Op = hook.Finalize
 	}
@@ -30,7 +30,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 			questions = append(questions, q)
 		case parent != nil:
 			older := *q
-			older.Parent, older.Older = parent, true
+			older.Parent, older.PreviousRevision = parent, true
 			questions = append(questions, &older)
 		}
 	}

@@ -184,7 +184,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q := s.Questions(o); len(q) != 2 || q[0].Older || !q[1].Older {
+	if q := s.Questions(o); len(q) != 2 || q[0].PreviousRevision || !q[1].PreviousRevision {
 		t.Fatalf("questions %+v, want the latest revision's and an older one's", q)
 	}
 	said := func(of string) hook.Said {

@@ -26,7 +26,7 @@ import (
 
 // Settings are what a Customizer is made of. All fields but Hook are needed.
 type Settings struct {
-	Contract   hook.Contract
+	Contract   hook.ControllerKind
 	Controller *object.Object
 	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers
 	// what they require. V1 says that the version of the hook that names related objects is v1, so
@@ -152,9 +152,9 @@ func (c *Customizer) ask(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !rules.used {
-		rules.used, rules.usedBy = true, said.By
+		rules.used, rules.usedBy = true, said.AnsweredBy
 	}
-	if rules.usedBy == said.By {
+	if rules.usedBy == said.AnsweredBy {
 		return said, true, nil
 	}
 	c.of(key).drop(rules)
@@ -201,22 +201,22 @@ func (c *Customizer) related(
 func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Question) (*answer, error) {
 	c.mu.Lock()
 	kept := c.of(key)
-	if !q.Older {
+	if !q.PreviousRevision {
 		kept.begin()
 	}
-	a, epoch := kept.find(q.Parent, q.Older, c.Clock.Now()), kept.epoch
+	a, epoch := kept.find(q.Parent, q.PreviousRevision, c.Clock.Now()), kept.epoch
 	c.mu.Unlock()
 	if a != nil {
 		return a, nil
 	}
 	said, err := c.Hook.Ask(ctx,
-		&hook.Question{Contract: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
+		&hook.Question{Kind: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
 	if err != nil {
 		return nil, err
 	}
 	a = &answer{
 		uid:         q.Parent.UID(),
-		version:     version(q.Parent, q.Older),
+		version:     version(q.Parent, q.PreviousRevision),
 		labels:      q.Parent.Labels(),
 		annotations: q.Parent.Annotations(),
 		until:       c.expiry(),
@@ -224,7 +224,7 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Questio
 	if a.groups, err = c.check("relatedResources", said.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
-	c.note(key, a, q.Older)
+	c.note(key, a, q.PreviousRevision)
 	c.expire(key, a, epoch)
 	return a, nil
 }

@@ -125,7 +125,7 @@ func (w *world) put(q *hook.Question) ([]string, error) {
 				shown = append(shown, o.Ref().NamespacedName())
 			}
 		}
-		return &hook.Answer{By: w.by}, nil
+		return &hook.Answer{AnsweredBy: w.by}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next}).Ask(w.t.Context(), q)
 	return shown, err
@@ -145,7 +145,7 @@ func (w *world) shows(parent *object.Object, want ...string) {
 // showsOlder is shows for an earlier revision.
 func (w *world) showsOlder(parent *object.Object, want ...string) {
 	w.t.Helper()
-	got, err := w.put(&hook.Question{Parent: parent, Older: true})
+	got, err := w.put(&hook.Question{Parent: parent, PreviousRevision: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 			return nil, err
 		}
 		if settled(shown, said) {
-			if known != nil && !q.Older && len(said.Requirements) == 0 && said.Fatal() == nil {
+			if known != nil && !q.PreviousRevision && len(said.Requirements) == 0 && said.Fatal() == nil {
 				c.Forget(key)
 			}
 			return said, nil
@@ -71,7 +71,7 @@ func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
 	if a == nil {
 		return nil
 	}
-	if !q.Older {
+	if !q.PreviousRevision {
 		if len(a.older) > 0 {
 			a.begin()
 			c.fit(key, a)
@@ -127,13 +127,13 @@ func (c *Customizer) required(
 	}
 	a := &answer{
 		uid:         q.Parent.UID(),
-		version:     version(q.Parent, q.Older),
+		version:     version(q.Parent, q.PreviousRevision),
 		labels:      q.Parent.Labels(),
 		annotations: q.Parent.Annotations(),
 		required:    rules,
 		groups:      groups,
 	}
-	c.note(key, a, q.Older)
+	c.note(key, a, q.PreviousRevision)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err
 }

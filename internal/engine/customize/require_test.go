@@ -250,7 +250,7 @@ func TestRequirementsOfOlderRevisions(t *testing.T) {
 	ask := func(older bool, rules []hook.RelatedRule, rounds ...string) {
 		t.Helper()
 		q := about(t, "web")
-		q.Older, r.require = older, always(rules...)
+		q.PreviousRevision, r.require = older, always(rules...)
 		r.asks(q, rounds...)
 	}
 	a, b := []hook.RelatedRule{rule("", "a")}, []hook.RelatedRule{rule("", "b")}
@@ -274,7 +274,7 @@ func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 	r := newRequiring(t, always(rule("", "a")))
 	r.asks(about(t, "web"), "", "a")
 	older := about(t, "web")
-	older.Older = true
+	older.PreviousRevision = true
 	r.asks(older, "a")
 	r.Close() // from now on nothing can be read
 	if err := r.ask(older, ""); err == nil {

@@ -139,7 +139,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	if o.Settled {
 		return nil
 	}
-	q := &hook.Question{Contract: hook.Decorator, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
+	q := &hook.Question{Kind: hook.Decorator, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
 	if o.Finalizing {
 		q.Op = hook.Finalize
 	}

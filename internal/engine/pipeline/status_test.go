@@ -55,7 +55,7 @@ func (w *world) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
 }
 
 func (w *world) Questions(o *plan.Observed) []*hook.Question {
-	return []*hook.Question{{Contract: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
+	return []*hook.Question{{Kind: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
 }
 
 func (w *world) Desired(o *plan.Observed, _ []*hook.Answer) (*plan.Desired, error) {

@@ -121,7 +121,7 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 			return nil, err
 		}
 		answers = append(answers, answer)
-		if !q.Older {
+		if !q.PreviousRevision {
 			r.noteIntercept(ctx, answer.Intercept)
 		}
 	}

@@ -48,7 +48,7 @@ func (s *still) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
 }
 
 func (s *still) Questions(o *plan.Observed) []*hook.Question {
-	return []*hook.Question{{Contract: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
+	return []*hook.Question{{Kind: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
 }
 
 func (s *still) Desired(*plan.Observed, []*hook.Answer) (*plan.Desired, error) {

@@ -169,7 +169,7 @@ func (s *Supervisor) open(
 			Lookup:          s.Lookup,
 			Clock:           s.Clock,
 			Trigger:         asks,
-			Contract:        c.contract,
+			Kind:            c.contract,
 			Observer:        observer,
 		})
 		if err != nil {

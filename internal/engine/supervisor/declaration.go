@@ -30,7 +30,7 @@ type declaration interface {
 
 // declared is what a declaration asks for, before its resources are looked up.
 type declared struct {
-	contract        hook.Contract
+	contract        hook.ControllerKind
 	parents         []rule
 	children        []rule
 	hooks           map[hook.Op]*v1alpha1.Hook

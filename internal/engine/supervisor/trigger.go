@@ -42,7 +42,7 @@ func newTrigger(c *config, log klog.Logger) *trigger {
 
 // ask is the port's TriggerFunc.
 func (t *trigger) ask(wish hook.Trigger) (int, error) {
-	if !wish.Background && !t.limit.Allow() {
+	if !wish.LowPriority && !t.limit.Allow() {
 		return 0, hook.ErrTooManyTriggers
 	}
 	run := t.run.Load()
@@ -50,11 +50,11 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 		return 0, nil
 	}
 	priority := queue.Child
-	if wish.Background {
+	if wish.LowPriority {
 		priority = queue.Resync
 	}
 	match := matching(wish)
-	if wish.Renewed {
+	if wish.Invalidate {
 		match = t.renewing(match)
 	}
 	parents, err := run.Trigger(match, priority, wish.Reason)
@@ -75,13 +75,13 @@ func (t *trigger) miss(wish hook.Trigger, err error) error {
 	if unknown.State == view.Unwatched {
 		return nil
 	}
-	if !wish.Background {
+	if !wish.LowPriority {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wish.Parents, wish.Selector = nil, nil // one trigger for all that are missed: it is about all parents
-	wish.Renewed = wish.Renewed || t.missed != nil && t.missed.Renewed
+	wish.Invalidate = wish.Invalidate || t.missed != nil && t.missed.Invalidate
 	t.missed = &wish
 	return nil
 }

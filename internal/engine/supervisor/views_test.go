@@ -51,15 +51,15 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 		t.Errorf("a hook's own trigger: %v, want the error", err)
 	}
 	if err := asks.miss(
-		hook.Trigger{Background: true, Renewed: true, Parents: []hook.ParentName{{Name: "web"}}},
+		hook.Trigger{LowPriority: true, Invalidate: true, Parents: []hook.ParentName{{Name: "web"}}},
 		stale,
 	); err != nil {
 		t.Errorf("a new build: %v, want it kept", err)
 	}
 	if err := asks.miss(
-		hook.Trigger{Background: true},
+		hook.Trigger{LowPriority: true},
 		stale,
-	); err != nil || asks.missed == nil || !asks.missed.Renewed ||
+	); err != nil || asks.missed == nil || !asks.missed.Invalidate ||
 		asks.missed.Parents != nil {
 		t.Errorf("two of them: %+v, %v, want one about all parents", asks.missed, err)
 	}

@@ -35,14 +35,14 @@ func NewShell(q *hook.Question) proto.Message { return write(q, shell{}).Request
 // "/hookloop.hook.v1.CompositeHookService/Sync".
 func Method(q *hook.Question) string {
 	service := hookv1.CompositeHookService_ServiceDesc.ServiceName
-	if q.Contract == hook.Decorator {
+	if q.Kind == hook.Decorator {
 		service = hookv1.DecoratorHookService_ServiceDesc.ServiceName
 	}
 	return "/" + service + "/" + strings.ToUpper(string(q.Op[:1])) + string(q.Op[1:])
 }
 
 func write(q *hook.Question, w writer) Call {
-	if q.Contract == hook.Decorator {
+	if q.Kind == hook.Decorator {
 		return writeDecorator(q, w)
 	}
 	return writeComposite(q, w)

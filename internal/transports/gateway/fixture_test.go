@@ -249,7 +249,7 @@ func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return to.Ask(h.Context(), &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
+	return to.Ask(h.Context(), &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
 }
 
 // saying is a controller's own hook.

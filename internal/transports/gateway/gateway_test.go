@@ -240,7 +240,7 @@ func TestNewBuildOfAWorker(t *testing.T) {
 			t.Errorf("the first build causes %+v", <-triggers)
 		}
 		h.visitAs("new", "2", serves("hello"))
-		if got := <-triggers; got.Reason != "worker hello has a new build" || !got.Background || !got.Renewed {
+		if got := <-triggers; got.Reason != "worker hello has a new build" || !got.LowPriority || !got.Invalidate {
 			t.Errorf("the new build causes %+v", got)
 		}
 		if got := h.asked(opened, "a"); got != `"new"` {
@@ -349,7 +349,7 @@ func TestIntercept(t *testing.T) {
 		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "", saying("own"))
 		laptop := h.visit("laptop", intercepting("blue"))
-		if got := <-triggers; got.Reason != "an intercept begins" || got.Selector.String() != "team=blue" || !got.Renewed {
+		if got := <-triggers; got.Reason != "an intercept begins" || got.Selector.String() != "team=blue" || !got.Invalidate {
 			t.Errorf("its beginning causes %+v", got)
 		}
 		for parent, want := range map[string]string{"blue": `"laptop"`, "red": `"own"`} {
@@ -374,7 +374,7 @@ func TestIntercept(t *testing.T) {
 		if got := <-answered; got != `"own"` || time.Since(began) > 0 { // by the bubble's clock
 			t.Errorf("when it has gone: got %s after %s, want the controller's own hook at once", got, time.Since(began))
 		}
-		if got := <-triggers; got.Reason != "an intercept has ended" || !got.Renewed {
+		if got := <-triggers; got.Reason != "an intercept has ended" || !got.Invalidate {
 			t.Errorf("its end causes %+v", got)
 		}
 	})

@@ -21,7 +21,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 	g.mu.Unlock()
 	unwatch := func() {}
 	if s.Observer != nil {
-		unwatch = w.pool.Watch(s.Contract, s.Observer.Serves)
+		unwatch = w.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
 		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},

@@ -82,7 +82,7 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 		ctx,
 		q,
 	)
-	if err == nil && strings.HasPrefix(answer.By, as) {
+	if err == nil && strings.HasPrefix(answer.AnsweredBy, as) {
 		answer.Intercept = i.user
 	}
 	return answer, err

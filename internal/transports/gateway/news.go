@@ -23,7 +23,7 @@ type news struct {
 // or, where that was done a moment ago, after a while, together with what else there is to tell by
 // then.
 func (g *Gateway) tell(c controller, wish hook.Trigger) {
-	wish.Background, wish.Renewed = true, true
+	wish.LowPriority, wish.Invalidate = true, true
 	g.mu.Lock()
 	n := g.news[c]
 	if n != nil {

@@ -31,8 +31,8 @@ func TestNewsAreGathered(t *testing.T) {
 		for len(triggers) > 0 {
 			last = <-triggers
 		}
-		if last.Reason != "an intercept has ended" || last.Selector.String() != "team=blue" || !last.Renewed ||
-			!last.Background {
+		if last.Reason != "an intercept has ended" || last.Selector.String() != "team=blue" || !last.Invalidate ||
+			!last.LowPriority {
 			t.Errorf("the last trigger is %+v", last)
 		}
 		h.mu.Lock()

@@ -141,7 +141,7 @@ func (d *dialer) renew(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", Background: true, Renewed: true})
+		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", LowPriority: true, Invalidate: true})
 		switch {
 		case errors.Is(err, hook.ErrTooManyTriggers):
 			if !d.pause(ctx.Done(), retrigger) {

@@ -32,7 +32,7 @@ func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 		}
 	})
 	controller, parent := objectOf(t, "c"), objectOf(t, "p")
-	question := &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: controller, Parent: parent}
+	question := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: controller, Parent: parent}
 	for _, want := range []string{"1 0", "1 1", "2 1"} {
 		if want == "2 1" {
 			opened.Forget("p")

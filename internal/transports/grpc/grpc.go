@@ -150,7 +150,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	d := t.share(s, c, dialled, keyring)
 	unwatch := func() {}
 	if s.Observer != nil {
-		unwatch = d.pool.Watch(s.Contract, s.Observer.Serves)
+		unwatch = d.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
 		Hook: &either{

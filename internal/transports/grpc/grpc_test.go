@@ -146,18 +146,18 @@ func open(t *testing.T, s hook.Settings) *hook.Opened {
 }
 
 // ask puts one question to the sync hook.
-func ask(t *testing.T, opened *hook.Opened, contract hook.Contract) error {
+func ask(t *testing.T, opened *hook.Opened, contract hook.ControllerKind) error {
 	t.Helper()
 	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = opened.Ask(t.Context(), &hook.Question{Contract: contract, Op: hook.Sync, Controller: o, Parent: o})
+	_, err = opened.Ask(t.Context(), &hook.Question{Kind: contract, Op: hook.Sync, Controller: o, Parent: o})
 	return err
 }
 
 // failure asks one question and returns the error.
-func failure(t *testing.T, field string, contract hook.Contract) *hook.Error {
+func failure(t *testing.T, field string, contract hook.ControllerKind) *hook.Error {
 	t.Helper()
 	err := ask(t, open(t, settings(field)), contract)
 	got, ok := err.(*hook.Error) //nolint:errorlint // the port returns the type itself

@@ -41,10 +41,10 @@ func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
 }
 
 // operations lists those of a contract that the hook has a function for.
-func (f *functions) operations(c hook.Contract) []hook.Op {
+func (f *functions) operations(c hook.ControllerKind) []hook.Op {
 	var out []hook.Op
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-		if _, has := f.methods[codec.Method(&hook.Question{Contract: c, Op: op})]; has {
+		if _, has := f.methods[codec.Method(&hook.Question{Kind: c, Op: op})]; has {
 			out = append(out, op)
 		}
 	}

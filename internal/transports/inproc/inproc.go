@@ -76,7 +76,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 		return nil, err
 	}
 	if s.Observer != nil {
-		s.Observer.Serves(f.operations(s.Contract))
+		s.Observer.Serves(f.operations(s.Kind))
 	}
 	address := "inproc:" + field.Name
 	c := &client{
@@ -102,7 +102,7 @@ func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
 		return nil, fmt.Errorf("name: %q is not registered in this program; expected one of %s", name,
 			quoted(slices.Sorted(maps.Keys(t.hooks))))
 	}
-	if s.Contract != "" && len(f.operations(s.Contract)) == 0 {
+	if s.Kind != "" && len(f.operations(s.Kind)) == 0 {
 		return nil, fmt.Errorf("name: %q has no function for a %s; it is a hook of another kind of controller",
 			name, s.ControllerKind)
 	}

@@ -63,7 +63,7 @@ func ask(t *testing.T, h Hook, timeout string) (*hook.Answer, error) {
 func open(t *testing.T, h Hook, timeout string) *hook.Opened {
 	t.Helper()
 	opened, err := register(t, "web", h).Open(hook.Settings{
-		Op: hook.Sync, Contract: hook.Composite, Field: fmt.Appendf(nil, `{"name":"web","timeout":%q}`, timeout),
+		Op: hook.Sync, Kind: hook.Composite, Field: fmt.Appendf(nil, `{"name":"web","timeout":%q}`, timeout),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func question(t *testing.T) *hook.Question {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o}
+	return &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o}
 }
 
 func TestAHookOfTheSDKIsAsked(t *testing.T) {
@@ -181,7 +181,7 @@ func TestFieldsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		transport *Transport
 		field     string
-		contract  hook.Contract
+		contract  hook.ControllerKind
 		want      string
 	}{
 		{one, `{}`, hook.Composite, "name: is missing"},
@@ -195,7 +195,7 @@ func TestFieldsAreChecked(t *testing.T) {
 			hook.Settings{
 				ControllerKind: "DecoratorController",
 				Op:             hook.Sync,
-				Contract:       c.contract,
+				Kind:           c.contract,
 				Field:          json.RawMessage(c.field),
 			},
 		)
@@ -214,7 +214,7 @@ func (*observer) Intercepted([]string)   {}
 func TestWhatAHookServesIsObserved(t *testing.T) {
 	seen := &observer{}
 	if _, err := register(t, "web", sdk.Composite{Sync: nothing, Finalize: nothing}).Open(hook.Settings{
-		Op: hook.Sync, Contract: hook.Composite, Field: json.RawMessage(`{"name":"web"}`), Observer: seen,
+		Op: hook.Sync, Kind: hook.Composite, Field: json.RawMessage(`{"name":"web"}`), Observer: seen,
 	}); err != nil {
 		t.Fatal(err)
 	}

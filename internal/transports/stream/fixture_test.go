@@ -153,7 +153,7 @@ func questionAbout(t *testing.T, name string) *hook.Question {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &hook.Question{Contract: hook.Composite, Op: hook.Sync, Controller: o, Parent: o}
+	return &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o}
 }
 
 // reply is what became of a question.

@@ -307,7 +307,7 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}
-	answer.By = strings.TrimSpace(h.As + " " + build)
+	answer.AnsweredBy = strings.TrimSpace(h.As + " " + build)
 	return answer, nil
 }
 

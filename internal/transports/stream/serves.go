@@ -14,9 +14,9 @@ var operations = []hook.Op{hook.Sync, hook.Finalize, hook.Customize}
 // which says nothing about them.
 func known(capabilities []string) []string {
 	var methods []string
-	for _, c := range []hook.Contract{hook.Composite, hook.Decorator} {
+	for _, c := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
 		for _, op := range operations {
-			if m := codec.Method(&hook.Question{Contract: c, Op: op}); slices.Contains(capabilities, m) {
+			if m := codec.Method(&hook.Question{Kind: c, Op: op}); slices.Contains(capabilities, m) {
 				methods = append(methods, m)
 			}
 		}
@@ -26,14 +26,14 @@ func known(capabilities []string) []string {
 
 // watcher hears which operations the hook serves.
 type watcher struct {
-	contract hook.Contract
+	contract hook.ControllerKind
 	observe  func([]hook.Op)
 	methods  []string // told last
 }
 
 // Watch calls observe with the operations of a contract that the hook has functions for: now if
 // that is known, and whenever it changes. It is called without a lock. The result ends that.
-func (p *Pool) Watch(c hook.Contract, observe func([]hook.Op)) (cancel func()) {
+func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel func()) {
 	w := &watcher{contract: c, observe: observe}
 	p.mu.Lock()
 	p.watchers[w] = struct{}{}
@@ -75,8 +75,8 @@ func (p *Pool) methods() []string {
 	return methods
 }
 
-func operationsOf(c hook.Contract, methods []string) []hook.Op {
+func operationsOf(c hook.ControllerKind, methods []string) []hook.Op {
 	return slices.DeleteFunc(slices.Clone(operations), func(op hook.Op) bool {
-		return !slices.Contains(methods, codec.Method(&hook.Question{Contract: c, Op: op}))
+		return !slices.Contains(methods, codec.Method(&hook.Question{Kind: c, Op: op}))
 	})
 }

@@ -16,7 +16,7 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(clock.RealClock{}, nil)
 		var told []string
-		watch := func(c hook.Contract) func() {
+		watch := func(c hook.ControllerKind) func() {
 			return p.Watch(c, func(ops []hook.Op) { told = append(told, fmt.Sprint(c, ops)) })
 		}
 		defer watch(hook.Composite)()

@@ -20,7 +20,7 @@ import (
 const deadline = 30 * time.Second
 
 func (h *Harness) questionArrives(t *testing.T) {
-	for _, contract := range []hook.Contract{hook.Composite, hook.Decorator} {
+	for _, contract := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
 			t.Run(string(contract)+" "+string(op), func(t *testing.T) {
 				received := make(chan Received, 1)
@@ -69,7 +69,7 @@ func (h *Harness) answersArrive(t *testing.T) {
 	}
 	status := json.RawMessage(`{"n":` + bigInteger + `}`)
 	cases := map[string]struct {
-		contract hook.Contract
+		contract hook.ControllerKind
 		op       hook.Op
 		answer   *hook.Answer
 	}{

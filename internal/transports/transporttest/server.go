@@ -159,7 +159,7 @@ func (s DecoratorServer) Customize(
 
 func received(
 	ctx context.Context,
-	contract hook.Contract,
+	contract hook.ControllerKind,
 	op hook.Op,
 	parent *hookv1.Object,
 	children []*hookv1.ObjectGroup,

@@ -39,7 +39,7 @@ type Behavior func(ctx context.Context, got Received) Reply
 // Received is a question as the hook got it.
 type Received struct {
 	// Contract is empty where the transport does not tell it.
-	Contract hook.Contract
+	Contract hook.ControllerKind
 	Op       hook.Op
 	// Parent is the JSON of the parent or the decorated object.
 	Parent []byte
@@ -80,7 +80,7 @@ const (
 // Record is a question as a hook receives it that is given the question itself.
 func Record(ctx context.Context, q *hook.Question) Received {
 	got := Received{
-		Contract: q.Contract, Op: q.Op, Parent: q.Parent.Raw(),
+		Contract: q.Kind, Op: q.Op, Parent: q.Parent.Raw(),
 		Children: map[string]map[string]string{}, Related: map[string]map[string]string{}, TraceID: TraceID(ctx),
 	}
 	for _, g := range q.Children {

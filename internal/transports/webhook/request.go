@@ -14,7 +14,7 @@ func encode(q *hook.Question, version string) []byte {
 	w := &writer{version: version, parent: q.Parent}
 	w.Grow(size(q))
 	parent, children := "parent", "children"
-	if q.Contract == hook.Decorator && q.Op != hook.Customize {
+	if q.Kind == hook.Decorator && q.Op != hook.Customize {
 		parent, children = "object", "attachments"
 	}
 	w.WriteString(`{"controller":`)

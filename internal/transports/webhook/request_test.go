@@ -25,7 +25,7 @@ func TestRequests(t *testing.T) {
 	clusterScoped := observed(t)
 	clusterScoped.Parent = decodeObject(t, "example.com/v1", "Planet", "", "earth")
 	decorator := observed(t)
-	decorator.Contract = hook.Decorator
+	decorator.Kind = hook.Decorator
 	named := observed(t)
 	configs := named.Related[1]
 	first, second, none := configs, configs, configs
@@ -46,7 +46,7 @@ func TestRequests(t *testing.T) {
 		"composite-named":      {named, "v2"},
 		"decorator-v2":         {decorator, "v2"},
 		"decorator-customize": {&hook.Question{
-			Contract: hook.Decorator, Op: hook.Customize, Controller: decorator.Controller, Parent: decorator.Parent,
+			Kind: hook.Decorator, Op: hook.Customize, Controller: decorator.Controller, Parent: decorator.Parent,
 		}, "v2"},
 	}
 	for name, c := range cases {
@@ -103,7 +103,7 @@ func BenchmarkEncode(b *testing.B) {
 func observed(t testing.TB) *hook.Question {
 	t.Helper()
 	return &hook.Question{
-		Contract: hook.Composite, Op: hook.Sync,
+		Kind: hook.Composite, Op: hook.Sync,
 		Controller: decodeObject(t, "metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
 		Parent:     decodeObject(t, "example.com/v1", "HelloWorld", "shop", "hi"),
 		Children: []hook.Group{

@@ -36,7 +36,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := read(&hook.Question{Contract: hook.Composite, Op: hook.Sync}, "v1", []byte(c.body), c.strict)
+			got, err := read(&hook.Question{Kind: hook.Composite, Op: hook.Sync}, "v1", []byte(c.body), c.strict)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,11 +49,11 @@ func TestAnswers(t *testing.T) {
 
 func TestBadAnswers(t *testing.T) {
 	sync, custom := &hook.Question{
-		Contract: hook.Composite,
-		Op:       hook.Sync,
+		Kind: hook.Composite,
+		Op:   hook.Sync,
 	}, &hook.Question{
-		Contract: hook.Composite,
-		Op:       hook.Customize,
+		Kind: hook.Composite,
+		Op:   hook.Customize,
 	}
 	cases := []struct {
 		name   string
@@ -101,7 +101,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed), true)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, strict bool) {
-		for _, q := range []*hook.Question{{Contract: hook.Composite, Op: hook.Sync}, {Contract: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize}} {
+		for _, q := range []*hook.Question{{Kind: hook.Composite, Op: hook.Sync}, {Kind: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize}} {
 			a, err := read(q, "v2", body, strict)
 			if (a == nil) == (err == nil) {
 				t.Fatalf("got %v and %v, want exactly one", a, err)

@@ -41,9 +41,9 @@ func TestAnswersThatSayMore(t *testing.T) {
 			},
 		},
 	}
-	for _, contract := range []hook.Contract{hook.Composite, hook.Decorator} {
+	for _, contract := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
-			q := &hook.Question{Contract: contract, Op: op}
+			q := &hook.Question{Kind: contract, Op: op}
 			for _, strict := range []bool{true, false} {
 				got, err := read(q, "v2", []byte(saysAll), strict)
 				if err != nil {
@@ -86,7 +86,7 @@ func TestBadSayings(t *testing.T) {
 		`{"conditions":{"Ready":"True"}}`:        "conditions",
 	} {
 		if _, err := read(
-			&hook.Question{Contract: hook.Composite, Op: hook.Sync},
+			&hook.Question{Kind: hook.Composite, Op: hook.Sync},
 			"v2",
 			[]byte(body),
 			true,
