@@ -84,7 +84,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 // Wire tells a controller what to watch: the parents, their children by owner, and orphans that a
 // parent's selector takes in.
 func (s *Shape) Wire(c *controller.Controller) {
-	c.For(s.rules.Resource, s.rules.Concerns)
+	c.For(s.rules.Resource, s.rules.Predicate)
 	c.Watch(s.rules.Resource, s.track)
 	owner, orphans := mapper.Owner(s.rules.Resource), mapper.Orphans(s.selectors)
 	for _, d := range s.declared {

@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-func TestConcerns(t *testing.T) {
+func TestPredicate(t *testing.T) {
 	front := `,"labels":{"tier":"front"}`
 	quiet := func(c *v1alpha1.CompositeControllerSpec) { selecting(c); ignoringStatus(c) }
 	tests := []struct {
@@ -46,8 +46,8 @@ func TestConcerns(t *testing.T) {
 			if test.current != "-" {
 				e.New = parse(t, web(test.current, "{}"))
 			}
-			if got := declare(t, webs, test.declare).rules.Concerns(e); got != test.want {
-				t.Errorf("concerns = %v, want %v", got, test.want)
+			if got := declare(t, webs, test.declare).rules.Predicate(e); got != test.want {
+				t.Errorf("Predicate = %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -23,8 +23,8 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 		s.looks.forget(key)
 		return nil, nil
 	}
-	leaving := s.rules.Leaving(parent)
-	if leaving && !s.rules.Held(parent) {
+	leaving := s.rules.Departing(parent)
+	if leaving && !s.rules.HasFinalizer(parent) {
 		s.looks.forget(key)
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 		Key: key, Parent: parent,
 		Children:   children,
 		Finalizing: leaving,
-		Settled:    s.rules.Untouched(parent),
+		Settled:    s.rules.SkipChildren(parent),
 		Scope:      s.scope(parent, selector),
 	}
 	observed.Prepare = append(s.rules.Prepare(parent), s.claims(observed, claims)...)

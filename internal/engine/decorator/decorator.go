@@ -72,7 +72,7 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 func (s *Shape) Wire(c *controller.Controller) {
 	var owners []mapper.Func
 	for _, target := range s.targets {
-		c.For(target.Resource, target.Concerns)
+		c.For(target.Resource, target.Predicate)
 		owners = append(owners, mapper.Owner(target.Resource))
 	}
 	for _, d := range s.declared {
@@ -93,7 +93,7 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 		return nil, err
 	}
 	target := targets.Get(key.Parent.Namespace, key.Parent.Name)
-	if target == nil || rules.Leaving(target) && !rules.Held(target) {
+	if target == nil || rules.Departing(target) && !rules.HasFinalizer(target) {
 		return nil, nil
 	}
 	attachments, err := s.attachments(reader, target)
@@ -103,8 +103,8 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 	return &plan.Observed{
 		Key: key, Parent: target,
 		Children:   attachments,
-		Finalizing: rules.Leaving(target),
-		Settled:    rules.Untouched(target),
+		Finalizing: rules.Departing(target),
+		Settled:    rules.SkipChildren(target),
 		Scope: plan.Scope{
 			Field: "attachments", Declared: s.declared, ParentNamespace: target.Namespace(),
 			Owner:       plan.Owner{GVK: target.GVK(), Name: target.Name(), UID: target.UID(), Resource: rules.Resource},

@@ -1,9 +1,9 @@
-// Package parent holds the rules that all kinds of controller share about their parents: which
-// objects of a resource count, when a parent leaves, and the controller's finalizer on it.
+// Package parent holds the rules that all kinds of controllers share about their parents: which
+// objects of a resource are parents, when a parent departs, and the controller's finalizer on it.
 //
-// It reads no cache and writes nothing: the shapes ask it about one object, and carry its actions
-// in what they observe. Its values are immutable and safe for concurrent use. It is tested through
-// the shapes.
+// It reads no cache and writes nothing. A shape applies the rules to one object and puts the
+// resulting actions into Observed. Rules are immutable and safe for concurrent use. They are tested
+// here and through the shapes.
 package parent
 
 import (
@@ -19,47 +19,47 @@ import (
 // Rules are a controller's rules for the objects of one resource.
 type Rules struct {
 	Resource object.Resource
-	// Selected says whether an object counts.
+	// Selected reports whether an object is a parent of the controller.
 	Selected func(*object.Object) bool
-	// Finalizer is the controller's; Finalizes says that a finalize hook is declared, so that
-	// parents are to carry it.
+	// Finalizer is the name of the controller's finalizer. Finalizes reports whether the controller
+	// declares a finalize hook, so that parents must carry the finalizer.
 	Finalizer string
 	Finalizes bool
-	// IgnoreStatus drops changes of status alone.
+	// IgnoreStatus drops events that change only the status.
 	IgnoreStatus bool
 }
 
-// Concerns drops events that need no sync: of objects that are not selected and never were, and,
-// where the controller asks for it, changes of status alone (compatibility: ignoreStatusChanges,
-// with finalizers and owners counted as changes).
-func (r *Rules) Concerns(e cache.Event) bool {
+// Predicate reports whether an event requires a sync. It drops events of objects that are not
+// selected and were not selected before. If IgnoreStatus is set, it also drops changes of the
+// status alone (compatibility: ignoreStatusChanges; a change of finalizers or owners is a change).
+func (r *Rules) Predicate(e cache.Event) bool {
 	if e.New == nil {
 		return true
 	}
 	if !r.Selected(e.New) && !e.New.HasFinalizer(r.Finalizer) {
 		return e.Old != nil && r.Selected(e.Old)
 	}
-	return !r.IgnoreStatus || e.Old == nil || e.New.Deleting() || !sameButStatus(e.Old, e.New)
+	return !r.IgnoreStatus || e.Old == nil || e.New.Deleting() || !equalButStatus(e.Old, e.New)
 }
 
-// Leaving says whether a parent is being deleted or no longer selected.
-func (r *Rules) Leaving(o *object.Object) bool { return o.Deleting() || !r.Selected(o) }
+// Departing reports whether a parent is being deleted or is no longer selected.
+func (r *Rules) Departing(o *object.Object) bool { return o.Deleting() || !r.Selected(o) }
 
-// Held says whether a parent carries the controller's finalizer.
-func (r *Rules) Held(o *object.Object) bool { return o.HasFinalizer(r.Finalizer) }
+// HasFinalizer reports whether a parent carries the controller's finalizer.
+func (r *Rules) HasFinalizer(o *object.Object) bool { return o.HasFinalizer(r.Finalizer) }
 
-// Untouched says that the children of a parent which leaves are not to be reconciled: no finalize
-// hook speaks for them, or the garbage collector is at work on them, or was told to leave them.
-func (r *Rules) Untouched(o *object.Object) bool {
+// SkipChildren reports whether the children of a departing parent must not be reconciled: the
+// controller has no finalize hook, or the garbage collector deletes or orphans the children.
+func (r *Rules) SkipChildren(o *object.Object) bool {
 	collected := o.Deleting() &&
 		(o.HasFinalizer(metav1.FinalizerDeleteDependents) || o.HasFinalizer(metav1.FinalizerOrphanDependents))
-	return r.Leaving(o) && (!r.Finalizes || collected)
+	return r.Departing(o) && (!r.Finalizes || collected)
 }
 
-// Prepare adds the finalizer where a finalize hook is declared, and removes it where none is any
-// more.
+// Prepare returns the write that brings the finalizer of a parent in line with the declaration: it
+// is added if a finalize hook is declared, and removed if not.
 func (r *Rules) Prepare(o *object.Object) []plan.Action {
-	if r.Held(o) == r.Finalizes {
+	if r.HasFinalizer(o) == r.Finalizes {
 		return nil
 	}
 	a := plan.Action{
@@ -76,12 +76,12 @@ func (r *Rules) Prepare(o *object.Object) []plan.Action {
 	return []plan.Action{a}
 }
 
-// sameButStatus reports whether an update, of the same object, changed none of generation, labels,
-// annotations, finalizers and owners; for a resource that counts no generations, nothing but status
-// and what the server manages.
-func sameButStatus(old, current *object.Object) bool {
+// equalButStatus reports whether an update of one object left generation, labels, annotations,
+// finalizers and owners as they were. If the resource has no generations, it compares everything
+// except status and the fields that the server manages.
+func equalButStatus(old, current *object.Object) bool {
 	if old.Generation() == 0 && current.Generation() == 0 {
-		return old.UID() == current.UID() && sameBody(old, current)
+		return old.UID() == current.UID() && equalBody(old, current)
 	}
 	return old.UID() == current.UID() && old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
 		maps.Equal(old.Labels(), current.Labels()) &&
@@ -90,9 +90,9 @@ func sameButStatus(old, current *object.Object) bool {
 		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
 }
 
-// sameBody compares two objects without status, resourceVersion and managedFields. What cannot be
-// read is another one.
-func sameBody(old, current *object.Object) bool {
+// equalBody reports whether two objects are equal without status, resourceVersion and managedFields.
+// An object that cannot be decoded is equal to none.
+func equalBody(old, current *object.Object) bool {
 	before, err := old.Map()
 	if err != nil {
 		return false

@@ -26,8 +26,8 @@ func TestIgnoreStatusWithoutGenerations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rules := parent.Rules{Selected: func(*object.Object) bool { return true }, IgnoreStatus: true}
 			e := cache.Event{Type: cache.Updated, Old: parse(t, old), New: parse(t, c.current)}
-			if got := rules.Concerns(e); got != c.want {
-				t.Errorf("Concerns = %v, want %v", got, c.want)
+			if got := rules.Predicate(e); got != c.want {
+				t.Errorf("Predicate = %v, want %v", got, c.want)
 			}
 		})
 	}
