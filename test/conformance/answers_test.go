@@ -21,8 +21,8 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/customize"
 	"github.com/hookloop/hookloop/internal/engine/decorator"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"github.com/hookloop/hookloop/test/cluster"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,13 +108,13 @@ func encode(t *testing.T, v any) []byte {
 }
 
 // judge is the engine's error for an answer; nil if there is a plan.
-func judge(t *testing.T, shape pipeline.Shape, o *object.Object, answer []byte) error {
+func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
-	observed, err := shape.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, object.Key{Parent: o.Ref()})
+	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, object.Key{Parent: o.Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := shape.Questions(observed)[0]
+	q := judged.Questions(observed)[0]
 	said, err := customizer(t).Wrap(webhookOf(t, answer)).Ask(t.Context(), q)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func judge(t *testing.T, shape pipeline.Shape, o *object.Object, answer []byte) 
 	if said.Fatal() != nil { // the pipeline looks at nothing else
 		return nil
 	}
-	desired, err := shape.Desired(observed, []*hook.Answer{said})
+	desired, err := judged.Desired(observed, []*hook.Answer{said})
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func judge(t *testing.T, shape pipeline.Shape, o *object.Object, answer []byte) 
 
 // compositeOf makes a composite of the parent's kind that generates its selector. Any object may
 // stand for the controller.
-func compositeOf(t *testing.T, declared []string, parent *object.Object) pipeline.Shape {
+func compositeOf(t *testing.T, declared []string, parent *object.Object) shape.Shape {
 	t.Helper()
 	yes := true
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "table"}}
@@ -148,7 +148,7 @@ func compositeOf(t *testing.T, declared []string, parent *object.Object) pipelin
 }
 
 // decoratorOf makes a decorator of the parent's kind.
-func decoratorOf(t *testing.T, declared []string, parent *object.Object) pipeline.Shape {
+func decoratorOf(t *testing.T, declared []string, parent *object.Object) shape.Shape {
 	t.Helper()
 	c := &v1alpha1.DecoratorController{ObjectMeta: metav1.ObjectMeta{Name: "table"}}
 	c.Spec.Hooks = &v1alpha1.DecoratorHooks{Sync: &v1alpha1.Hook{}}

@@ -13,9 +13,8 @@ import (
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/claim"
-	"github.com/hookloop/hookloop/internal/engine/parent"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -27,7 +26,7 @@ const FinalizerPrefix = "metacontroller.io/compositecontroller-"
 type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object    *object.Object
-	rules     parent.Rules
+	rules     shape.ParentRules
 	declared  []plan.Declared
 	generate  bool
 	selectors *mapper.Selectors[object.Key]
@@ -38,7 +37,7 @@ type Shape struct {
 	custom func(object.Resource) bool
 }
 
-var _ pipeline.Shape = (*Shape)(nil)
+var _ shape.Shape = (*Shape)(nil)
 
 // Resources are what a declared controller's spec names, as the caller has resolved it.
 type Resources struct {
@@ -54,7 +53,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 	if c.Spec.ParentResource.LabelSelector != nil {
 		var err error
 		if selected, err = metav1.LabelSelectorAsSelector(c.Spec.ParentResource.LabelSelector); err != nil {
-			return nil, &pipeline.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
+			return nil, &shape.ParentError{Field: "spec.parentResource.labelSelector", Problem: err.Error()}
 		}
 	}
 	s := &Shape{
@@ -63,7 +62,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 		selectors: mapper.NewSelectors[object.Key](),
 		custom:    r.Custom,
 		rolling:   newRolling(&c.Spec, r.Children),
-		rules: parent.Rules{
+		rules: shape.ParentRules{
 			Resource:     r.Parent,
 			Selected:     func(o *object.Object) bool { return selected.Matches(labels.Set(o.Labels())) },
 			Finalizer:    FinalizerPrefix + c.Name,

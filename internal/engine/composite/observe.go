@@ -6,8 +6,8 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/claim"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -33,7 +33,7 @@ func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, err
 		selector, err = labels.Everything(), nil
 	}
 	if err != nil {
-		return nil, &pipeline.ParentError{Field: "spec.selector", Problem: err.Error()}
+		return nil, &shape.ParentError{Field: "spec.selector", Problem: err.Error()}
 	}
 	children, claims, err := s.classify(reader, key, parent, selector, leaving)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
 // observation is what a test looks at in an observation.
@@ -239,7 +239,7 @@ func TestSelectorsThatAreNone(t *testing.T) {
 	} {
 		w := holds(t, web("", spec))
 		o, err := declare(t, webs, nil).Observe(w, object.Key{Parent: w.Objects[0].Ref()})
-		var fault *pipeline.ParentError
+		var fault *shape.ParentError
 		if o != nil || !errors.As(err, &fault) || fault.Field != "spec.selector" {
 			t.Errorf("%s: Observe = %v, %v, want an error of spec.selector", spec, o, err)
 		}

@@ -17,10 +17,9 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/claim"
-	"github.com/hookloop/hookloop/internal/engine/parent"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/said"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
 const (
@@ -36,11 +35,11 @@ type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object *object.Object
 	// targets are the rules for each resource whose objects are decorated.
-	targets  []*parent.Rules
+	targets  []*shape.ParentRules
 	declared []plan.Declared
 }
 
-var _ pipeline.Shape = (*Shape)(nil)
+var _ shape.Shape = (*Shape)(nil)
 
 // New makes the shape of a declared controller, whose resources and attachments the caller has
 // resolved, in the order of the spec. The error names a field of the spec.
@@ -50,9 +49,9 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 		rule := c.Spec.Resources[i]
 		selected, err := selector(rule)
 		if err != nil {
-			return nil, &pipeline.ParentError{Field: fmt.Sprintf("spec.resources[%d]", i), Problem: err.Error()}
+			return nil, &shape.ParentError{Field: fmt.Sprintf("spec.resources[%d]", i), Problem: err.Error()}
 		}
-		s.targets = append(s.targets, &parent.Rules{
+		s.targets = append(s.targets, &shape.ParentRules{
 			Resource: r, Selected: selected,
 			Finalizer: FinalizerPrefix + c.Name, Finalizes: c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
 			IgnoreStatus: rule.IgnoreStatusChanges != nil && *rule.IgnoreStatusChanges,
@@ -83,7 +82,7 @@ func (s *Shape) Wire(c *controller.Controller) {
 // Observe reads a target and its attachments. It returns nil for a target that is gone, or that
 // leaves (is being deleted or no longer selected) without our finalizer: its attachments stay.
 func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
-	i := slices.IndexFunc(s.targets, func(t *parent.Rules) bool { return t.Resource.GVK == key.Parent.GVK })
+	i := slices.IndexFunc(s.targets, func(t *shape.ParentRules) bool { return t.Resource.GVK == key.Parent.GVK })
 	if i < 0 {
 		return nil, nil
 	}

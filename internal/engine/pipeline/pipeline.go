@@ -1,3 +1,11 @@
+// Package pipeline runs one sync: observe → ask → plan → act → report. It is the only place in which
+// the stages meet. It holds their spans and the one table that turns an error into backoff, Event
+// and condition.
+//
+// The pipeline knows no kind of controller: kinds differ in their shape.Shape. It reads the cache
+// and asks hooks; it writes through packages act and report. A Pipeline is safe for concurrent use
+// by the workers of its controller. Its stages have unit tests with a fake API server; the whole is
+// tested against a real one (test/integration).
 package pipeline
 
 import (
@@ -18,6 +26,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -31,7 +40,7 @@ type Settings struct {
 	// Controller is the declaring object; Parents are the resources that it declares.
 	Controller *object.Object
 	Parents    []object.Resource
-	Shape      Shape
+	Shape      shape.Shape
 	// OwnsStatus says that the parents' status is this controller's: the hook's replaces it, and
 	// faults become a condition in it.
 	OwnsStatus bool

@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -26,15 +27,6 @@ const Synced = plan.Synced
 // reasonStaleView is the reason of a sync that cannot read a view because its watch has failed for
 // too long.
 const reasonStaleView = "StaleView"
-
-// ParentError says that a parent itself is at fault: nothing is asked or written until it changes.
-type ParentError struct {
-	// Field is the path of the field: spec.selector.
-	Field   string
-	Problem string
-}
-
-func (e *ParentError) Error() string { return e.Field + ": " + e.Problem }
 
 // retry says when a faulty sync is run again.
 type retry int
@@ -134,7 +126,7 @@ func badAnswer(err error) (fault, bool) {
 }
 
 func badParent(err error) (fault, bool) {
-	var e *ParentError
+	var e *shape.ParentError
 	return fault{reason: "InvalidParent", retry: onChange}, errors.As(err, &e)
 }
 

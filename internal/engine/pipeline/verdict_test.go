@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func TestClassify(t *testing.T) {
 		{"a refused answer", answer, fault{reason: "InvalidHookAnswer"}},
 		{"faults of a refused answer", errors.Join(answer, answer), fault{reason: "InvalidHookAnswer"}},
 		{"a refused answer, with its hook", &hook.Error{Kind: hook.Invalid, Err: answer}, fault{reason: "InvalidHookAnswer"}},
-		{"a parent at fault", &ParentError{Field: "spec.selector"}, fault{reason: "InvalidParent", retry: onChange}},
+		{"a parent at fault", &shape.ParentError{Field: "spec.selector"}, fault{reason: "InvalidParent", retry: onChange}},
 
 		{"a hook that is down", hookError(hook.Error{Kind: hook.Unreachable}), fault{reason: "HookUnreachable"}},
 		{"a hook that is slow", hookError(hook.Error{Kind: hook.TimedOut}), fault{reason: "HookTimeout"}},

@@ -11,14 +11,14 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/composite"
 	"github.com/hookloop/hookloop/internal/engine/decorator"
-	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// shape is a pipeline's shape that knows what to watch.
-type shape interface {
-	pipeline.Shape
+// watchedShape is a Shape that declares the resources that its controller watches.
+type watchedShape interface {
+	shape.Shape
 	Wire(*controller.Controller)
 }
 
@@ -44,7 +44,7 @@ type declared struct {
 	ownsStatus bool
 	// shape makes the shape once the resources are known; custom reports whether one of them is a
 	// custom resource.
-	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error)
+	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error)
 }
 
 // rule is a resource and the field of the spec that names it; of parents, also which of its objects
@@ -102,7 +102,7 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       composite.FinalizerPrefix + c.Name,
 		ownsStatus:      true,
-		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (shape, error) {
+		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error) {
 			return composite.New(o, c, composite.Resources{Parent: parents[0], Children: children, Custom: custom})
 		},
 	}
@@ -123,7 +123,7 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       decorator.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource, _ func(object.Resource) bool) (shape, error) {
+		shape: func(o *object.Object, parents, children []object.Resource, _ func(object.Resource) bool) (watchedShape, error) {
 			return decorator.New(o, c, parents, children)
 		},
 	}

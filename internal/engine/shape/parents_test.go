@@ -1,11 +1,11 @@
-package parent_test
+package shape_test
 
 import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/parent"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
 // TestIgnoreStatusWithoutGenerations has a resource that counts no generations, as ConfigMaps and
@@ -24,7 +24,7 @@ func TestIgnoreStatusWithoutGenerations(t *testing.T) {
 		"generations from": {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"u","resourceVersion":"2","generation":1},"data":{"a":"1","b":[1]}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := parent.Rules{Selected: func(*object.Object) bool { return true }, IgnoreStatus: true}
+			rules := shape.ParentRules{Selected: func(*object.Object) bool { return true }, IgnoreStatus: true}
 			e := cache.Event{Type: cache.Updated, Old: parse(t, old), New: parse(t, c.current)}
 			if got := rules.Predicate(e); got != c.want {
 				t.Errorf("Predicate = %v, want %v", got, c.want)

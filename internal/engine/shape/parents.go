@@ -1,10 +1,4 @@
-// Package parent holds the rules that all kinds of controllers share about their parents: which
-// objects of a resource are parents, when a parent departs, and the controller's finalizer on it.
-//
-// It reads no cache and writes nothing. A shape applies the rules to one object and puts the
-// resulting actions into Observed. Rules are immutable and safe for concurrent use. They are tested
-// here and through the shapes.
-package parent
+package shape
 
 import (
 	"maps"
@@ -16,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Rules are a controller's rules for the objects of one resource.
-type Rules struct {
+// ParentRules are a controller's rules for the objects of one resource.
+type ParentRules struct {
 	Resource object.Resource
 	// Selected reports whether an object is a parent of the controller.
 	Selected func(*object.Object) bool
@@ -32,7 +26,7 @@ type Rules struct {
 // Predicate reports whether an event requires a sync. It drops events of objects that are not
 // selected and were not selected before. If IgnoreStatus is set, it also drops changes of the
 // status alone (compatibility: ignoreStatusChanges; a change of finalizers or owners is a change).
-func (r *Rules) Predicate(e cache.Event) bool {
+func (r *ParentRules) Predicate(e cache.Event) bool {
 	if e.New == nil {
 		return true
 	}
@@ -43,14 +37,14 @@ func (r *Rules) Predicate(e cache.Event) bool {
 }
 
 // Departing reports whether a parent is being deleted or is no longer selected.
-func (r *Rules) Departing(o *object.Object) bool { return o.Deleting() || !r.Selected(o) }
+func (r *ParentRules) Departing(o *object.Object) bool { return o.Deleting() || !r.Selected(o) }
 
 // HasFinalizer reports whether a parent carries the controller's finalizer.
-func (r *Rules) HasFinalizer(o *object.Object) bool { return o.HasFinalizer(r.Finalizer) }
+func (r *ParentRules) HasFinalizer(o *object.Object) bool { return o.HasFinalizer(r.Finalizer) }
 
 // SkipChildren reports whether the children of a departing parent must not be reconciled: the
 // controller has no finalize hook, or the garbage collector deletes or orphans the children.
-func (r *Rules) SkipChildren(o *object.Object) bool {
+func (r *ParentRules) SkipChildren(o *object.Object) bool {
 	collected := o.Deleting() &&
 		(o.HasFinalizer(metav1.FinalizerDeleteDependents) || o.HasFinalizer(metav1.FinalizerOrphanDependents))
 	return r.Departing(o) && (!r.Finalizes || collected)
@@ -58,7 +52,7 @@ func (r *Rules) SkipChildren(o *object.Object) bool {
 
 // Prepare returns the write that brings the finalizer of a parent in line with the declaration: it
 // is added if a finalize hook is declared, and removed if not.
-func (r *Rules) Prepare(o *object.Object) []plan.Action {
+func (r *ParentRules) Prepare(o *object.Object) []plan.Action {
 	if r.HasFinalizer(o) == r.Finalizes {
 		return nil
 	}

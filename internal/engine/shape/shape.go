@@ -1,0 +1,43 @@
+// Package shape defines a Shape, the part in which kinds of lambda controllers differ: how one finds
+// the children of a parent, which questions it asks, and how it merges the answers. It also holds
+// what shapes have in common: the rules about parents and the error about a faulty parent.
+//
+// Packages composite and decorator each implement a Shape; package pipeline runs one. A Shape reads
+// views of the cache and returns values of package plan. It never writes. A new kind of controller
+// is a new package that implements Shape; the pipeline does not change.
+//
+// All values are immutable and safe for concurrent use. The rules have table tests here, the shapes
+// in their own packages.
+package shape
+
+import (
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+)
+
+// Shape is one kind of lambda controller. Its methods depend on their arguments and on the views
+// alone, and write nothing. They are called by several workers at once.
+type Shape interface {
+	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
+	// does not exist or is not this controller's. The error is a *view.Error if the objects of a
+	// resource are not known, or a *ParentError.
+	Observe(view.Reader, object.Key) (*plan.Observed, error)
+	// Questions returns the questions for the hook, in the order in which they are asked. There is
+	// more than one while children follow several revisions of the parent, and none if the children
+	// are not to be reconciled.
+	Questions(*plan.Observed) []*hook.Question
+	// Desired validates and merges the answers: one for each question, in the same order. The error
+	// is a *plan.AnswerError.
+	Desired(*plan.Observed, []*hook.Answer) (*plan.Desired, error)
+}
+
+// ParentError reports a parent that cannot be reconciled until somebody changes it.
+type ParentError struct {
+	// Field is the path of the faulty field: spec.selector.
+	Field   string
+	Problem string
+}
+
+func (e *ParentError) Error() string { return e.Field + ": " + e.Problem }
