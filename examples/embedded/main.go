@@ -54,5 +54,5 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		"metadata":   object{"name": req.Parent.Name},
 		"data":       object{"text": parent.Spec.Text},
 	}
-	return &hook.SyncResponse{Status: object{"length": len(parent.Spec.Text)}, Children: []any{page}}, nil
+	return &hook.SyncResponse{Status: object{"length": len(parent.Spec.Text)}, Children: []hook.Child{{Object: page}}}, nil
 }

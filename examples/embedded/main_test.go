@@ -27,14 +27,14 @@ func TestANoteBecomesAConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &hook.SyncResponse{Status: object{"length": 8}, Children: []any{
-		object{
+	want := &hook.SyncResponse{Status: object{"length": 8}, Children: []hook.Child{{
+		Object: object{
 			"apiVersion": "v1",
 			"kind":       "ConfigMap",
 			"metadata":   object{"name": "milk"},
 			"data":       object{"text": "Buy milk"},
 		},
-	}}
+	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
 	}

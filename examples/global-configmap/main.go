@@ -47,12 +47,12 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		if seen.Status.Phase == "Terminating" {
 			continue
 		}
-		answer.Children = append(answer.Children, map[string]any{
+		answer.Children = append(answer.Children, hook.Child{Object: map[string]any{
 			"apiVersion": "v1",
 			"kind":       "ConfigMap",
 			"metadata":   map[string]any{"name": parent.Spec.Name, "namespace": name},
 			"data":       parent.Spec.Data,
-		})
+		}})
 	}
 	return answer, nil
 }

@@ -39,31 +39,24 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		"command":      []string{"httpd", "-f", "-p", "8080", "-h", "/www"},
 		"volumeMounts": []object{{"name": "page", "mountPath": "/www"}},
 	}
-	return &hook.SyncResponse{
-		Status: object{"greeting": text, "servers": len(req.Children["Deployment.apps/v1"])},
-		Children: []any{
-			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"index.html": text}},
-			object{
-				"apiVersion": "apps/v1",
-				"kind":       "Deployment",
-				"metadata":   meta,
-				"spec": object{
-					"replicas": parent.Spec.Replicas,
-					"selector": object{
-						"matchLabels": labels,
-					},
-					"template": object{"metadata": object{"labels": labels, "annotations": object{"demo.example.com/text": text}},
-						"spec": object{"containers": []object{server}, "volumes": []object{{"name": "page", "configMap": meta}}}},
-				},
-			},
-			object{
-				"apiVersion": "v1",
-				"kind":       "Service",
-				"metadata":   meta,
-				"spec":       object{"selector": labels, "ports": []object{{"port": 80, "targetPort": 8080}}},
-			},
-			object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{"restartPolicy": "OnFailure",
-				"containers": []object{{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}}}},
+	page := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"index.html": text}}
+	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": object{
+		"replicas": parent.Spec.Replicas,
+		"selector": object{"matchLabels": labels},
+		"template": object{
+			"metadata": object{"labels": labels, "annotations": object{"demo.example.com/text": text}},
+			"spec":     object{"containers": []object{server}, "volumes": []object{{"name": "page", "configMap": meta}}},
 		},
+	}}
+	service := object{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": object{
+		"selector": labels, "ports": []object{{"port": 80, "targetPort": 8080}},
+	}}
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": object{
+		"restartPolicy": "OnFailure",
+		"containers":    []object{{"name": "hello", "image": "busybox:1.36", "command": []string{"echo", text}}},
+	}}
+	return &hook.SyncResponse{
+		Status:   object{"greeting": text, "servers": len(req.Children["Deployment.apps/v1"])},
+		Children: []hook.Child{{Object: page}, {Object: deployment}, {Object: service}, {Object: pod}},
 	}, nil
 }

@@ -31,7 +31,7 @@ func TestSyncMakesEverythingForAGreeting(t *testing.T) {
 	}
 	var kinds []any
 	for _, child := range got.Children {
-		kinds = append(kinds, child.(object)["kind"])
+		kinds = append(kinds, child.Object.(object)["kind"])
 	}
 	if diff := cmp.Diff([]any{"ConfigMap", "Deployment", "Service", "Pod"}, kinds); diff != "" {
 		t.Errorf("kinds of children (-want +got):\n%s", diff)

@@ -37,7 +37,7 @@ func makePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, err
 		"metadata":   map[string]any{"name": req.Parent.Name},
 		"data":       map[string]string{"text": parent.Spec.Text},
 	}
-	return &hook.SyncResponse{Status: map[string]any{"text": parent.Spec.Text}, Children: []any{child}}, nil
+	return &hook.SyncResponse{Status: map[string]any{"text": parent.Spec.Text}, Children: []hook.Child{{Object: child}}}, nil
 }
 
 // removePage lets the parent go once its ConfigMap has gone.

@@ -34,7 +34,7 @@ func mirrorMain() {
 			resp.Status = said.Status
 		}
 		for _, c := range said.Children {
-			resp.Children = append(resp.Children, c)
+			resp.Children = append(resp.Children, hook.Child{Object: c})
 		}
 		return resp, nil
 	}

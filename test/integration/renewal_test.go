@@ -21,9 +21,9 @@ func serveBuild(t *testing.T, build, address string, bare *atomic.Int64) (stop f
 		response := &hook.SyncResponse{Status: map[string]any{"build": build}}
 		for _, group := range r.Related {
 			for range group.Objects {
-				response.Children = append(response.Children, map[string]any{
+				response.Children = append(response.Children, hook.Child{Object: map[string]any{
 					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "of-" + r.Parent.Name},
-				})
+				}})
 			}
 		}
 		if len(response.Children) == 0 {

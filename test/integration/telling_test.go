@@ -114,7 +114,7 @@ type toldAnswer struct {
 	ChildStates []struct {
 		Kind, Name string
 		Ready      *bool
-		DependsOn  []struct{ APIVersion, Kind, Name, Condition string }
+		DependsOn  []hook.Dependency
 	}
 }
 
@@ -190,28 +190,19 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 }
 
 // desired are the children, with what the answer says of them.
-func (a toldAnswer) desired() []any {
-	var children []any
-	for _, raw := range a.Children {
+func (a toldAnswer) desired() []hook.Child {
+	children := make([]hook.Child, len(a.Children))
+	for i, raw := range a.Children {
+		children[i].Object = raw
 		var o unstructured.Unstructured
 		if err := o.UnmarshalJSON(raw); err != nil {
-			children = append(children, raw)
 			continue
 		}
-		var about []hook.About
 		for _, s := range a.ChildStates {
-			if s.Kind != o.GetKind() || s.Name != o.GetName() {
-				continue
-			}
-			if s.Ready != nil {
-				about = append(about, hook.Ready(*s.Ready))
-			}
-			for _, d := range s.DependsOn {
-				other := map[string]any{"apiVersion": d.APIVersion, "kind": d.Kind, "metadata": map[string]any{"name": d.Name}}
-				about = append(about, hook.DependsOn(other, d.Condition))
+			if s.Kind == o.GetKind() && s.Name == o.GetName() {
+				children[i].Ready, children[i].DependsOn = s.Ready, s.DependsOn
 			}
 		}
-		children = append(children, hook.With(raw, about...))
 	}
 	return children
 }

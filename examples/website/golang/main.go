@@ -74,7 +74,11 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 			"ready":    up,
 		},
 		Conditions: []hook.Condition{ready},
-		Children:   []any{pages, hook.With(servers, hook.DependsOn(pages)), hook.With(service, hook.DependsOn(servers))},
+		Children: []hook.Child{
+			{Object: pages},
+			{Object: servers, DependsOn: hook.DependsOn(pages)},
+			{Object: service, DependsOn: hook.DependsOn(servers)},
+		},
 	}, nil
 }
 

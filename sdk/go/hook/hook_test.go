@@ -40,11 +40,11 @@ func Example() {
 		}
 		return &hook.SyncResponse{
 			Status: map[string]any{"pods": len(pods)},
-			Children: []any{&corev1.ConfigMap{
+			Children: []hook.Child{{Object: &corev1.ConfigMap{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 				ObjectMeta: metav1.ObjectMeta{Name: req.Parent.Name},
 				Data:       map[string]string{"text": "Hello, " + parent.Spec.Who + "!"},
-			}},
+			}}},
 		}, nil
 	}
 	req, err := hook.NewSyncRequest(
@@ -65,7 +65,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(resp.Status, resp.Children[0].(*corev1.ConfigMap).Data["text"])
+	fmt.Println(resp.Status, resp.Children[0].Object.(*corev1.ConfigMap).Data["text"])
 	// Output: map[pods:1] Hello, World!
 }
 
@@ -214,20 +214,20 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 		return &hook.SyncResponse{
 			Status:      map[string]any{"n": bigInteger},
 			ResyncAfter: 1500 * time.Millisecond,
-			Children: []any{
-				&corev1.Service{
+			Children: []hook.Child{
+				{Object: &corev1.Service{
 					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 					ObjectMeta: metav1.ObjectMeta{Name: "typed"},
-				},
-				json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`),
-				json.RawMessage(
-					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`),
-				map[string]any{
+				}},
+				{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`)},
+				{Object: json.RawMessage(
+					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`)},
+				{Object: map[string]any{
 					"apiVersion": "v1",
 					"kind":       "Map",
 					"metadata":   map[string]any{"name": "map"},
 					"status":     map[string]any{"n": bigInteger},
-				},
+				}},
 			},
 		}, nil
 	}})
@@ -278,17 +278,17 @@ func TestErrorsTellWhatIsToHappen(t *testing.T) {
 		"a context's error": {err: context.DeadlineExceeded, code: codes.DeadlineExceeded},
 		"no response":       {code: codes.Internal, text: "neither a response nor an error"},
 		"a nil child": {
-			resp: &hook.SyncResponse{Children: []any{nil}},
+			resp: &hook.SyncResponse{Children: []hook.Child{{}}},
 			code: codes.Internal,
 			text: "Children[0]: is nil",
 		},
 		"no TypeMeta": {
-			resp: &hook.SyncResponse{Children: []any{&corev1.Pod{}}},
+			resp: &hook.SyncResponse{Children: []hook.Child{{Object: &corev1.Pod{}}}},
 			code: codes.Internal,
 			text: "Children[0]: object without a kind",
 		},
 		"no name": {
-			resp: &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}},
+			resp: &hook.SyncResponse{Children: []hook.Child{{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}}},
 			code: codes.Internal,
 			text: "Children[0]: Pod.v1 has no metadata.name",
 		},

@@ -35,7 +35,7 @@ func recallOf(ctx context.Context) *recall {
 }
 
 // encode writes the object at one place of an answer.
-func (r *recall) encode(place int, child any) (*hookv1.DesiredObject, error) {
+func (r *recall) encode(place int, child Child) (*hookv1.DesiredObject, error) {
 	var before encoded
 	if place < len(r.before) {
 		before = r.before[place]
@@ -49,22 +49,22 @@ func (r *recall) encode(place int, child any) (*hookv1.DesiredObject, error) {
 }
 
 // next writes an object, or finds it the same as before.
-func (e encoded) next(child any) (encoded, error) {
-	if _, more := child.(with); more {
-		m, err := encodeChild(child)
+func (e encoded) next(child Child) (encoded, error) {
+	if !child.isPlain() {
+		m, err := child.encode()
 		return encoded{message: m}, err
 	}
-	if raw, ok := child.(json.RawMessage); ok && e.wrote(raw) {
+	if raw, ok := child.Object.(json.RawMessage); ok && e.wrote(raw) {
 		return e, nil
 	}
-	data, err := json.Marshal(child)
+	data, err := json.Marshal(child.Object)
 	if err != nil {
 		return encoded{}, err
 	}
 	if e.wrote(data) {
 		return e, nil
 	}
-	body, err := checkDesired(child, data)
+	body, err := checkDesired(child.Object, data)
 	return encoded{data, &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}}, err
 }
 

@@ -13,14 +13,16 @@ import (
 // does not: the same JSON is not the same answer.
 func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 	child := json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"}}`)
-	answers := []any{hook.With(child, hook.Ready(true)), child, child, hook.With(child, hook.Ready(false))}
+	answers := []hook.Child{
+		{Object: child, Ready: new(true)}, {Object: child}, {Object: child}, {Object: child, Ready: new(false)},
+	}
 	asked := 0
 	connection, _ := start(
 		t,
 		hook.Options{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			asked++
-			return &hook.SyncResponse{Children: []any{answers[asked-1]}}, nil
+			return &hook.SyncResponse{Children: []hook.Child{answers[asked-1]}}, nil
 		}},
 	)
 	engine := newEngine("a")

@@ -13,11 +13,9 @@ type SyncResponse struct {
 	// Status is the parent's status, anything that marshals to a JSON object. It replaces the
 	// observed one; nil leaves only what Hookloop itself puts in.
 	Status any
-	// Children are all the objects that should exist; one that exists and is not listed is deleted.
-	// Each is anything that marshals to the JSON of an object with apiVersion, kind and
-	// metadata.name: a map, a typed object with its TypeMeta set, a json.RawMessage. Fields that
-	// are left out are left to others. With says more about one.
-	Children []any
+	// Children are all the objects that should exist. Hookloop deletes a child that exists and is not
+	// in the list.
+	Children []Child
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
 	// Finalized lets the parent go; it means something in answers to Finalize only.
@@ -42,7 +40,7 @@ type DecorateResponse struct {
 	// Status replaces the object's status; nil leaves it as it is.
 	Status any
 	// Attachments are all the objects that should exist beside it, as SyncResponse.Children.
-	Attachments []any
+	Attachments []Child
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
 	// Finalized lets the object go; it means something in answers to Finalize only.
@@ -117,7 +115,7 @@ type answer struct {
 }
 
 // encodeAnswer marshals an answer. The error names the item at fault.
-func encodeAnswer(r *recall, status any, field string, children []any, resync time.Duration, t told) (answer, error) {
+func encodeAnswer(r *recall, status any, field string, children []Child, resync time.Duration, t told) (answer, error) {
 	a := answer{told: t, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,16 +20,16 @@ import (
 )
 
 // A Service is made when its Deployment is available, and goes before it.
-func ExampleWith() {
+func ExampleChild() {
 	object := func(apiVersion, kind string) map[string]any {
 		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "web"}}
 	}
 	config, deployment, service := object("v1", "ConfigMap"), object("apps/v1", "Deployment"), object("v1", "Service")
 	response := &hook.SyncResponse{
-		Children: []any{
-			config,
-			hook.With(deployment, hook.DependsOn(config)),
-			hook.With(service, hook.DependsOn(deployment, "Available")),
+		Children: []hook.Child{
+			{Object: config},
+			{Object: deployment, DependsOn: hook.DependsOn(config)},
+			{Object: service, DependsOn: hook.DependsOn(deployment, "Available")},
 		},
 		Conditions: []hook.Condition{
 			{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "the Deployment is not available yet"},
@@ -51,16 +52,15 @@ var (
 )
 
 // children are a Service and a Pod that depends on it twice.
-func children() []any {
+func children() []hook.Child {
 	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
 	}
 	pod := json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`)
-	ready := hook.With(service, hook.Ready(true))
-	return []any{
-		ready,
-		hook.With(hook.With(pod, hook.DependsOn(ready)), hook.DependsOn(service, "Bound", "Open"), hook.Ready(false)),
+	return []hook.Child{
+		{Object: service, Ready: new(true)},
+		{Object: pod, Ready: new(false), DependsOn: slices.Concat(hook.DependsOn(service, "Bound", "Open"), hook.DependsOn(service))},
 	}
 }
 
@@ -146,15 +146,17 @@ func TestBadSayings(t *testing.T) {
 			`Requirements[0].LabelSelector: operator of label "a" is ""`,
 		},
 		"a dependency without a name": {
-			&hook.SyncResponse{Children: []any{hook.With(map[string]any{}, hook.DependsOn(map[string]any{"kind": "Pod"}))}},
-			"Children[0]: DependsOn: map[string]interface {} needs apiVersion, kind and metadata.name",
+			&hook.SyncResponse{Children: []hook.Child{
+				{Object: map[string]any{}, DependsOn: hook.DependsOn(map[string]any{"kind": "Pod"})},
+			}},
+			`Children[0]: DependsOn[0] has apiVersion "", kind "Pod" and name ""`,
 		},
 		"a dependency that is no object": {
-			&hook.SyncResponse{Children: []any{hook.With(nil, hook.DependsOn(7))}},
-			"Children[0]: DependsOn: ",
+			&hook.SyncResponse{Children: []hook.Child{{DependsOn: hook.DependsOn(7)}}},
+			`Children[0]: DependsOn[0] has apiVersion "", kind "" and name ""`,
 		},
 		"nothing, with something said": {
-			&hook.SyncResponse{Children: []any{hook.With(nil, hook.Ready(true))}},
+			&hook.SyncResponse{Children: []hook.Child{{Ready: new(true)}}},
 			"Children[0]: is nil; expected an object",
 		},
 	}

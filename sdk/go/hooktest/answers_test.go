@@ -32,10 +32,7 @@ type response struct {
 	ChildStates           []struct {
 		name
 		Ready     *bool
-		DependsOn []struct {
-			name
-			Condition string
-		}
+		DependsOn []hook.Dependency
 	}
 	Conditions   []hook.Condition
 	Events       []hook.Event
@@ -44,15 +41,6 @@ type response struct {
 }
 
 type name struct{ APIVersion, Kind, Namespace, Name string }
-
-// object is what DependsOn takes.
-func (n name) object() map[string]any {
-	metadata := map[string]any{"name": n.Name}
-	if n.Namespace != "" {
-		metadata["namespace"] = n.Namespace
-	}
-	return map[string]any{"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": metadata}
-}
 
 func TestAnswersTable(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "answers.json"))
@@ -91,7 +79,7 @@ func TestAnswersTable(t *testing.T) {
 	}
 }
 
-// sync is the answer in the SDK's types. A child that carries a state is wrapped.
+// sync is the answer in the SDK's types.
 func (r response) sync(repeat map[string]int) *hook.SyncResponse {
 	answer := &hook.SyncResponse{Conditions: r.Conditions, Events: r.Events, Results: r.Results, Requirements: r.Requirements}
 	if r.Status != nil {
@@ -122,30 +110,23 @@ func (r response) decorate(a *hook.SyncResponse) *hook.DecorateResponse {
 	}
 }
 
-func (r response) child(raw json.RawMessage) any {
+func (r response) child(raw json.RawMessage) hook.Child {
+	child := hook.Child{Object: raw}
 	var o struct {
 		APIVersion, Kind string
 		Metadata         struct{ Namespace, Name string }
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return raw // a case of its own
+		return child // a case of its own
 	}
 	id := name{o.APIVersion, o.Kind, o.Metadata.Namespace, o.Metadata.Name}
 	for _, state := range r.ChildStates {
 		if state.name != id {
 			continue
 		}
-		var about []hook.About
-		if state.Ready != nil {
-			about = append(about, hook.Ready(*state.Ready))
-		}
-		for _, d := range state.DependsOn {
-			about = append(about,
-				hook.DependsOn(d.object(), slices.DeleteFunc([]string{d.Condition}, func(s string) bool { return s == "" })...))
-		}
-		return hook.With(raw, about...)
+		child.Ready, child.DependsOn = state.Ready, state.DependsOn
 	}
-	return raw
+	return child
 }
 
 // TestCheck checks answers to requests of which some kinds have objects.
@@ -156,7 +137,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response := &hook.SyncResponse{Children: []any{team}, Status: map[string]any{"teams": 1}}
+	response := &hook.SyncResponse{Children: []hook.Child{{Object: team}}, Status: map[string]any{"teams": 1}}
 	if _, err := hooktest.Check(
 		request,
 		response,

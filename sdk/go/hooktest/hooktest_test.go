@@ -45,14 +45,12 @@ func copyNumber(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, e
 			"pods":       req.Children["Pod.v1"] != nil,
 			"finalizing": req.Finalizing,
 		},
-		Children: []any{
-			map[string]any{
-				"apiVersion": "v1",
-				"kind":       "Secret",
-				"metadata":   map[string]any{"name": req.Parent.Name},
-				"spec":       (*parent)["spec"],
-			},
-		},
+		Children: []hook.Child{{Object: map[string]any{
+			"apiVersion": "v1",
+			"kind":       "Secret",
+			"metadata":   map[string]any{"name": req.Parent.Name},
+			"spec":       (*parent)["spec"],
+		}}},
 	}, nil
 }
 
@@ -98,7 +96,7 @@ func TestMistakesShow(t *testing.T) {
 			"out of coffee",
 		},
 		"a child without a name": {website, func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-			return &hook.SyncResponse{Children: []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}}, nil
+			return &hook.SyncResponse{Children: []hook.Child{{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}}}, nil
 		}, "Children[0]: Pod.v1 has no metadata.name"},
 	}
 	for name, c := range cases {

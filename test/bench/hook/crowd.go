@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
 // crowd is the parent.
@@ -26,7 +28,7 @@ type crowd struct {
 type wanted struct {
 	crowd    crowd
 	status   json.RawMessage
-	children []any
+	children []hook.Child
 	// webhook is the same as a webhook's answer.
 	webhook []byte
 }
@@ -70,7 +72,7 @@ func build(of crowd) *wanted {
 			text,
 			rest,
 		)
-		w.children = append(w.children, json.RawMessage(bytes.Clone(all.Bytes()[begin:])))
+		w.children = append(w.children, hook.Child{Object: json.RawMessage(bytes.Clone(all.Bytes()[begin:]))})
 	}
 	all.WriteString(`]}`)
 	w.webhook = all.Bytes()

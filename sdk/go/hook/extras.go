@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"encoding/json"
 	"fmt"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
@@ -70,82 +69,6 @@ const (
 var severities = map[Severity]hookv1.Severity{
 	"": hookv1.Severity_SEVERITY_INFO, SeverityInfo: hookv1.Severity_SEVERITY_INFO,
 	SeverityWarning: hookv1.Severity_SEVERITY_WARNING, SeverityFatal: hookv1.Severity_SEVERITY_FATAL,
-}
-
-// With says more about a desired object: With(service, DependsOn(deployment, "Available")). The
-// object is anything that Children may hold.
-func With(object any, about ...About) any { return with{object, about} }
-
-type with struct {
-	object any
-	about  []About
-}
-
-// MarshalJSON is the object's: what is said about it is no part of it.
-func (w with) MarshalJSON() ([]byte, error) { return json.Marshal(w.object) }
-
-// About is something that With says about a desired object.
-type About func(*hookv1.DesiredObject) error
-
-// Ready says whether the observed object is ready, where the hook knows better than its conditions;
-// it counts for the objects that depend on this one.
-func Ready(ready bool) About {
-	return func(o *hookv1.DesiredObject) error {
-		o.Ready = &ready
-		return nil
-	}
-}
-
-// DependsOn names another desired object, which must be there before this one is made, and is
-// removed after it. Conditions are types of conditions that must be True in its status, unless
-// With(other, Ready(…)) says whether it is ready.
-func DependsOn(other any, conditions ...string) About {
-	return func(o *hookv1.DesiredObject) error {
-		data, err := json.Marshal(other)
-		if err != nil {
-			return fmt.Errorf("DependsOn: %w", err)
-		}
-		var id identity
-		if err := json.Unmarshal(data, &id); err != nil {
-			return fmt.Errorf("DependsOn: %w", err)
-		}
-		if id.APIVersion == "" || id.Kind == "" || id.Metadata.Name == "" {
-			return fmt.Errorf("DependsOn: %T needs apiVersion, kind and metadata.name", other)
-		}
-		if len(conditions) == 0 {
-			conditions = []string{""}
-		}
-		for _, condition := range conditions {
-			o.DependsOn = append(o.DependsOn, &hookv1.Dependency{
-				ApiVersion: id.APIVersion,
-				Kind:       id.Kind,
-				Namespace:  id.Metadata.Namespace,
-				Name:       id.Metadata.Name,
-				Condition:  condition,
-			})
-		}
-		return nil
-	}
-}
-
-// encodeChild marshals a desired object, with what is said about it.
-func encodeChild(child any) (*hookv1.DesiredObject, error) {
-	out := &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON}
-	for {
-		w, wrapped := child.(with)
-		if !wrapped {
-			break
-		}
-		for _, about := range w.about {
-			if err := about(out); err != nil {
-				return nil, err
-			}
-		}
-		child = w.object
-	}
-	var err error
-	out.Body, err = encodeDesired(child)
-	return out, err
 }
 
 // told is what an answer says beside the desired state, as the contract has it.
