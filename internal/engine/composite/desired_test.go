@@ -174,7 +174,7 @@ func TestDesiredConditions(t *testing.T) {
 		Events: []hook.Event{{Reason: "Scaled"}},
 	}}
 	d, err := answered(t, bare, "", answer)
-	if err != nil || d.Status == nil || len(d.Status) != 0 || len(d.Conditions) != 1 || len(d.Remarks) != 1 {
+	if err != nil || d.Status == nil || len(d.Status) != 0 || len(d.Conditions) != 1 || len(d.Events) != 1 {
 		t.Errorf("Desired = %+v, %v", d, err)
 	}
 }

@@ -213,7 +213,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	for _, c := range d.Conditions {
 		got = append(got, c.Type)
 	}
-	for _, r := range d.Remarks {
+	for _, r := range d.Events {
 		got = append(got, r.Reason)
 	}
 	if diff := cmp.Diff([]string{"a on b", "c on a", "Latest", "Updated", "Latest"}, got); diff != "" {

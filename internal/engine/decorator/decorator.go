@@ -165,7 +165,7 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if desired.Conditions, err = said.Conditions(answer); err != nil {
 		return nil, err
 	}
-	if desired.Remarks, err = said.Remarks(answer); err != nil {
+	if desired.Events, err = said.Events(answer); err != nil {
 		return nil, err
 	}
 	if desired.Status, err = status(o.Parent, answer); err != nil {

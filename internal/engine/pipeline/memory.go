@@ -97,8 +97,8 @@ type remembered struct {
 	// warnings are what the API server warned about when a child was last written, by the child's
 	// reference; nil before the first sync.
 	warnings map[string]string
-	// told are the remarks of the last answer, by their hashes.
-	told map[uint64]bool
+	// recordedEvents are the hashes of the last answer's events.
+	recordedEvents map[uint64]bool
 	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.
 	saidVersion string
 	// said is the fault that was last reported on the parent, and saidOf the generation; empty when

@@ -41,7 +41,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.tell(ctx, desired.Remarks)
+	r.recordEvents(ctx, desired.Events)
 	if err := r.recallWarnings(observed.Parent); err != nil {
 		return err
 	}
@@ -173,10 +173,10 @@ func (r *run) amend(desired *plan.Desired, result plan.Result) {
 	}
 	for _, c := range result.Conditions {
 		if c.Type == plan.ChangesHeldBack {
-			desired.Remarks = append(desired.Remarks, plan.Remark{Loud: true, Reason: c.Type, Message: c.Message})
+			desired.Events = append(desired.Events, plan.Event{Reason: c.Type, Message: c.Message})
 			continue
 		}
-		desired.Remarks = append(desired.Remarks, plan.Remark{Reason: c.Reason, Message: c.Message})
+		desired.Events = append(desired.Events, plan.Event{LogOnly: true, Reason: c.Reason, Message: c.Message})
 	}
 }
 

@@ -138,14 +138,15 @@ type Desired struct {
 	// empty for none.
 	RemoveFinalizer string
 	ResyncAfter     time.Duration
-	// Remarks are what the hook has to say, for Events and the log.
-	Remarks []Remark
+	// Events are the hook's, and those of the plan itself.
+	Events []Event
 }
 
-// Remark is an Event of the parent or, where it is not loud, a line of the log.
-type Remark struct {
-	Loud, Warning   bool
-	Reason, Message string
+// Event is an Event about the parent.
+type Event struct {
+	// LogOnly writes the event to the log instead of recording an Event.
+	LogOnly, Warning bool
+	Reason, Message  string
 }
 
 // The conditions that are the engine's own: no hook may say them.

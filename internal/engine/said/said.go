@@ -127,28 +127,28 @@ func reasonFault(reason string) string {
 	return fmt.Sprintf("reason is %q; expected one word in camel case such as AllUp", shortened(reason))
 }
 
-// Remarks validates the Events and results of an answer that is not fatal. The error is a
+// Events validates the Events and results of an answer that is not fatal. The error is a
 // *plan.AnswerError.
-func Remarks(a *hook.Answer) ([]plan.Remark, error) {
+func Events(a *hook.Answer) ([]plan.Event, error) {
 	if err := few("events", len(a.Events)); err != nil {
 		return nil, err
 	}
 	if err := few("results", len(a.Results)); err != nil {
 		return nil, err
 	}
-	var out []plan.Remark
+	var out []plan.Event
 	for i, e := range a.Events {
 		if problem := reasonFault(e.Reason); problem != "" {
 			return nil, &plan.AnswerError{Field: "events", Index: i, Problem: problem}
 		}
-		out = append(out, plan.Remark{Loud: true, Warning: e.Warning, Reason: e.Reason, Message: e.Message})
+		out = append(out, plan.Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})
 	}
 	for i, r := range a.Results {
 		if problem := reasonFault(r.Reason); problem != "" {
 			return nil, &plan.AnswerError{Field: "results", Index: i, Problem: problem}
 		}
-		loud := r.Severity == hook.Warning
-		out = append(out, plan.Remark{Loud: loud, Warning: loud, Reason: r.Reason, Message: r.Message})
+		warning := r.Severity == hook.Warning
+		out = append(out, plan.Event{LogOnly: !warning, Warning: warning, Reason: r.Reason, Message: r.Message})
 	}
 	return out, nil
 }

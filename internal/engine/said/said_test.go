@@ -32,8 +32,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestRemarks(t *testing.T) {
-	got, err := Remarks(&hook.Answer{Said: hook.Said{
+func TestEvents(t *testing.T) {
+	got, err := Events(&hook.Answer{Said: hook.Said{
 		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
 			{Reason: "Fine"},
@@ -44,12 +44,12 @@ func TestRemarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []plan.Remark{
-		{Loud: true, Reason: "Scaled", Message: "up"}, {Loud: true, Warning: true, Reason: "Slow", Message: "down"},
-		{Reason: "Fine"}, {Reason: "Fine", Message: "well"}, {Loud: true, Warning: true, Reason: "Old", Message: "ill"},
+	want := []plan.Event{
+		{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"},
+		{LogOnly: true, Reason: "Fine"}, {LogOnly: true, Reason: "Fine", Message: "well"}, {Warning: true, Reason: "Old", Message: "ill"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("remarks (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestBadSayings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answer := &hook.Answer{Said: c.said}
 			_, first := Conditions(answer)
-			_, second := Remarks(answer)
+			_, second := Events(answer)
 			check(t, errors.Join(first, second), c.want)
 		})
 	}

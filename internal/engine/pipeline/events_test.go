@@ -28,26 +28,26 @@ func (h *heard) Warning(_ context.Context, _ *object.Object, reason, message str
 
 // TestNewsAreTold follows what is recorded as the answers of one parent's hook come in.
 func TestNewsAreTold(t *testing.T) {
-	scaled := plan.Remark{Loud: true, Reason: "Scaled", Message: "up"}
-	slow := plan.Remark{Loud: true, Warning: true, Reason: "Slow", Message: "down"}
-	quiet := plan.Remark{Reason: "Fine", Message: "well"}
+	scaled := plan.Event{Reason: "Scaled", Message: "up"}
+	slow := plan.Event{Warning: true, Reason: "Slow", Message: "down"}
+	quiet := plan.Event{Reason: "Fine", Message: "well"}
 	steps := []struct {
-		name    string
-		remarks []plan.Remark
-		want    []string
+		name   string
+		events []plan.Event
+		want   []string
 	}{
 		{"nothing", nil, nil},
-		{"something, said twice", []plan.Remark{scaled, scaled, quiet}, []string{"Normal Scaled: up"}},
-		{"the same", []plan.Remark{quiet, scaled}, nil},
-		{"something more", []plan.Remark{scaled, slow}, []string{"Warning Slow: down"}},
-		{"less", []plan.Remark{slow}, nil},
-		{"and again", []plan.Remark{slow, scaled}, []string{"Normal Scaled: up"}},
+		{"something, said twice", []plan.Event{scaled, scaled, quiet}, []string{"Normal Scaled: up"}},
+		{"the same", []plan.Event{quiet, scaled}, nil},
+		{"something more", []plan.Event{scaled, slow}, []string{"Warning Slow: down"}},
+		{"less", []plan.Event{slow}, nil},
+		{"and again", []plan.Event{slow, scaled}, []string{"Normal Scaled: up"}},
 	}
 	events := &heard{}
 	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, remembered: &remembered{}}
 	for _, step := range steps {
 		events.lines = nil
-		r.tell(t.Context(), step.remarks)
+		r.recordEvents(t.Context(), step.events)
 		if diff := cmp.Diff(step.want, events.lines); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}

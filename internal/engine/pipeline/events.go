@@ -29,42 +29,34 @@ func refusal(name string, answer *hook.Answer) error {
 	return e
 }
 
-// tell records what a hook remarks, as far as it is news: an answer that says what the last one
-// said records nothing.
-func (r *run) tell(ctx context.Context, remarks []plan.Remark) {
-	var told map[uint64]bool
-	for _, remark := range remarks {
-		hash := maphash.Comparable(remarksSeed, remark)
-		if !r.remembered.told[hash] && !told[hash] {
-			r.record(ctx, remark)
+// recordEvents records the events of an answer, except those that the last answer had too.
+func (r *run) recordEvents(ctx context.Context, events []plan.Event) {
+	var recorded map[uint64]bool
+	for _, e := range events {
+		hash := maphash.Comparable(eventsSeed, e)
+		if !r.remembered.recordedEvents[hash] && !recorded[hash] {
+			r.record(ctx, e)
 		}
-		if told == nil {
-			told = make(map[uint64]bool, len(remarks))
+		if recorded == nil {
+			recorded = make(map[uint64]bool, len(events))
 		}
-		told[hash] = true
+		recorded[hash] = true
 	}
-	r.remembered.told = told
+	r.remembered.recordedEvents = recorded
 }
 
-// remarksSeed makes the hashes of remarks differ between processes.
-var remarksSeed = maphash.MakeSeed()
+// eventsSeed makes the hashes of events differ between processes.
+var eventsSeed = maphash.MakeSeed()
 
-func (r *run) record(ctx context.Context, remark plan.Remark) {
+func (r *run) record(ctx context.Context, e plan.Event) {
 	switch {
-	case !remark.Loud:
-		klog.FromContext(
-			ctx,
-		).Info(
-			"the hook says",
-			"reason",
-			remark.Reason,
-			"message",
-			report.Shorten(remark.Message, report.MaxMessage),
-		)
-	case remark.Warning:
-		r.Events.Warning(ctx, r.parent, remark.Reason, remark.Message)
+	case e.LogOnly:
+		message := report.Shorten(e.Message, report.MaxMessage)
+		klog.FromContext(ctx).Info("the hook says", "reason", e.Reason, "message", message)
+	case e.Warning:
+		r.Events.Warning(ctx, r.parent, e.Reason, e.Message)
 	default:
-		r.Events.Normal(ctx, r.parent, remark.Reason, remark.Message)
+		r.Events.Normal(ctx, r.parent, e.Reason, e.Message)
 	}
 }
 
