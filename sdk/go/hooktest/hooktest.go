@@ -28,7 +28,6 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
-	"google.golang.org/protobuf/proto"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -40,8 +39,6 @@ type Answer struct {
 	Children []map[string]any
 	// Status is the status, decoded; nil where the hook gave none.
 	Status map[string]any
-	// Message is the whole response: a CompositeHookServiceSyncResponse, for example.
-	Message proto.Message
 }
 
 // Sync asks a composite's function about the objects of a file. Kinds ("Pod.v1") are those that the
@@ -168,12 +165,12 @@ func load(file string) ([]any, error) {
 }
 
 // ask calls the function, and reads and validates its answer.
-func ask(ctx context.Context, h hook.Hook, method string, request *hook.SyncRequest, declared kinds) (*Answer, error) {
-	response, err := hook.Ask(ctx, h, method, request)
+func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequest, declared kinds) (*Answer, error) {
+	response, err := call(ctx, h, method, request)
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Message: response}
+	answer := &Answer{}
 	v := &validator{field: "children", namespace: request.Parent.Namespace, declared: declared}
 	var status []byte
 	var desired []*hookv1.DesiredObject

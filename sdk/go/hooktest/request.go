@@ -1,0 +1,136 @@
+package hooktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// registrar is a hook.Composite or a hook.Decorator.
+type registrar interface {
+	Register(grpc.ServiceRegistrar)
+}
+
+// methods are the functions of a hook, by the full names of the contract's methods. A hook registers
+// them as it does with a server, and they are called without one.
+type methods map[string]func(context.Context, proto.Message) (any, error)
+
+// RegisterService adds the methods of a service.
+func (m methods) RegisterService(service *grpc.ServiceDesc, server any) {
+	for _, method := range service.Methods {
+		m["/"+service.ServiceName+"/"+method.MethodName] = func(ctx context.Context, request proto.Message) (any, error) {
+			direct := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, function grpc.UnaryHandler) (any, error) {
+				return function(ctx, request)
+			}
+			return method.Handler(server, ctx, func(any) error { return nil }, direct)
+		}
+	}
+}
+
+// call calls the hook's function for a method of the contract, as a server does. The response is the
+// method's message, the error a gRPC status.
+func call(ctx context.Context, h registrar, method string, req *hook.SyncRequest) (proto.Message, error) {
+	m := methods{}
+	h.Register(m)
+	function := m[method]
+	if function == nil {
+		return nil, fmt.Errorf("the hook has no function for %s", method[1:])
+	}
+	response, err := function(ctx, encodeRequest(method, req))
+	if err != nil {
+		return nil, err
+	}
+	message, ok := response.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%s returned a %T, expected a message of the contract", method[1:], response)
+	}
+	return message, nil
+}
+
+// encodeRequest returns the message of a method for a request.
+func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
+	controller, parent := encodeObject(req.Controller), encodeObject(req.Parent)
+	if controller.GetName() == "" { // most tests have none
+		controller = &hookv1.Object{
+			ApiVersion: "metacontroller.k8s.io/v1alpha1", Kind: "CompositeController", Name: "test", Body: []byte("{}"),
+		}
+	}
+	children, related := encodeGroups(req.Children), encodeRelated(req.Related)
+	switch method {
+	case hookv1.CompositeHookService_Finalize_FullMethodName:
+		return &hookv1.CompositeHookServiceFinalizeRequest{
+			Controller: controller, Parent: parent, Children: children, Related: related,
+		}
+	case hookv1.DecoratorHookService_Sync_FullMethodName:
+		return &hookv1.DecoratorHookServiceSyncRequest{
+			Controller: controller, Object: parent, Attachments: children, Related: related,
+		}
+	case hookv1.DecoratorHookService_Finalize_FullMethodName:
+		return &hookv1.DecoratorHookServiceFinalizeRequest{
+			Controller: controller, Object: parent, Attachments: children, Related: related,
+		}
+	default:
+		return &hookv1.CompositeHookServiceSyncRequest{
+			Controller: controller, Parent: parent, Children: children, Related: related,
+		}
+	}
+}
+
+func encodeObject(o hook.Object) *hookv1.Object {
+	return &hookv1.Object{
+		ApiVersion:      o.APIVersion,
+		Kind:            o.Kind,
+		Namespace:       o.Namespace,
+		Name:            o.Name,
+		Uid:             o.UID,
+		ResourceVersion: o.ResourceVersion,
+		Encoding:        hookv1.Encoding_ENCODING_JSON,
+		Body:            o.JSON,
+	}
+}
+
+func encodeGroup(g hook.Group) []*hookv1.Object {
+	out := make([]*hookv1.Object, 0, len(g))
+	for _, key := range slices.Sorted(maps.Keys(g)) {
+		out = append(out, encodeObject(g[key]))
+	}
+	return out
+}
+
+func encodeGroups(groups hook.Groups) []*hookv1.ObjectGroup {
+	var out []*hookv1.ObjectGroup
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		kind, version, _ := strings.Cut(key, ".")
+		out = append(out, &hookv1.ObjectGroup{ApiVersion: version, Kind: kind, Objects: encodeGroup(groups[key])})
+	}
+	return out
+}
+
+func encodeRelated(groups map[string]hook.RelatedGroup) []*hookv1.RelatedGroup {
+	var out []*hookv1.RelatedGroup
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := &hookv1.RelatedGroup{Kind: groups[key].Kind}
+		if resource, version, dotted := strings.Cut(key, "."); dotted {
+			g.Resource, g.ApiVersion = resource, version
+		} else {
+			g.Name = key
+		}
+		if err := groups[key].Err; errors.Is(err, hook.ErrNotServed) {
+			g.Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: err.Error()}}
+		} else if err != nil {
+			g.Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Unknown", Message: err.Error()}}
+		} else {
+			g.Result = &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: encodeGroup(groups[key].Objects)}}
+		}
+		out = append(out, g)
+	}
+	return out
+}
