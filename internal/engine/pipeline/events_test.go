@@ -26,11 +26,11 @@ func (h *heard) Warning(_ context.Context, _ *object.Object, reason, message str
 	h.lines = append(h.lines, "Warning "+reason+": "+message)
 }
 
-// TestNewsAreTold follows what is recorded as the answers of one parent's hook come in.
-func TestNewsAreTold(t *testing.T) {
+// TestNewEventsAreRecorded follows what is recorded as the answers of one parent's hook come in.
+func TestNewEventsAreRecorded(t *testing.T) {
 	scaled := plan.Event{Reason: "Scaled", Message: "up"}
 	slow := plan.Event{Warning: true, Reason: "Slow", Message: "down"}
-	quiet := plan.Event{Reason: "Fine", Message: "well"}
+	quiet := plan.Event{LogOnly: true, Reason: "Fine", Message: "well"}
 	steps := []struct {
 		name   string
 		events []plan.Event
