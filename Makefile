@@ -1,5 +1,6 @@
-# Everything that the project needs beyond Go, make, git, gcc and python3 is built from source by the targets below, at pinned
-# versions, into .cache/bin; what the SDKs in Python and TypeScript need of the system, tools/system.sh installs.
+# The targets below build all tools beyond Go, make, git, gcc and python3 from source, at pinned
+# versions, into .cache/bin. tools/system.sh installs the system packages of the SDKs in Python and
+# TypeScript.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,11 +12,13 @@ BIN := .cache/bin
 TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
-# How many packages are compiled and tested at a time; every integration package runs a control plane of its own.
+# The number of packages that are compiled and tested at a time; every integration package runs its
+# own control plane.
 PARALLEL ?= 2
 TESTFLAGS ?=
 FUZZTIME ?= 3s
-# What "hookloop version" says. Where there is no git repository they are empty, and Go's own build information is used.
+# The output of "hookloop version". Without a git repository they are empty, and Go's build information
+# is used.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
@@ -26,20 +29,20 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: controlplane jaeger-build build ## Tell the hello-world story on a real control plane (DEMO=once: exit at its end)
+demo: controlplane jaeger-build build ## Run the hello-world demo on a real control plane (DEMO=once: exit at its end)
 	@go build -o $(BIN)/demo ./test/demo
 	@exec $(BIN)/demo
 
 .PHONY: examples
-examples: controlplane build sdks ## Prove the examples on a real control plane (EXAMPLES="bluegreen": only these)
+examples: controlplane build sdks ## Run the examples on a real control plane (EXAMPLES="bluegreen": only these)
 	@go build -o $(BIN)/prove ./test/prove
 	@exec $(BIN)/prove $(EXAMPLES)
 
 .PHONY: test
-test: lint check-gen unit fuzz integration ## Run everything that must hold
+test: lint check-gen unit fuzz integration ## Run all checks and tests
 
 .PHONY: unit
-unit: sdks ## Run the unit tests, with the race detector, and those of the SDKs
+unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
 	go -C tools/measure test -race -timeout 5m $(TESTFLAGS) ./...
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
@@ -48,7 +51,7 @@ unit: sdks ## Run the unit tests, with the race detector, and those of the SDKs
 	cd examples/website/typescript && npm ci --silent --no-audit --no-fund && npm test --silent
 
 .PHONY: sdks
-sdks: system $(TYPESCRIPT) ## Build what the hooks in Python and TypeScript need
+sdks: system $(TYPESCRIPT) ## Build the dependencies of the hooks in Python and TypeScript
 	cd sdk/typescript && npm run --silent build
 
 .PHONY: system
@@ -60,11 +63,11 @@ $(TYPESCRIPT): sdk/typescript/package-lock.json | system
 	@touch $@
 
 .PHONY: fuzz
-fuzz: ## Feed the fuzz targets for FUZZTIME each (3s)
+fuzz: ## Run each fuzz target for FUZZTIME (3s)
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: integration
-integration: controlplane jaeger-build helm-build build sdks ## Run the tests on the real control plane, with the race detector
+integration: controlplane jaeger-build helm-build build sdks ## Run the integration tests on a real control plane, with the race detector
 	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
 
 .PHONY: bench
@@ -133,14 +136,14 @@ jaeger-build: $(BIN)/jaeger ## Build the Jaeger
 helm-build: $(BIN)/helm ## Build Helm
 
 .PHONY: ci
-ci: ## Do what CI does
+ci: ## Run the CI script
 	.ci/run
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove all build output
 	rm -rf .cache
 
-# One recipe builds all tools of the module; the pattern says so to make ("grouped target").
+# One recipe builds all tools of the module (a grouped target).
 $(TOOLS) &: tools/go.mod tools/go.sum
 	@tools/build.sh tools
 
