@@ -65,14 +65,14 @@ type controllerMetrics struct {
 // run records what a controller does.
 func (m controllerMetrics) run(t *testing.T, name string) {
 	t.Helper()
-	q := queue.New(
+	q := queue.New[object.Ref](
 		queue.Settings{
 			Name:    "CompositeController-" + name,
 			Clock:   clocktesting.NewFakeClock(time.Unix(0, 0)),
 			Metrics: m.queues,
 		},
 	)
-	key := object.Key{Parent: object.Ref{Name: "web"}}
+	key := object.Ref{Name: "web"}
 	q.Add(key, queue.User, queue.Cause{})
 	q.Get(t.Context())
 	q.Retry(key, queue.Cause{})

@@ -38,9 +38,9 @@ const ownedByA = `,"ownerReferences":[{"apiVersion":"v1","kind":"Book","name":"a
 type world struct {
 	t      *testing.T
 	server *cachetest.Server
-	*controller.Controller
+	*controller.Controller[object.Ref]
 	// items are the reconciles that were begun.
-	items chan queue.Item
+	items chan queue.Item[object.Ref]
 	ctx   context.Context //nolint:containedctx // of the test
 }
 
@@ -66,15 +66,15 @@ func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world
 	return &world{
 		t:          t,
 		server:     server,
-		Controller: controller.New("test", s),
-		items:      make(chan queue.Item, 1000),
+		Controller: controller.New[object.Ref]("test", s),
+		items:      make(chan queue.Item[object.Ref], 1000),
 		ctx:        ctx,
 	}
 }
 
 // reconciles has every reconcile noted and answered by f; nil answers nothing.
-func (w *world) reconciles(f func(context.Context, queue.Item) (controller.Result, error)) {
-	w.Reconcile(reconciler(func(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (controller.Result, error)) {
+	w.Reconcile(reconciler(func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 		w.items <- item
 		if f == nil {
 			return controller.Result{}, nil
@@ -83,9 +83,9 @@ func (w *world) reconciles(f func(context.Context, queue.Item) (controller.Resul
 	}))
 }
 
-type reconciler func(context.Context, queue.Item) (controller.Result, error)
+type reconciler func(context.Context, queue.Item[object.Ref]) (controller.Result, error)
 
-func (r reconciler) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (r reconciler) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 	return r(ctx, item)
 }
 
@@ -112,11 +112,11 @@ func (w *world) run() (stop func() error) {
 }
 
 // next waits for the next reconcile, which must be of a name with a kind of cause.
-func (w *world) next(name string, cause queue.CauseKind) queue.Item {
+func (w *world) next(name string, cause queue.CauseKind) queue.Item[object.Ref] {
 	w.t.Helper()
 	select {
 	case item := <-w.items:
-		if got := item.Key.Parent.Name; got != name || item.Causes[0].Kind != cause {
+		if got := item.Key.Name; got != name || item.Causes[0].Kind != cause {
 			w.t.Fatalf("reconcile of %s for %v, want %s for %v", got, item.Causes, name, cause)
 		}
 		return item
@@ -131,9 +131,9 @@ func TestWhatBringsAReconcile(t *testing.T) {
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(pages, thing(pages, "p", ownedByA))
 	unlabelled := func(e cache.Event) bool { return e.New == nil || len(e.New.Labels()) == 0 }
-	w.For(books, unlabelled)
-	w.For(films)
-	w.Watch(pages, mapper.Owner(books))
+	w.For(books, mapper.Ref, unlabelled)
+	w.For(films, mapper.Ref)
+	w.Watch(pages, mapper.Owner(books, mapper.Ref))
 	w.reconciles(nil)
 	w.run()
 	w.next("a", queue.CauseInitial) // once: the page was there before, too
@@ -154,17 +154,17 @@ func TestWhatBringsAReconcile(t *testing.T) {
 func TestInitializerAndSource(t *testing.T) {
 	w := newWorld(t, controller.Settings{})
 	w.server.Put(books, thing(books, "a", ""))
-	w.For(books)
+	w.For(books, mapper.Ref)
 	initialized := false
-	w.Initialize(func(_ context.Context, r controller.Runtime) error {
+	w.Initialize(func(_ context.Context, r controller.Runtime[object.Ref]) error {
 		v, err := r.Reader().View(books)
 		initialized = err == nil && v.Get("shop", "a") != nil
 		return err
 	})
 	times := 0
-	w.Source(func(ctx context.Context, enqueue controller.Enqueue) error {
+	w.Source(func(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 		times++
-		key := object.Key{Parent: object.Ref{GVK: books.GVK, Namespace: "shop", Name: fmt.Sprint("source", times)}}
+		key := object.Ref{GVK: books.GVK, Namespace: "shop", Name: fmt.Sprint("source", times)}
 		enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 		if times == 1 {
 			return errors.New("the source is broken")
@@ -172,7 +172,7 @@ func TestInitializerAndSource(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
-	w.reconciles(func(context.Context, queue.Item) (controller.Result, error) {
+	w.reconciles(func(context.Context, queue.Item[object.Ref]) (controller.Result, error) {
 		if !initialized {
 			t.Error("a reconcile came before the initializer, or it saw an empty cache")
 		}
@@ -181,7 +181,7 @@ func TestInitializerAndSource(t *testing.T) {
 	w.run()
 	seen := map[string]bool{}
 	for range 3 {
-		seen[(<-w.items).Key.Parent.Name] = true
+		seen[(<-w.items).Key.Name] = true
 	}
 	if len(seen) != 3 || !seen["a"] || !seen["source1"] || !seen["source2"] {
 		t.Errorf("reconciled are %v, want a, source1 and, started again, source2", seen)
@@ -194,14 +194,14 @@ func TestRunFails(t *testing.T) {
 	if err := w.Run(w.ctx); err == nil {
 		t.Error("Run without a watched type succeeds")
 	}
-	w.For(books)
+	w.For(books, mapper.Ref)
 	w.server.Refuse(books, 403)
 	var unwatchable *cache.UnwatchableError
 	if err := w.Run(w.ctx); !errors.As(err, &unwatchable) || unwatchable.Resource != books {
 		t.Errorf("Run = %v, want an UnwatchableError of books", err)
 	}
 	w.server.Refuse(books, 0)
-	w.Initialize(func(context.Context, controller.Runtime) error { return errors.New("no luck") })
+	w.Initialize(func(context.Context, controller.Runtime[object.Ref]) error { return errors.New("no luck") })
 	if err := w.Run(w.ctx); err == nil || err.Error() != "controller test: initializer: no luck" {
 		t.Errorf("Run = %v, want the initializer's error", err)
 	}
@@ -210,15 +210,15 @@ func TestRunFails(t *testing.T) {
 // TestPanics in a mapper and in a reconcile end neither the process nor the controller.
 func TestPanics(t *testing.T) {
 	w := newWorld(t, controller.Settings{})
-	w.For(books)
-	w.Watch(pages, func(_, current *object.Object) []object.Key {
+	w.For(books, mapper.Ref)
+	w.Watch(pages, func(_, current *object.Object) []object.Ref {
 		if current.Name() == "bad" {
 			panic("mapper")
 		}
-		return []object.Key{{Parent: object.Ref{GVK: books.GVK, Namespace: "shop", Name: "mapped"}}}
+		return []object.Ref{{GVK: books.GVK, Namespace: "shop", Name: "mapped"}}
 	})
-	w.reconciles(func(_ context.Context, item queue.Item) (controller.Result, error) {
-		if item.Key.Parent.Name == "mapped" && item.Attempt == 0 {
+	w.reconciles(func(_ context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+		if item.Key.Name == "mapped" && item.Attempt == 0 {
 			panic("reconcile")
 		}
 		return controller.Result{}, nil
@@ -235,7 +235,7 @@ func TestPanics(t *testing.T) {
 func TestResults(t *testing.T) {
 	w := newWorld(t, controller.Settings{})
 	w.server.Put(books, thing(books, "a", ""))
-	w.For(books)
+	w.For(books, mapper.Ref)
 	answers := []struct {
 		result controller.Result
 		err    error
@@ -247,7 +247,7 @@ func TestResults(t *testing.T) {
 		{},
 	}
 	turn := 0
-	w.reconciles(func(context.Context, queue.Item) (controller.Result, error) {
+	w.reconciles(func(context.Context, queue.Item[object.Ref]) (controller.Result, error) {
 		turn++
 		return answers[turn-1].result, answers[turn-1].err
 	})
@@ -266,7 +266,7 @@ func TestResync(t *testing.T) {
 	w := newWorld(t, controller.Settings{ResyncPeriod: time.Millisecond})
 	w.server.Put(books, thing(books, "a", ""))
 	w.server.Put(books, thing(books, "b", `,"labels":{"not":"this"}`))
-	w.For(books, func(e cache.Event) bool { return len(e.New.Labels()) == 0 })
+	w.For(books, mapper.Ref, func(e cache.Event) bool { return len(e.New.Labels()) == 0 })
 	w.reconciles(nil)
 	w.run()
 	w.next("a", queue.CauseInitial)
@@ -282,9 +282,9 @@ func TestStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, controller.Settings{GracePeriod: grace})
 			w.server.Put(books, thing(books, "a", ""))
-			w.For(books)
+			w.For(books, mapper.Ref)
 			begun, finish, cancelled := make(chan struct{}), make(chan struct{}), false
-			w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+			w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 				close(begun)
 				select {
 				case <-finish:
@@ -316,9 +316,9 @@ func TestStop(t *testing.T) {
 func TestStopNow(t *testing.T) {
 	w := newWorld(t, controller.Settings{GracePeriod: time.Hour})
 	w.server.Put(books, thing(books, "a", ""))
-	w.For(books)
+	w.For(books, mapper.Ref)
 	begun := make(chan struct{})
-	w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 		close(begun)
 		<-ctx.Done()
 		return controller.Result{}, nil

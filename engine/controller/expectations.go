@@ -2,64 +2,65 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"k8s.io/klog/v2"
 )
 
 const (
-	// expectationTimeout bounds the wait for a view to show an own write. The event of the write
-	// brings the key as a rule; this is for a watch that has stalled.
+	// expectationTimeout bounds the wait for a view to show an own write. As a rule the event of the
+	// write enqueues the key; the timeout is for a watch that has stalled.
 	expectationTimeout = 30 * time.Second
-	// expectationPoll is how often a key that waits is looked at: a write whose event the filters
-	// drop brings nothing.
+	// expectationPoll is the time between two checks of a key that waits: a write enqueues nothing
+	// if the predicates drop its event.
 	expectationPoll = 200 * time.Millisecond
 )
 
-// expected are the writes of each key that the views have not shown when they were last looked at.
-type expected struct {
+// expected holds, for each key, the writes that the views did not show at the last check (KEP-5647;
+// client-go's ControllerExpectations).
+type expected[K comparable] struct {
 	mu   sync.Mutex // guards keys; the values belong to the one worker that has the key
-	keys map[object.Key]*awaited
+	keys map[K]*awaited[K]
 }
 
-// awaited is what one key waits for.
-type awaited struct {
+// awaited are the writes that one key waits for.
+type awaited[K comparable] struct {
 	writes *expectations.Recorder
-	// since is when the wait began; zero while the key has not come to the queue.
+	// since is the start of the wait; zero until the key comes out of the queue.
 	since time.Time
-	// item is what has been put off so far; meaningful if since is set.
-	item queue.Item
+	// item merges the items that were postponed; meaningful if since is set.
+	item queue.Item[K]
 }
 
-func (e *expected) of(key object.Key) *awaited {
+func (e *expected[K]) of(key K) *awaited[K] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.keys[key]
 }
 
-func (e *expected) set(key object.Key, a *awaited) {
+func (e *expected[K]) set(key K, a *awaited[K]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.keys == nil {
-		e.keys = map[object.Key]*awaited{}
+		e.keys = map[K]*awaited[K]{}
 	}
 	e.keys[key] = a
 }
 
-func (e *expected) forget(key object.Key) {
+func (e *expected[K]) forget(key K) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.keys, key)
 }
 
-// showsWrites reports whether the views show what the last reconcile of a key has written. If so,
-// or if they have not for too long, it returns the item with everything for which the key was put
-// off; if not, the key comes again.
-func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.Item, bool) {
+// showsWrites reports whether the views show what the last reconcile of a key wrote, or the wait
+// for them has timed out. Then it returns the item, merged with those that were postponed; if not,
+// it enqueues the key again.
+func (c *Controller[K]) showsWrites(ctx context.Context, item queue.Item[K]) (queue.Item[K], bool) {
 	a := c.expected.of(item.Key)
 	if a == nil {
 		return item, true
@@ -74,17 +75,8 @@ func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.It
 	case a.since.IsZero():
 		a.since = now
 	case now.Sub(a.since) >= expectationTimeout: // preconditions guard what is decided from here on
-		klog.FromContext(
-			ctx,
-		).Info(
-			"own writes are not shown: the key is reconciled without",
-			"key",
-			item.Key.String(),
-			"writes",
-			a.writes.Len(),
-			"waited",
-			expectationTimeout,
-		)
+		klog.FromContext(ctx).Info("own writes are not shown: the key is reconciled without",
+			"key", fmt.Sprint(item.Key), "writes", a.writes.Len(), "waited", expectationTimeout)
 		met = true
 	}
 	if met {
@@ -97,13 +89,13 @@ func (c *Controller) showsWrites(ctx context.Context, item queue.Item) (queue.It
 	return item, false
 }
 
-// reconcileExpecting reconciles one key and records what it writes.
-func (c *Controller) reconcileExpecting(ctx context.Context, item queue.Item) (Result, error) {
+// reconcileExpecting reconciles one key and records its writes.
+func (c *Controller[K]) reconcileExpecting(ctx context.Context, item queue.Item[K]) (Result, error) {
 	writes := &expectations.Recorder{}
 	defer func() {
 		if writes.Len() > 0 {
-			c.expected.set(item.Key, &awaited{writes: writes})
+			c.expected.set(item.Key, &awaited[K]{writes: writes})
 		}
 	}()
-	return c.protected(expectations.NewContext(ctx, writes), item)
+	return c.reconcileSafely(expectations.NewContext(ctx, writes), item)
 }

@@ -75,12 +75,12 @@ func TestReadYourOwnWrites(t *testing.T) {
 			w := newWorld(t, controller.Settings{})
 			w.server.Put(books, thing(books, "a", ""))
 			w.server.Put(pages, thing(pages, "p", ""))
-			w.For(books)
-			w.Watch(pages, mapper.Owner(books))
+			w.For(books, mapper.Ref)
+			w.Watch(pages, mapper.Owner(books, mapper.Ref))
 			writer := w.writer(later)
 			test.action.Resource, test.action.Ref = pages, object.Ref{GVK: pages.GVK, Namespace: "shop", Name: "p"}
 			written := false
-			w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+			w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 				if written {
 					return controller.Result{}, nil
 				}
@@ -120,9 +120,9 @@ func (w *world) bookmark(version int) {
 func TestWritesThatNobodyReads(t *testing.T) {
 	w := newWorld(t, controller.Settings{})
 	w.server.Put(books, thing(books, "a", ""))
-	w.For(books)
+	w.For(books, mapper.Ref)
 	writer := w.writer(thing(films, "f", `,"resourceVersion":"1000"`))
-	w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 		_, err := writer.Do(ctx, plan.Action{
 			Verb:     plan.Create,
 			Resource: films,
@@ -142,9 +142,9 @@ func TestWriteThatIsNeverShown(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, controller.Settings{Clock: fake})
 	w.server.Put(books, thing(books, "a", ""))
-	w.For(books)
+	w.For(books, mapper.Ref)
 	writer := w.writer(thing(books, "a", `,"resourceVersion":"1000"`))
-	w.reconciles(func(ctx context.Context, _ queue.Item) (controller.Result, error) {
+	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 		_, err := writer.Do(ctx, plan.Action{
 			Verb: plan.Decorate, Resource: books, Ref: object.Ref{GVK: books.GVK, Namespace: "shop", Name: "a"},
 		})

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/internal/engine/share"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // while it reconciles, but not while its reconcile waits for a slow peer: another worker has it
 // then, so that slow keys do not hold up quick ones.
 type slots struct {
-	waits *share.Waits
+	waits WaitLimit
 	most  int
 	// spawn starts a worker that holds a slot.
 	spawn func()
@@ -38,7 +38,7 @@ type slots struct {
 // idleWorker is a worker that waits for a key.
 type idleWorker struct{ callOff context.CancelFunc }
 
-func newSlots(workers int, waits *share.Waits, spawn func()) *slots {
+func newSlots(workers int, waits WaitLimit, spawn func()) *slots {
 	return &slots{waits: waits, most: workers * waitsPerWorker, spawn: spawn, idle: map[*idleWorker]struct{}{}}
 }
 
@@ -94,7 +94,7 @@ func (s *slots) leave() {
 func (s *slots) release(size int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting >= s.most || !s.waits.Take(size) {
+	if s.waiting >= s.most || s.waits == nil || !s.waits.Take(size) {
 		return false
 	}
 	s.waiting++
@@ -127,17 +127,27 @@ func (s *slots) regain(size int64) {
 
 type slotsKey struct{}
 
+// slotsOf are the slots of the controller whose reconcile has a context.
+type slotsOf struct {
+	*slots
+	clock clock.WithTicker
+}
+
+func withSlots(ctx context.Context, s *slots, c clock.WithTicker) context.Context {
+	return context.WithValue(ctx, slotsKey{}, slotsOf{s, c})
+}
+
 // Wait notes that a reconcile is about to wait for a peer, such as a hook, and returns what ends
 // the wait. A wait that takes long does not count against Settings.Workers. Size is called where it
 // does: the bytes that are held meanwhile. The context is the reconcile's; with any other, nothing
 // is noted.
 func Wait(ctx context.Context, size func() int64) (done func()) {
-	c, ok := ctx.Value(slotsKey{}).(*Controller)
+	s, ok := ctx.Value(slotsKey{}).(slotsOf)
 	if !ok {
 		return func() {}
 	}
-	w := &slowWait{slots: c.slots, size: size}
-	timer := c.settings.Clock.NewTimer(slowAfter)
+	w := &slowWait{slots: s.slots, size: size}
+	timer := s.clock.NewTimer(slowAfter)
 	ended := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/share"
@@ -18,7 +19,7 @@ func TestSlowKeysHoldNobodyUp(t *testing.T) {
 	const workers, slow = 2, 12
 	waits := share.NewWaits(slow, 1<<20)
 	w := newWorld(t, controller.Settings{Workers: workers, Waits: waits})
-	w.For(books)
+	w.For(books, mapper.Ref)
 	peer := make(chan struct{})
 	var working, most atomic.Int64
 	quick := make(chan string, 100)
@@ -30,8 +31,8 @@ func TestSlowKeysHoldNobodyUp(t *testing.T) {
 		f()
 	}
 	after := make(chan struct{}, slow)
-	w.reconciles(func(ctx context.Context, item queue.Item) (controller.Result, error) {
-		name := item.Key.Parent.Name
+	w.reconciles(func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+		name := item.Key.Name
 		if name[:4] == "slow" {
 			done := controller.Wait(ctx, func() int64 { return 10 })
 			<-peer
@@ -74,11 +75,11 @@ func TestSlowKeysHoldNobodyUp(t *testing.T) {
 func TestWaitsAreBounded(t *testing.T) {
 	waits := share.NewWaits(1, 1<<20)
 	w := newWorld(t, controller.Settings{Workers: 1, Waits: waits})
-	w.For(books)
+	w.For(books, mapper.Ref)
 	peer := make(chan struct{})
 	began := make(chan string, 100)
-	w.reconciles(func(ctx context.Context, item queue.Item) (controller.Result, error) {
-		began <- item.Key.Parent.Name
+	w.reconciles(func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+		began <- item.Key.Name
 		defer controller.Wait(ctx, func() int64 { return 1 })()
 		<-peer
 		return controller.Result{}, nil
@@ -108,6 +109,6 @@ func TestWaitOfOthers(t *testing.T) {
 	controller.Wait(t.Context(), func() int64 { t.Error("the size is asked for"); return 0 })()
 }
 
-func key(name string) object.Key {
-	return object.Key{Parent: object.Ref{GVK: books.GVK, Namespace: "shop", Name: name}}
+func key(name string) object.Ref {
+	return object.Ref{GVK: books.GVK, Namespace: "shop", Name: name}
 }

@@ -15,22 +15,22 @@ import (
 )
 
 // views are the views that a controller holds while it runs.
-type views struct {
+type views[K comparable] struct {
 	held atomic.Pointer[cache.Held]
 	// changed is called when Unreadable may have changed; nil for nobody.
 	changed func()
 
 	mu sync.Mutex // guards waiting
 	// waiting are the keys whose last reconcile failed because a view could not be read.
-	waiting map[object.Key]struct{}
+	waiting map[K]struct{}
 }
 
 // reader reads what a controller holds.
-type reader struct{ *Controller }
+type reader[K comparable] struct{ *Controller[K] }
 
 // View implements view.Reader. It fails before the controller runs, after it has ended, and for
 // resources that it has not declared.
-func (r reader) View(resource object.Resource) (view.View, error) {
+func (r reader[K]) View(resource object.Resource) (view.View, error) {
 	held := r.views.held.Load()
 	if held == nil {
 		return view.View{}, &view.Error{Resource: resource, State: view.Unwatched}
@@ -39,11 +39,11 @@ func (r reader) View(resource object.Resource) (view.View, error) {
 }
 
 // Reader reads the declared resources, while the controller runs.
-func (c *Controller) Reader() view.Reader { return reader{c} }
+func (c *Controller[K]) Reader() view.Reader { return reader[K]{c} }
 
 // Unreadable returns the errors of declared resources that cannot be read although the controller
 // runs: their views are stale.
-func (c *Controller) Unreadable() []*view.Error {
+func (c *Controller[K]) Unreadable() []*view.Error {
 	held := c.views.held.Load()
 	if held == nil {
 		return nil
@@ -63,11 +63,11 @@ func (c *Controller) Unreadable() []*view.Error {
 
 // ViewsChanged declares a function that is called when Unreadable may have changed. It must not
 // block.
-func (c *Controller) ViewsChanged(f func()) { c.views.changed = f }
+func (c *Controller[K]) ViewsChanged(f func()) { c.views.changed = f }
 
 // hold makes handles what Reader reads, and follows the health of their views until they are let
 // go.
-func (c *Controller) hold(handles cache.Held) (letGo func()) {
+func (c *Controller[K]) hold(handles cache.Held) (letGo func()) {
 	c.views.held.Store(&handles)
 	var cancels []func()
 	for r, h := range handles {
@@ -82,7 +82,7 @@ func (c *Controller) hold(handles cache.Held) (letGo func()) {
 }
 
 // viewChanged hears that a view has become stale (err) or good again.
-func (c *Controller) viewChanged(r object.Resource, err error) {
+func (c *Controller[K]) viewChanged(r object.Resource, err error) {
 	if err == nil {
 		c.retryWaiting(r)
 	}
@@ -93,14 +93,14 @@ func (c *Controller) viewChanged(r object.Resource, err error) {
 
 // unreadable has a key come back as soon as the view is good again that its reconcile could not
 // read.
-func (c *Controller) unreadable(key object.Key, err error) {
+func (c *Controller[K]) unreadable(key K, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || unknown.State != view.Stale {
 		return
 	}
 	c.views.mu.Lock()
 	if c.views.waiting == nil {
-		c.views.waiting = map[object.Key]struct{}{}
+		c.views.waiting = map[K]struct{}{}
 	}
 	c.views.waiting[key] = struct{}{}
 	c.views.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Controller) unreadable(key object.Key, err error) {
 }
 
 // retryWaiting enqueues the keys that wait for a view, whatever their backoff.
-func (c *Controller) retryWaiting(r object.Resource) {
+func (c *Controller[K]) retryWaiting(r object.Resource) {
 	c.views.mu.Lock()
 	waiting := c.views.waiting
 	c.views.waiting = nil

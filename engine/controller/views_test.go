@@ -27,7 +27,7 @@ func unknown(err error) view.State {
 // TestReaderReadsWhatIsDeclared while the controller runs, and nothing else.
 func TestReaderReadsWhatIsDeclared(t *testing.T) {
 	w := newWorld(t, controller.Settings{})
-	w.For(books)
+	w.For(books, mapper.Ref)
 	w.reconciles(nil)
 	w.server.Put(books, thing(books, "a", ""))
 	if _, err := w.Reader().View(books); unknown(err) != view.Unwatched {
@@ -56,12 +56,12 @@ func TestReaderReadsWhatIsDeclared(t *testing.T) {
 // again, whatever their backoff.
 func TestStaleView(t *testing.T) {
 	w := newWorldWith(t, controller.Settings{}, cache.Settings{StaleAfter: 10 * time.Millisecond})
-	w.For(books)
-	w.Watch(pages, mapper.Owner(books))
+	w.For(books, mapper.Ref)
+	w.Watch(pages, mapper.Owner(books, mapper.Ref))
 	changed := make(chan struct{}, 100)
 	w.ViewsChanged(func() { changed <- struct{}{} })
 	failed := make(chan error, 1000)
-	w.reconciles(func(context.Context, queue.Item) (controller.Result, error) {
+	w.reconciles(func(context.Context, queue.Item[object.Ref]) (controller.Result, error) {
 		_, err := w.Reader().View(pages)
 		failed <- err
 		return controller.Result{}, err
@@ -97,7 +97,7 @@ func TestStaleView(t *testing.T) {
 // TestTriggerOfAStaleView is an error: parents that are not known cannot be chosen.
 func TestTriggerOfAStaleView(t *testing.T) {
 	w := newWorldWith(t, controller.Settings{}, cache.Settings{StaleAfter: 10 * time.Millisecond})
-	w.For(books)
+	w.For(books, mapper.Ref)
 	changed := make(chan struct{}, 100)
 	w.ViewsChanged(func() { changed <- struct{}{} })
 	w.reconciles(nil)

@@ -1,69 +1,68 @@
-// Package mapper maps an event of an object to the keys that it concerns: by owner, by identity, by
-// the selectors of parents.
+// Package mapper maps the event of an object to the keys that it affects: by owner, by identity, by
+// the label selectors of other objects.
 //
-// It reads nothing but the object's old and new state and its own index; no mapper scans all
-// parents. Mappers are called by package controller, in the order of events. They are safe for
-// concurrent use. Table tests cover them, a property test the index of selectors.
+// A mapper reads nothing but the object's old and new state and its own index; no mapper scans all
+// keys. Package controller calls mappers in the order of events. They are safe for concurrent use.
+// Table tests cover them, a property test covers the index of selectors.
 package mapper
 
 import (
+	"strings"
+
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Func maps an event to keys. old is nil for an added object, current for a deleted one.
-type Func func(old, current *object.Object) []object.Key
+// Func maps an event to keys of type K. old is nil for an added object, current is nil for a
+// deleted one.
+type Func[K comparable] func(old, current *object.Object) []K
 
-// Owner maps an object to the parent that controls it, and to the one that did before the event.
-func Owner(parent object.Resource) Func {
-	return func(old, current *object.Object) []object.Key {
-		before, had := owner(parent, old)
-		after, has := owner(parent, current)
+// KeyFunc returns the key that stands for an object.
+type KeyFunc[K comparable] func(object.Ref) K
+
+// Ref is the KeyFunc of controllers whose keys are objects: it returns its argument.
+func Ref(r object.Ref) object.Ref { return r }
+
+// Owner maps an object to the key of the owner that controls it, and to the key of the owner that
+// controlled it before the event. Owners of other resources than the given one are ignored.
+func Owner[K comparable](of object.Resource, key KeyFunc[K]) Func[K] {
+	return func(old, current *object.Object) []K {
+		before, had := owner(of, old)
+		after, has := owner(of, current)
 		switch {
 		case has && had && before != after:
-			return []object.Key{before, after}
+			return []K{key(before), key(after)}
 		case has:
-			return []object.Key{after}
+			return []K{key(after)}
 		case had:
-			return []object.Key{before}
+			return []K{key(before)}
 		}
 		return nil
 	}
 }
 
-// owner is the key of the parent that an object's controller reference names, if it is of the
-// parent's kind. The version of the reference does not count: it is the one in which the reference
-// was written.
-func owner(parent object.Resource, o *object.Object) (object.Key, bool) {
+// owner returns the owner that an object's controller reference names, and whether it is of the
+// given resource. The version in the reference is ignored: it is the version with which the
+// reference was written.
+func owner(of object.Resource, o *object.Object) (object.Ref, bool) {
 	if o == nil {
-		return object.Key{}, false
+		return object.Ref{}, false
 	}
 	ref := o.ControllerRef()
-	if ref == nil || ref.Kind != parent.GVK.Kind || group(ref.APIVersion) != parent.GVK.Group {
-		return object.Key{}, false
+	if ref == nil || ref.Kind != of.GVK.Kind || group(ref.APIVersion) != of.GVK.Group {
+		return object.Ref{}, false
 	}
-	key := object.Key{Parent: object.Ref{GVK: parent.GVK, Name: ref.Name}}
-	if parent.Namespaced {
-		key.Parent.Namespace = o.Namespace()
+	r := object.Ref{GVK: of.GVK, Name: ref.Name}
+	if of.Namespaced {
+		r.Namespace = o.Namespace()
 	}
-	return key, true
+	return r, true
 }
 
-// group is the group of an apiVersion: apps of apps/v1, empty for v1.
+// group returns the group of an apiVersion: apps for apps/v1, empty for v1.
 func group(apiVersion string) string {
-	for i := range apiVersion {
-		if apiVersion[i] == '/' {
-			return apiVersion[:i]
-		}
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return ""
 	}
-	return ""
-}
-
-// Self maps an object to itself.
-func Self() Func {
-	return func(old, current *object.Object) []object.Key {
-		if current == nil {
-			current = old
-		}
-		return []object.Key{{Parent: current.Ref()}}
-	}
+	return group
 }

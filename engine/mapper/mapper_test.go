@@ -39,10 +39,10 @@ func pod(t *testing.T, owner string, set map[string]string) *object.Object {
 	return o
 }
 
-func shown(keys []object.Key) []string {
+func shown(keys []object.Ref) []string {
 	out := []string{}
 	for _, k := range keys {
-		out = append(out, k.String())
+		out = append(out, k.NamespacedName())
 	}
 	slices.Sort(out)
 	return out
@@ -68,19 +68,19 @@ func TestOwner(t *testing.T) {
 		"a child of a cluster-scoped one": {cluster, nil, a, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, shown(mapper.Owner(test.parent)(test.old, test.current))); diff != "" {
+			if diff := cmp.Diff(test.want, shown(mapper.Owner(test.parent, mapper.Ref)(test.old, test.current))); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func parent(namespace, name string) object.Key {
-	return object.Key{Parent: object.Ref{GVK: web.GVK, Namespace: namespace, Name: name}}
+func parent(namespace, name string) object.Ref {
+	return object.Ref{GVK: web.GVK, Namespace: namespace, Name: name}
 }
 
 func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
-	index := mapper.NewSelectors[object.Key]()
+	index := mapper.NewSelectors[object.Ref]()
 	index.Set(parent("ns", "a"), "ns", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	index.Set(parent("other", "a"), "other", labels.SelectorFromSet(labels.Set{"app": "a"}))
 	index.Set(parent("", "everywhere"), "", labels.SelectorFromSet(labels.Set{"app": "a"}))
@@ -104,7 +104,7 @@ func TestOrphansFindTheParentsThatSelectThem(t *testing.T) {
 // TestTheIndexEqualsAScan compares Match with a scan over all selectors, for random selectors and
 // labels.
 func TestTheIndexEqualsAScan(t *testing.T) {
-	index, all := mapper.NewSelectors[object.Key](), map[object.Key]labels.Selector{}
+	index, all := mapper.NewSelectors[object.Ref](), map[object.Ref]labels.Selector{}
 	for i := range 400 {
 		key := parent("ns", fmt.Sprint(i%300)) // some are replaced
 		all[key] = randomSelector(t)
@@ -117,7 +117,7 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 				set[name] = fmt.Sprint(rand.N(4))
 			}
 		}
-		var want []object.Key
+		var want []object.Ref
 		for key, selector := range all {
 			if selector.Matches(set) {
 				want = append(want, key)
@@ -156,7 +156,7 @@ func randomSelector(t *testing.T) labels.Selector {
 func BenchmarkMatch(b *testing.B) {
 	for _, parents := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("%d parents", parents), func(b *testing.B) {
-			index := mapper.NewSelectors[object.Key]()
+			index := mapper.NewSelectors[object.Ref]()
 			for i := range parents {
 				name := fmt.Sprint(i)
 				index.Set(parent("ns", name), "ns", labels.SelectorFromSet(labels.Set{"controller-uid": name}))

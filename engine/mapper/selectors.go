@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selectors is an index of label selectors, each under a key: it answers "whose selector takes in
-// an object with these labels?" by looking the object's labels up, without a scan of all selectors.
-// The key of a parent's own selector is the parent's.
+// Selectors is an index of label selectors, one for each key. Match looks the labels of an object
+// up instead of scanning all selectors. It is safe for concurrent use.
 type Selectors[K comparable] struct {
 	mu sync.RWMutex // guards what follows
-	// entries are all selectors; each stands in its buckets.
+	// entries are all selectors; each is in its buckets, too.
 	entries map[K]*selecting
 	buckets map[bucket]map[K]*selecting
 }
@@ -25,17 +24,17 @@ type selecting struct {
 	buckets   []bucket
 }
 
-// bucket is one label that a selector asks for; the zero label holds the selectors that ask for
-// none.
+// bucket holds the selectors that require one label; the bucket without a label holds those that
+// require none.
 type bucket struct{ namespace, label, value string }
 
-// NewSelectors makes an empty index.
+// NewSelectors returns an empty index.
 func NewSelectors[K comparable]() *Selectors[K] {
 	return &Selectors[K]{entries: map[K]*selecting{}, buckets: map[bucket]map[K]*selecting{}}
 }
 
-// Set notes a selector, in place of an earlier one of the key. With an empty namespace it selects
-// in all namespaces.
+// Set stores the selector of a key and replaces an earlier one. An empty namespace selects in all
+// namespaces.
 func (s *Selectors[K]) Set(key K, namespace string, selector labels.Selector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +49,7 @@ func (s *Selectors[K]) Set(key K, namespace string, selector labels.Selector) {
 	}
 }
 
-// Delete forgets a key.
+// Delete removes a key.
 func (s *Selectors[K]) Delete(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +70,8 @@ func (s *Selectors[K]) remove(key K) {
 	}
 }
 
-// Match lists the keys whose selectors take in an object of a namespace with these labels.
+// Match returns the keys whose selectors match an object with these labels in a namespace, in no
+// order.
 func (s *Selectors[K]) Match(namespace string, set map[string]string) []K {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -85,7 +85,8 @@ func (s *Selectors[K]) Match(namespace string, set map[string]string) []K {
 	return keys
 }
 
-// namespaces are what selectors may name that take in objects of a namespace: it, or all.
+// namespaces returns the namespaces of the selectors that can match objects of a namespace: that
+// namespace, or all (empty).
 func namespaces(namespace string) []string {
 	if namespace == "" {
 		return []string{""}
@@ -102,9 +103,8 @@ func (s *Selectors[K]) collect(keys []K, b bucket, set labels.Set) []K {
 	return keys
 }
 
-// bucketsOf files a selector under one label that it requires, once for each value that it allows.
-// A parent stands in no two buckets that one object can be in, because an object has one value for
-// each label.
+// bucketsOf returns the buckets of a selector: one label that it requires, once for each value that
+// it allows. An object has one value for each label, so it meets a selector in one bucket at most.
 func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -120,11 +120,11 @@ func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	return []bucket{{namespace: namespace}}
 }
 
-// Orphans maps objects without a controller to the parents that select them, now or before the
-// event.
-func Orphans(index *Selectors[object.Key]) Func {
-	return func(old, current *object.Object) []object.Key {
-		var keys []object.Key
+// Orphans maps objects without a controlling owner to the keys whose selectors match them, now or
+// before the event.
+func Orphans[K comparable](index *Selectors[K]) Func[K] {
+	return func(old, current *object.Object) []K {
+		var keys []K
 		for _, o := range []*object.Object{old, current} {
 			if o != nil && o.ControllerRef() == nil {
 				keys = append(keys, index.Match(o.Namespace(), o.Labels())...)

@@ -30,21 +30,6 @@ func KindString(gvk schema.GroupVersionKind) string {
 	return gvk.Kind + "." + gvk.GroupVersion().String()
 }
 
-// Key is what a controller's queue holds: a parent, or one part of it.
-type Key struct {
-	Parent Ref
-	// Part is one input of a map controller; empty stands for the whole parent.
-	Part string
-}
-
-// String is the parent's namespace/name, followed by the part where there is one.
-func (k Key) String() string {
-	if k.Part == "" {
-		return k.Parent.NamespacedName()
-	}
-	return k.Parent.NamespacedName() + "#" + k.Part
-}
-
 // Resource is one resource of the API server as discovery gives it.
 type Resource struct {
 	GVK schema.GroupVersionKind

@@ -36,7 +36,7 @@ func newMetrics(provider MetricsProvider, name string) *metrics {
 
 // Measure brings the metrics of keys in work up to date: the sum of their times, and the longest. A
 // worker that hangs is seen in them. It is for the caller to repeat.
-func (q *Queue) Measure() {
+func (q *Queue[K]) Measure() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.metrics == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -42,7 +43,7 @@ func (g gauges) NewRetriesMetric(string) workqueue.CounterMetric { return g.of("
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gauges{}
-		q := queue.New(queue.Settings{Name: "test", Clock: clock.RealClock{}, Metrics: g})
+		q := queue.New[object.Ref](queue.Settings{Name: "test", Clock: clock.RealClock{}, Metrics: g})
 		check := func(when string, want map[string]float64) {
 			t.Helper()
 			q.Measure()

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 )
@@ -54,8 +53,8 @@ type Settings struct {
 }
 
 // Item is a key that has been taken, with what is known of why.
-type Item struct {
-	Key      object.Key
+type Item[K comparable] struct {
+	Key      K
 	Priority Priority
 	// Causes are the first and the last few; Count is how many there were.
 	Causes []Cause
@@ -67,7 +66,7 @@ type Item struct {
 }
 
 // After returns the item with what an earlier one of the same key came for, which was put off.
-func (i Item) After(earlier Item) Item {
+func (i Item[K]) After(earlier Item[K]) Item[K] {
 	var all causes
 	for _, c := range earlier.Causes {
 		all.add(c)
@@ -82,7 +81,7 @@ func (i Item) After(earlier Item) Item {
 }
 
 // Queue is a priority queue of keys.
-type Queue struct {
+type Queue[K comparable] struct {
 	clock      clock.WithTicker
 	metrics    *metrics
 	maxBackoff time.Duration
@@ -90,10 +89,10 @@ type Queue struct {
 	mu sync.Mutex // guards what follows
 	// entries are all keys that are ready, in work or waiting for their time.
 	// Invariant: a key with work set is in no heap.
-	entries map[object.Key]*entry
-	working map[*entry]struct{} // those that a worker has
-	ready   [Resync + 1]readyHeap
-	later   laterHeap
+	entries map[K]*entry[K]
+	working map[*entry[K]]struct{} // those that a worker has
+	ready   [Resync + 1]readyHeap[K]
+	later   laterHeap[K]
 	serial  uint64
 	// changed is closed and replaced whenever a waiting Get may have something to do.
 	changed chan struct{}
@@ -101,8 +100,8 @@ type Queue struct {
 }
 
 // entry is what is known of one key.
-type entry struct {
-	key      object.Key
+type entry[K comparable] struct {
+	key      K
 	priority Priority
 	causes   causes
 	since    time.Time // when it became ready
@@ -112,12 +111,12 @@ type entry struct {
 	started  time.Time
 	dirty    bool // added again while in work
 	failures int
-	delayed  *delay
+	delayed  *delay[K]
 }
 
 // delay is a key that becomes ready later.
-type delay struct {
-	entry    *entry
+type delay[K comparable] struct {
+	entry    *entry[K]
 	due      time.Time
 	priority Priority
 	cause    Cause
@@ -125,20 +124,20 @@ type delay struct {
 }
 
 // New makes a Queue.
-func New(s Settings) *Queue {
-	return &Queue{
+func New[K comparable](s Settings) *Queue[K] {
+	return &Queue[K]{
 		clock:      s.Clock,
 		maxBackoff: cmp.Or(s.MaxBackoff, MaxBackoff),
 		metrics:    newMetrics(s.Metrics, s.Name),
-		entries:    map[object.Key]*entry{},
-		working:    map[*entry]struct{}{},
+		entries:    map[K]*entry[K]{},
+		working:    map[*entry[K]]struct{}{},
 		changed:    make(chan struct{}),
 	}
 }
 
 // Add makes a key ready now. Where it is ready already, the causes are merged and the higher
 // priority counts; where it is in work, it comes again afterwards. A wait for later is not touched.
-func (q *Queue) Add(key object.Key, p Priority, c Cause) {
+func (q *Queue[K]) Add(key K, p Priority, c Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
@@ -146,16 +145,16 @@ func (q *Queue) Add(key object.Key, p Priority, c Cause) {
 	}
 }
 
-func (q *Queue) entry(key object.Key) *entry {
+func (q *Queue[K]) entry(key K) *entry[K] {
 	e, ok := q.entries[key]
 	if !ok {
-		e = &entry{key: key, at: -1}
+		e = &entry[K]{key: key, at: -1}
 		q.entries[key] = e
 	}
 	return e
 }
 
-func (q *Queue) add(e *entry, p Priority, c Cause) {
+func (q *Queue[K]) add(e *entry[K], p Priority, c Cause) {
 	fresh := e.causes.count == 0
 	e.causes.add(c)
 	if fresh {
@@ -176,14 +175,14 @@ func (q *Queue) add(e *entry, p Priority, c Cause) {
 }
 
 // push makes an entry ready under its priority.
-func (q *Queue) push(e *entry) {
+func (q *Queue[K]) push(e *entry[K]) {
 	heap.Push(&q.ready[e.priority], e)
 	q.signal()
 }
 
 // AddAfter makes a key ready after d. Of several waits for one key the earliest stays. It never
 // delays what Add brings.
-func (q *Queue) AddAfter(key object.Key, d time.Duration, p Priority, c Cause) {
+func (q *Queue[K]) AddAfter(key K, d time.Duration, p Priority, c Cause) {
 	if d <= 0 {
 		q.Add(key, p, c)
 		return
@@ -195,11 +194,11 @@ func (q *Queue) AddAfter(key object.Key, d time.Duration, p Priority, c Cause) {
 	}
 }
 
-func (q *Queue) addAfter(e *entry, d time.Duration, p Priority, c Cause) {
+func (q *Queue[K]) addAfter(e *entry[K], d time.Duration, p Priority, c Cause) {
 	due := q.clock.Now().Add(d)
 	switch {
 	case e.delayed == nil:
-		e.delayed = &delay{entry: e, due: due, priority: p, cause: c}
+		e.delayed = &delay[K]{entry: e, due: due, priority: p, cause: c}
 		heap.Push(&q.later, e.delayed)
 	case due.Before(e.delayed.due):
 		e.delayed.due, e.delayed.cause = due, c
@@ -214,7 +213,7 @@ func (q *Queue) addAfter(e *entry, d time.Duration, p Priority, c Cause) {
 // Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every
 // failure in a row up to MaxBackoff, less up to a half at random, so that parents that failed
 // together do not come back together.
-func (q *Queue) Retry(key object.Key, c Cause) {
+func (q *Queue[K]) Retry(key K, c Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -231,7 +230,7 @@ func (q *Queue) Retry(key object.Key, c Cause) {
 }
 
 // Forget ends a row of failures.
-func (q *Queue) Forget(key object.Key) {
+func (q *Queue[K]) Forget(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if e, ok := q.entries[key]; ok {
@@ -242,7 +241,7 @@ func (q *Queue) Forget(key object.Key) {
 
 // Get takes the next key, waiting until there is one. It returns false when ctx is done or the
 // queue is shut down.
-func (q *Queue) Get(ctx context.Context) (Item, bool) {
+func (q *Queue[K]) Get(ctx context.Context) (Item[K], bool) {
 	for ctx.Err() == nil {
 		item, wait, changed, ok := q.take()
 		if ok {
@@ -252,16 +251,16 @@ func (q *Queue) Get(ctx context.Context) (Item, bool) {
 			break
 		}
 	}
-	return Item{}, false
+	return Item[K]{}, false
 }
 
 // take returns the next key, or how long to wait for one (0: until something changes). A nil
 // channel says that the queue is shut down.
-func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
+func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return Item{}, 0, nil, false
+		return Item[K]{}, 0, nil, false
 	}
 	now := q.clock.Now()
 	q.ripen(now)
@@ -271,12 +270,12 @@ func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
 		if len(q.later) > 0 {
 			wait = q.later[0].due.Sub(now)
 		}
-		return Item{}, wait, q.changed, false
+		return Item[K]{}, wait, q.changed, false
 	}
-	e := heap.Pop(&q.ready[class]).(*entry)
+	e := heap.Pop(&q.ready[class]).(*entry[K])
 	e.work, e.started = true, now
 	q.working[e] = struct{}{}
-	item := Item{
+	item := Item[K]{
 		Key:      e.key,
 		Priority: e.priority,
 		Causes:   e.causes.list(),
@@ -290,9 +289,9 @@ func (q *Queue) take() (Item, time.Duration, <-chan struct{}, bool) {
 }
 
 // ripen makes ready what is due.
-func (q *Queue) ripen(now time.Time) {
+func (q *Queue[K]) ripen(now time.Time) {
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
-		d := heap.Pop(&q.later).(*delay)
+		d := heap.Pop(&q.later).(*delay[K])
 		d.entry.delayed = nil
 		q.add(d.entry, d.priority, d.cause)
 	}
@@ -300,7 +299,7 @@ func (q *Queue) ripen(now time.Time) {
 
 // next is the priority whose oldest key is to be taken, or -1 where none is ready. A key that has
 // waited counts as one priority higher for each age; of equals the one that came first is taken.
-func (q *Queue) next(now time.Time) Priority {
+func (q *Queue[K]) next(now time.Time) Priority {
 	class, rank, serial := Priority(-1), Priority(0), uint64(0)
 	for p := range q.ready {
 		if len(q.ready[p]) == 0 {
@@ -316,7 +315,7 @@ func (q *Queue) next(now time.Time) Priority {
 }
 
 // sleep waits for a change or for the time; it returns false when ctx is done.
-func (q *Queue) sleep(ctx context.Context, wait time.Duration, changed <-chan struct{}) bool {
+func (q *Queue[K]) sleep(ctx context.Context, wait time.Duration, changed <-chan struct{}) bool {
 	var due <-chan time.Time
 	if wait > 0 {
 		timer := q.clock.NewTimer(wait)
@@ -333,7 +332,7 @@ func (q *Queue) sleep(ctx context.Context, wait time.Duration, changed <-chan st
 }
 
 // Done gives a key back that Get handed out.
-func (q *Queue) Done(key object.Key) {
+func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e, ok := q.entries[key]
@@ -352,14 +351,14 @@ func (q *Queue) Done(key object.Key) {
 }
 
 // drop forgets a key of which nothing is left to know.
-func (q *Queue) drop(e *entry) {
+func (q *Queue[K]) drop(e *entry[K]) {
 	if !e.work && e.at < 0 && e.delayed == nil && e.failures == 0 {
 		delete(q.entries, e.key)
 	}
 }
 
 // Len is the number of keys that are ready.
-func (q *Queue) Len() int {
+func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -370,7 +369,7 @@ func (q *Queue) Len() int {
 }
 
 // ShutDown ends the queue: Get returns false from now on, and nothing is added any more.
-func (q *Queue) ShutDown() {
+func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -378,7 +377,7 @@ func (q *Queue) ShutDown() {
 }
 
 // signal wakes every waiting Get.
-func (q *Queue) signal() {
+func (q *Queue[K]) signal() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }

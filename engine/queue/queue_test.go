@@ -15,16 +15,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func key(name string) object.Key { return object.Key{Parent: object.Ref{Name: name}} }
+func key(name string) object.Ref { return object.Ref{Name: name} }
 
 func cause(kind queue.CauseKind) queue.Cause { return queue.Cause{Kind: kind} }
 
-func newQueue() *queue.Queue {
-	return queue.New(queue.Settings{Name: "test", Clock: clock.RealClock{}})
+func newQueue() *queue.Queue[object.Ref] {
+	return queue.New[object.Ref](queue.Settings{Name: "test", Clock: clock.RealClock{}})
 }
 
 // take takes one key and gives it back; it fails where none is ready.
-func take(t *testing.T, q *queue.Queue) queue.Item {
+func take(t *testing.T, q *queue.Queue[object.Ref]) queue.Item[object.Ref] {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
 	defer cancel()
@@ -36,10 +36,10 @@ func take(t *testing.T, q *queue.Queue) queue.Item {
 	return item
 }
 
-func names(t *testing.T, q *queue.Queue) []string {
+func names(t *testing.T, q *queue.Queue[object.Ref]) []string {
 	var out []string
 	for q.Len() > 0 {
-		out = append(out, take(t, q).Key.Parent.Name)
+		out = append(out, take(t, q).Key.Name)
 	}
 	return out
 }
@@ -195,7 +195,7 @@ func TestNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var mu sync.Mutex
-		working, added, taken := map[object.Key]bool{}, map[object.Key]int{}, map[object.Key]int{}
+		working, added, taken := map[object.Ref]bool{}, map[object.Ref]int{}, map[object.Ref]int{}
 		ctx, cancel := context.WithCancel(context.Background())
 		var workers sync.WaitGroup
 		for range 4 {
@@ -248,7 +248,7 @@ func TestNothingIsLost(t *testing.T) {
 
 func BenchmarkAddAndGet(b *testing.B) {
 	q := newQueue()
-	keys := make([]object.Key, 10_000)
+	keys := make([]object.Ref, 10_000)
 	for i := range keys {
 		keys[i] = key(fmt.Sprint(i))
 		q.Add(keys[i], queue.Resync, cause(queue.CauseResync))

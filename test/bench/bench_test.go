@@ -199,8 +199,8 @@ func syncs(b *testing.B, h *hook.Opened) {
 	b.Helper()
 	w, heard := converged(b), &silent{}
 	p := newPipeline(b, w, h, heard)
-	item := queue.Item{
-		Key: object.Key{Parent: w.parent.Ref()}, Count: 1,
+	item := queue.Item[hook.Key]{
+		Key: hook.ParentKey(w.parent.Ref()), Count: 1,
 		Causes: []queue.Cause{{Kind: queue.CauseChild, Ref: w.children[0].Ref(), ResourceVersion: "2"}},
 	}
 	sync := func() {

@@ -110,7 +110,7 @@ func encode(t *testing.T, v any) []byte {
 // judge is the engine's error for an answer; nil if there is a plan.
 func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
-	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, object.Key{Parent: o.Ref()})
+	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, hook.ParentKey(o.Ref()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func customizer(t *testing.T) *customize.Customizer {
 	t.Cleanup(objects.Close)
 	c := customize.New(customize.Settings{
 		Contract: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
-		Enqueue: func(object.Key, queue.Priority, queue.Cause) {},
+		Enqueue: func(hook.Key, queue.Priority, queue.Cause) {},
 	})
 	t.Cleanup(c.Close)
 	return c

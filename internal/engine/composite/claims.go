@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/claim"
@@ -14,7 +15,7 @@ import (
 // classify returns the parent's children, and which of them come or go. Objects that were its own
 // at the last look, and are the same still, are not looked at again.
 func (s *Shape) classify(
-	reader view.Reader, key object.Key, parent *object.Object, selector labels.Selector, leaving bool,
+	reader view.Reader, key hook.Key, parent *object.Object, selector labels.Selector, leaving bool,
 ) (view.Set, claim.Claims, error) {
 	owned := make([]view.List, len(s.declared))
 	var orphans []*object.Object
@@ -88,12 +89,12 @@ type look struct {
 // looks are the last look at each parent.
 type looks struct {
 	mu   sync.Mutex // guards last
-	last map[object.Key]look
+	last map[hook.Key]look
 }
 
 // fresh are the objects that the last look has not seen; all of them, if it was another parent's or
 // by another selector.
-func (l *looks) fresh(key object.Key, now look) []*object.Object {
+func (l *looks) fresh(key hook.Key, now look) []*object.Object {
 	l.mu.Lock()
 	before, found := l.last[key]
 	l.mu.Unlock()
@@ -107,16 +108,16 @@ func (l *looks) fresh(key object.Key, now look) []*object.Object {
 	return out
 }
 
-func (l *looks) keep(key object.Key, now look) {
+func (l *looks) keep(key hook.Key, now look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
-		l.last = map[object.Key]look{}
+		l.last = map[hook.Key]look{}
 	}
 	l.last[key] = now
 }
 
-func (l *looks) forget(key object.Key) {
+func (l *looks) forget(key hook.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.last, key)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/hook"
 )
 
 // BenchmarkObserveAmongForeignObjects observes a parent with one child in a namespace with 9,000
@@ -17,7 +17,7 @@ func BenchmarkObserveAmongForeignObjects(b *testing.B) {
 	w := holds(b, objects...)
 	for name, s := range map[string]*Shape{"by spec.selector": declare(b, webs, nil), "by generated selector": declare(b, webs, generating)} {
 		b.Run(name, func(b *testing.B) {
-			key := object.Key{Parent: w.Objects[0].Ref()}
+			key := hook.ParentKey(w.Objects[0].Ref())
 			if _, err := s.Observe(w, key); err != nil {
 				b.Fatal(err)
 			}

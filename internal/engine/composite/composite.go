@@ -10,6 +10,7 @@ package composite
 import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/claim"
@@ -29,7 +30,7 @@ type Shape struct {
 	rules     shape.ParentRules
 	declared  []plan.Declared
 	generate  bool
-	selectors *mapper.Selectors[object.Key]
+	selectors *mapper.Selectors[hook.Key]
 	// rolling is nil where no child is updated by a rolling method.
 	rolling *rolling
 	looks   looks
@@ -59,7 +60,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 	s := &Shape{
 		object:    o,
 		generate:  c.Spec.GenerateSelector != nil && *c.Spec.GenerateSelector,
-		selectors: mapper.NewSelectors[object.Key](),
+		selectors: mapper.NewSelectors[hook.Key](),
 		custom:    r.Custom,
 		rolling:   newRolling(&c.Spec, r.Children),
 		rules: shape.ParentRules{
@@ -82,10 +83,10 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 
 // Wire tells a controller what to watch: the parents, their children by owner, and orphans that a
 // parent's selector takes in.
-func (s *Shape) Wire(c *controller.Controller) {
-	c.For(s.rules.Resource, s.rules.Predicate)
+func (s *Shape) Wire(c *controller.Controller[hook.Key]) {
+	c.For(s.rules.Resource, hook.ParentKey, s.rules.Predicate)
 	c.Watch(s.rules.Resource, s.track)
-	owner, orphans := mapper.Owner(s.rules.Resource), mapper.Orphans(s.selectors)
+	owner, orphans := mapper.Owner(s.rules.Resource, hook.ParentKey), mapper.Orphans(s.selectors)
 	for _, d := range s.declared {
 		c.Watch(d.Resource, owner, orphans)
 	}
@@ -95,12 +96,12 @@ func (s *Shape) Wire(c *controller.Controller) {
 }
 
 // track keeps the index of the parents' selectors; it maps to no keys.
-func (s *Shape) track(old, current *object.Object) []object.Key {
+func (s *Shape) track(old, current *object.Object) []hook.Key {
 	if current == nil {
-		s.selectors.Delete(object.Key{Parent: old.Ref()})
+		s.selectors.Delete(hook.ParentKey(old.Ref()))
 		return nil
 	}
-	key := object.Key{Parent: current.Ref()}
+	key := hook.ParentKey(current.Ref())
 	selector, err := claim.Selector(current, s.generate)
 	if err != nil || current.Deleting() { // the parent's own sync reports the error
 		s.selectors.Delete(key)

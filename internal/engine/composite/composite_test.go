@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -84,7 +85,7 @@ func TestTrack(t *testing.T) {
 	}
 }
 
-func names(keys []object.Key) []string {
+func names(keys []hook.Key) []string {
 	var names []string
 	for _, k := range keys {
 		names = append(names, k.String())

@@ -3,6 +3,7 @@ package composite
 import (
 	"slices"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/claim"
@@ -13,7 +14,7 @@ import (
 
 // Observe reads a parent and what belongs to it. It returns nil for a parent that is gone, or that
 // leaves (is being deleted or no longer selected) without our finalizer.
-func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
+func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error) {
 	parents, err := reader.View(s.rules.Resource)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func (c *Customizer) expiry() time.Time {
 }
 
 // of returns the answers about a parent, new if there are none. The caller holds the lock.
-func (c *Customizer) of(key object.Key) *answers {
+func (c *Customizer) of(key hook.Key) *answers {
 	a := c.answers[key]
 	if a == nil {
 		a = &answers{}

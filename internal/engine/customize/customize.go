@@ -39,7 +39,7 @@ type Settings struct {
 	Cache     *cache.Cache
 	Discovery Discovery
 	// Enqueue takes the keys of parents whose related objects have changed.
-	Enqueue func(key object.Key, p queue.Priority, c queue.Cause)
+	Enqueue func(key hook.Key, p queue.Priority, c queue.Cause)
 	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
 	ViewsChanged func()
 	Clock        clock.Clock
@@ -57,14 +57,14 @@ type Discovery interface {
 // Customizer serves one controller.
 type Customizer struct {
 	Settings
-	index  *related.Index
+	index  *related.Index[hook.Key]
 	labels namespaceLabels
 	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
-	answers map[object.Key]*answers
+	answers map[hook.Key]*answers
 	watches map[object.Resource]*watch
 }
 
@@ -87,8 +87,8 @@ func New(s Settings) *Customizer {
 	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
-		Settings: s, index: related.NewIndex(), root: root, end: end,
-		answers: map[object.Key]*answers{}, watches: map[object.Resource]*watch{},
+		Settings: s, index: related.NewIndex[hook.Key](), root: root, end: end,
+		answers: map[hook.Key]*answers{}, watches: map[object.Resource]*watch{},
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *Customizer) ask(
 	next *hook.Opened,
 	q *hook.Question,
 ) (said *hook.Answer, same bool, err error) {
-	key := object.Key{Parent: q.Parent.Ref()}
+	key := hook.ParentKey(q.Parent.Ref())
 	rules, groups, err := c.related(ctx, key, q)
 	if err != nil {
 		return nil, false, err
@@ -163,7 +163,7 @@ func (c *Customizer) ask(
 
 // Invalidate has the answers about a parent asked anew. What the last ones name stays watched until
 // the next one is known.
-func (c *Customizer) Invalidate(key object.Key) {
+func (c *Customizer) Invalidate(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a := c.answers[key]; a != nil {
@@ -174,7 +174,7 @@ func (c *Customizer) Invalidate(key object.Key) {
 // Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that
 // failed, because the answer that is kept may be what is wrong. Requirements are part of every
 // answer and need no refresh.
-func (c *Customizer) Refresh(key object.Key) {
+func (c *Customizer) Refresh(key hook.Key) {
 	if c.Hook != nil {
 		c.Invalidate(key)
 	}
@@ -184,7 +184,7 @@ func (c *Customizer) Refresh(key object.Key) {
 // resource that is named.
 func (c *Customizer) related(
 	ctx context.Context,
-	key object.Key,
+	key hook.Key,
 	q *hook.Question,
 ) (*answer, []hook.RelatedGroup, error) {
 	a, err := c.answer(ctx, key, q)
@@ -198,7 +198,7 @@ func (c *Customizer) related(
 // answer is the customize hook's. It is asked anew if the parent has changed in a way that the
 // answer may depend on, and when the answer has expired. Each revision of the parent has an answer
 // of its own.
-func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Question) (*answer, error) {
+func (c *Customizer) answer(ctx context.Context, key hook.Key, q *hook.Question) (*answer, error) {
 	c.mu.Lock()
 	kept := c.of(key)
 	if !q.PreviousRevision {
@@ -231,7 +231,7 @@ func (c *Customizer) answer(ctx context.Context, key object.Key, q *hook.Questio
 
 // expire has an answer count for this sync only if it was invalidated after its question, which
 // epoch is from.
-func (c *Customizer) expire(key object.Key, a *answer, epoch int) {
+func (c *Customizer) expire(key hook.Key, a *answer, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kept := c.of(key); kept.epoch != epoch {
@@ -240,7 +240,7 @@ func (c *Customizer) expire(key object.Key, a *answer, epoch int) {
 }
 
 // note takes an answer over: the index, and the watches that are needed no more.
-func (c *Customizer) note(key object.Key, a *answer, older bool) {
+func (c *Customizer) note(key hook.Key, a *answer, older bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.of(key)
@@ -250,7 +250,7 @@ func (c *Customizer) note(key object.Key, a *answer, older bool) {
 
 // fit makes a parent's part of the index, and its watches, what its answers need. The caller holds
 // the lock.
-func (c *Customizer) fit(key object.Key, kept *answers) {
+func (c *Customizer) fit(key hook.Key, kept *answers) {
 	c.index.Set(key, kept.rules())
 	needed := map[object.Resource]bool{}
 	for _, each := range kept.all() {
@@ -266,7 +266,7 @@ func (c *Customizer) fit(key object.Key, kept *answers) {
 }
 
 // Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
-func (c *Customizer) Forget(key object.Key) {
+func (c *Customizer) Forget(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.answers, key)
@@ -275,7 +275,7 @@ func (c *Customizer) Forget(key object.Key) {
 }
 
 // leaveBut takes a parent off all watches but those that it needs. The caller holds the lock.
-func (c *Customizer) leaveBut(key object.Key, needed map[object.Resource]bool) {
+func (c *Customizer) leaveBut(key hook.Key, needed map[object.Resource]bool) {
 	for r, w := range c.watches {
 		if w.users[key] && !needed[r] {
 			c.leave(r, w, key)

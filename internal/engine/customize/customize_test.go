@@ -102,7 +102,7 @@ func (w *world) Changed() <-chan struct{} {
 	return w.changed
 }
 
-func (w *world) enqueue(key object.Key, _ queue.Priority, _ queue.Cause) {
+func (w *world) enqueue(key hook.Key, _ queue.Priority, _ queue.Cause) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queued = append(w.queued, key.Parent.Name)
@@ -213,7 +213,7 @@ func TestWatchesAreOnDemand(t *testing.T) {
 	w.server.Delete(pages, "shop", "a")
 	w.awaitQueued("first", "second")
 
-	w.Forget(object.Key{Parent: first.Ref()})
+	w.Forget(hook.ParentKey(first.Ref()))
 	w.rules = nil
 	w.shows(parent(t, "second", "2"))
 	w.eventually("the watch ends with the last who needs it", func() bool {
@@ -308,11 +308,11 @@ func TestAnswersExpire(t *testing.T) {
 	asked("before the answer can expire", 1)
 	w.clock.Step(DefaultMaxAge / 4)
 	asked("after it has expired", 2)
-	w.Refresh(object.Key{Parent: web.Ref()})
+	w.Refresh(hook.ParentKey(web.Ref()))
 	asked("after a refresh", 3)
 	asked("the answer to that counts", 3)
-	w.Refresh(object.Key{Parent: web.Ref()})
-	w.during = func() { w.Invalidate(object.Key{Parent: web.Ref()}) }
+	w.Refresh(hook.ParentKey(web.Ref()))
+	w.during = func() { w.Invalidate(hook.ParentKey(web.Ref())) }
 	asked("an answer that is invalidated while it is given", 4)
 	w.during = nil
 	asked("does not count for the next sync", 5)
@@ -353,7 +353,7 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	}
 	round()
 	round()
-	kept := w.answers[object.Key{Parent: latest.Ref()}]
+	kept := w.answers[hook.ParentKey(latest.Ref())]
 	if len(kept.older) != 0 || kept.latest == nil {
 		t.Errorf("%d answers about earlier revisions are kept, want none; the latest is %v", len(kept.older), kept.latest)
 	}

@@ -42,7 +42,7 @@ func (p *pins) release() {
 // read reads the objects that an answer about a parent selects: one group for each resource that is
 // named. The error is a *view.Error if some of them are not known; the parent comes to the queue
 // when they are.
-func (c *Customizer) read(ctx context.Context, key object.Key, a *answer) ([]hook.RelatedGroup, error) {
+func (c *Customizer) read(ctx context.Context, key hook.Key, a *answer) ([]hook.RelatedGroup, error) {
 	resources, err := a.resources(c.namespaces)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (c *Customizer) read(ctx context.Context, key object.Key, a *answer) ([]hoo
 
 // pin has resources watched for a parent, and returns when their objects are known. What it returns
 // must be released, with an error, too.
-func (c *Customizer) pin(ctx context.Context, key object.Key, resources []object.Resource) (*pins, error) {
+func (c *Customizer) pin(ctx context.Context, key hook.Key, resources []object.Resource) (*pins, error) {
 	p := &pins{customizer: c, watches: make(map[object.Resource]*watch, len(resources))}
 	for _, r := range resources {
 		if p.watches[r] != nil {
@@ -80,7 +80,7 @@ func (c *Customizer) pin(ctx context.Context, key object.Key, resources []object
 }
 
 // refused has a parent come to the queue when a view that could not be read is good again.
-func (c *Customizer) refused(p *pins, key object.Key, err error) {
+func (c *Customizer) refused(p *pins, key hook.Key, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || p.watches[unknown.Resource] == nil {
 		return

@@ -24,7 +24,7 @@ func TestRelatedObjectsAreNeverLeftOut(t *testing.T) {
 	times := 0
 	w.lookedUp = func(plural string) { // of namespaces: for the watches, then for the read
 		if times++; plural == "namespaces" && times == 2 {
-			w.Forget(object.Key{Parent: web.Ref()})
+			w.Forget(hook.ParentKey(web.Ref()))
 			w.tasks.Wait()
 		}
 	}
@@ -42,7 +42,7 @@ func TestInvalidateKeepsWatches(t *testing.T) {
 	web := parent(t, "web", "1")
 	for range 3 {
 		w.shows(web, "pages.v1 false", "shop/a")
-		w.Invalidate(object.Key{Parent: web.Ref()})
+		w.Invalidate(hook.ParentKey(web.Ref()))
 	}
 	if open, ever := w.server.Watches(pages); w.asked != 3 || open != 1 || ever != 1 {
 		t.Errorf("asked %d times over %d watches, %d of them open; want 3 over one", w.asked, ever, open)
@@ -62,8 +62,8 @@ func TestInvalidatedParentThatGoes(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
 	web := parent(t, "web", "1")
 	w.shows(web, "pages.v1 false")
-	w.Invalidate(object.Key{Parent: web.Ref()})
-	w.Forget(object.Key{Parent: web.Ref()})
+	w.Invalidate(hook.ParentKey(web.Ref()))
+	w.Forget(hook.ParentKey(web.Ref()))
 	w.eventually("the watch ends", func() bool {
 		open, _ := w.server.Watches(pages)
 		return open == 0

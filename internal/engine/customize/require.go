@@ -27,7 +27,7 @@ var errBoth = errors.New("requirements: the controller declares a customize hook
 // require asks a hook until it has been shown what it requires. The first round shows what the last
 // sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
-	key := object.Key{Parent: q.Parent.Ref()}
+	key := hook.ParentKey(q.Parent.Ref())
 	known := c.known(key, q)
 	shown, groups, err := c.seed(ctx, key, known)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 
 // known is what is noted of a question's parent: of its revision or, if there is nothing, of the
 // latest one. It is nil if what is noted is about another parent of the name.
-func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
+func (c *Customizer) known(key hook.Key, q *hook.Question) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.answers[key]
@@ -87,7 +87,7 @@ func (c *Customizer) known(key object.Key, q *hook.Question) *answer {
 
 // seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so
 // that a hook which no longer requires it can say so.
-func (c *Customizer) seed(ctx context.Context, key object.Key, known *answer) (*answer, []hook.RelatedGroup, error) {
+func (c *Customizer) seed(ctx context.Context, key hook.Key, known *answer) (*answer, []hook.RelatedGroup, error) {
 	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
 		return nil, nil, nil
 	}
@@ -116,7 +116,7 @@ func settled(shown *answer, said *hook.Answer) bool {
 
 // required notes and reads what an answer requires.
 func (c *Customizer) required(
-	ctx context.Context, key object.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
+	ctx context.Context, key hook.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
 ) (*answer, []hook.RelatedGroup, error) {
 	if len(rules) > maxRequirements {
 		return nil, nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))

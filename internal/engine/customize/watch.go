@@ -19,12 +19,12 @@ const patience = 10 * time.Second
 
 // watch is one related resource that is watched while a parent needs it.
 type watch struct {
-	users map[object.Key]bool
+	users map[hook.Key]bool
 	// pins counts the reads under way; ended is set when the watch is being ended.
 	pins  int
 	ended bool
 	// late are the users that could not read: the first list was not in, or the view was stale.
-	late map[object.Key]bool
+	late map[hook.Key]bool
 	// done is closed when the objects are known, or err is set; handle is set then, and stop gives
 	// everything back.
 	done   chan struct{}
@@ -44,7 +44,7 @@ func (w *watch) stop() {
 // watch has a resource watched for a parent, and returns when its objects are known. If the API
 // server is known not to list them for now it fails at once, so that a resource in trouble does not
 // keep workers. The watch is pinned, with an error, too.
-func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Key) (*watch, error) {
+func (c *Customizer) watch(ctx context.Context, r object.Resource, key hook.Key) (*watch, error) {
 	trouble := c.Cache.LastError(r)
 	w := c.use(r, key)
 	if trouble == nil {
@@ -67,12 +67,12 @@ func (c *Customizer) watch(ctx context.Context, r object.Resource, key object.Ke
 
 // use enters a parent among those who need a watch, pins the watch, and begins one if there is
 // none.
-func (c *Customizer) use(r object.Resource, key object.Key) *watch {
+func (c *Customizer) use(r object.Resource, key hook.Key) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w, ok := c.watches[r]
 	if !ok || w.failed() {
-		w = &watch{users: map[object.Key]bool{}, late: map[object.Key]bool{}, done: make(chan struct{})}
+		w = &watch{users: map[hook.Key]bool{}, late: map[hook.Key]bool{}, done: make(chan struct{})}
 		c.watches[r] = w
 		c.tasks.Go(func() {
 			c.begin(r, w)
@@ -98,7 +98,7 @@ func (w *watch) begun() bool {
 func (w *watch) failed() bool { return w.begun() && w.err != nil }
 
 // hasBegun reports whether a watch has begun or failed; a parent for which it has not is late.
-func (c *Customizer) hasBegun(w *watch, key object.Key) bool {
+func (c *Customizer) hasBegun(w *watch, key hook.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !w.begun() {
@@ -112,7 +112,7 @@ func (c *Customizer) hasBegun(w *watch, key object.Key) bool {
 func (c *Customizer) recall(w *watch) {
 	c.mu.Lock()
 	late := w.late
-	w.late = map[object.Key]bool{}
+	w.late = map[hook.Key]bool{}
 	c.mu.Unlock()
 	if w.err != nil {
 		return
@@ -148,7 +148,7 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 }
 
 // leave takes a parent off a watch. The caller holds the lock.
-func (c *Customizer) leave(r object.Resource, w *watch, key object.Key) {
+func (c *Customizer) leave(r object.Resource, w *watch, key hook.Key) {
 	delete(w.users, key)
 	delete(w.late, key)
 	c.endUnused(r, w)
@@ -175,7 +175,7 @@ func (c *Customizer) heard(e cache.Event) {
 	if e.Initial {
 		return
 	}
-	var keys []object.Key
+	var keys []hook.Key
 	for _, o := range []*object.Object{e.Old, e.New} {
 		if o != nil {
 			keys = append(keys, c.index.Match(o, c.labels.of)...)
@@ -220,10 +220,10 @@ func (c *Customizer) Follow(ctx context.Context) error {
 }
 
 // outdated lists the parents one of whose resources is served now and was not, or is no more.
-func (c *Customizer) outdated() []object.Key {
+func (c *Customizer) outdated() []hook.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var keys []object.Key
+	var keys []hook.Key
 	for key, a := range c.answers {
 		if slices.ContainsFunc(a.all(), func(each *answer) bool { return slices.ContainsFunc(each.groups, c.moved) }) {
 			keys = append(keys, key)

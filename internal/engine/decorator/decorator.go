@@ -68,11 +68,11 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 }
 
 // Wire tells a controller what to watch: the targets, and their attachments by owner.
-func (s *Shape) Wire(c *controller.Controller) {
-	var owners []mapper.Func
+func (s *Shape) Wire(c *controller.Controller[hook.Key]) {
+	var owners []mapper.Func[hook.Key]
 	for _, target := range s.targets {
-		c.For(target.Resource, target.Predicate)
-		owners = append(owners, mapper.Owner(target.Resource))
+		c.For(target.Resource, hook.ParentKey, target.Predicate)
+		owners = append(owners, mapper.Owner(target.Resource, hook.ParentKey))
 	}
 	for _, d := range s.declared {
 		c.Watch(d.Resource, owners...)
@@ -81,7 +81,7 @@ func (s *Shape) Wire(c *controller.Controller) {
 
 // Observe reads a target and its attachments. It returns nil for a target that is gone, or that
 // leaves (is being deleted or no longer selected) without our finalizer: its attachments stay.
-func (s *Shape) Observe(reader view.Reader, key object.Key) (*plan.Observed, error) {
+func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error) {
 	i := slices.IndexFunc(s.targets, func(t *shape.ParentRules) bool { return t.Resource.GVK == key.Parent.GVK })
 	if i < 0 {
 		return nil, nil

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"container/list"
 
-	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
@@ -24,18 +24,18 @@ type uses struct {
 	// recent has the keys, the last used first; entries are its elements by key. A key that is
 	// being synced is in neither.
 	recent  list.List
-	entries map[object.Key]*list.Element
+	entries map[hook.Key]*list.Element
 	// bytes are the sum of all parents' bytes, those under way as they were before.
-	bytes map[object.Key]int64
+	bytes map[hook.Key]int64
 	total int64
 }
 
 func newUses() uses {
-	return uses{entries: map[object.Key]*list.Element{}, bytes: map[object.Key]int64{}}
+	return uses{entries: map[hook.Key]*list.Element{}, bytes: map[hook.Key]int64{}}
 }
 
 // begin takes a key out of the order while it is being synced.
-func (u *uses) begin(key object.Key) {
+func (u *uses) begin(key hook.Key) {
 	if e := u.entries[key]; e != nil {
 		u.recent.Remove(e)
 		delete(u.entries, key)
@@ -43,17 +43,17 @@ func (u *uses) begin(key object.Key) {
 }
 
 // end puts a key at the front of the order, with its bytes.
-func (u *uses) end(key object.Key, bytes int64) {
+func (u *uses) end(key hook.Key, bytes int64) {
 	u.resize(key, bytes)
 	u.entries[key] = u.recent.PushFront(key)
 }
 
-func (u *uses) resize(key object.Key, bytes int64) {
+func (u *uses) resize(key hook.Key, bytes int64) {
 	u.total += bytes - u.bytes[key]
 	u.bytes[key] = bytes
 }
 
-func (u *uses) forget(key object.Key) {
+func (u *uses) forget(key hook.Key) {
 	u.begin(key)
 	u.total -= u.bytes[key]
 	delete(u.bytes, key)
@@ -69,7 +69,7 @@ func (m *remembered) size() int64 {
 }
 
 // release ends a sync's use of what is remembered.
-func (m *memory) release(key object.Key) {
+func (m *memory) release(key hook.Key) {
 	m.mu.Lock()
 	if r := m.parents[key]; r != nil {
 		m.uses.end(key, r.size())
@@ -84,7 +84,7 @@ func (m *memory) release(key object.Key) {
 func (m *memory) shrink(limit int64) {
 	m.mu.Lock()
 	for e := m.uses.recent.Back(); e != nil && m.uses.total > limit; e = e.Prev() {
-		key := e.Value.(object.Key)
+		key := e.Value.(hook.Key)
 		r := m.parents[key]
 		r.recall = plan.Recall{}
 		m.uses.resize(key, r.size())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,12 +22,12 @@ type ledger struct {
 func (l *ledger) Set(bytes int64) { l.bytes = bytes }
 func (l *ledger) Close()          { l.closed = true }
 
-func keyOf(i int) object.Key {
-	return object.Key{Parent: object.Ref{GVK: web.GVK, Namespace: "shop", Name: fmt.Sprint("web-", i)}}
+func keyOf(i int) hook.Key {
+	return hook.ParentKey(object.Ref{GVK: web.GVK, Namespace: "shop", Name: fmt.Sprint("web-", i)})
 }
 
 // learn has a parent remember an answer with n children, as a sync does.
-func learn(t *testing.T, m *memory, key object.Key, n int) {
+func learn(t *testing.T, m *memory, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
@@ -18,7 +19,7 @@ type memory struct {
 	// mu guards parents and uses. The values of parents belong to the one sync of their key that is
 	// under way, or to mu.
 	mu      sync.Mutex
-	parents map[object.Key]*remembered
+	parents map[hook.Key]*remembered
 	uses    uses
 	account Account
 	// open counts the parents whose circuit is open or tried.
@@ -26,7 +27,7 @@ type memory struct {
 }
 
 func newMemory(open OpenAccount) *memory {
-	m := &memory{parents: map[object.Key]*remembered{}, uses: newUses(), account: unlimited{}}
+	m := &memory{parents: map[hook.Key]*remembered{}, uses: newUses(), account: unlimited{}}
 	if open != nil {
 		m.account = open(m.shrink)
 	}
@@ -34,7 +35,7 @@ func newMemory(open OpenAccount) *memory {
 }
 
 // of returns what is remembered of a key, new where nothing is, until it is released.
-func (m *memory) of(key object.Key) *remembered {
+func (m *memory) of(key hook.Key) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uses.begin(key)
@@ -47,7 +48,7 @@ func (m *memory) of(key object.Key) *remembered {
 }
 
 // forget drops a key.
-func (m *memory) forget(key object.Key) {
+func (m *memory) forget(key hook.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.parents[key]; r != nil {

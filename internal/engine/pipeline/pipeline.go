@@ -74,8 +74,8 @@ type Settings struct {
 // (package reach).
 type Reach interface {
 	// Missed returns how long a parent need not be synced again; 0 leaves it to its own backoff.
-	Missed(parent object.Key, hook string) time.Duration
-	Reached(parent object.Key, hook string)
+	Missed(parent hook.Key, hook string) time.Duration
+	Reached(parent hook.Key, hook string)
 }
 
 // Events records Events about objects (package report).
@@ -97,7 +97,7 @@ const Gone = "gone"
 
 // Outcome is what became of one sync.
 type Outcome struct {
-	Key object.Key
+	Key hook.Key
 	// UID is the parent's, as far as it is known.
 	UID types.UID
 	// Replaced is the UID of an earlier parent of the name, if this is the first sync of the one
@@ -131,7 +131,7 @@ type Pipeline struct {
 	refusesSynced sync.Map
 }
 
-var _ controller.Reconciler = (*Pipeline)(nil)
+var _ controller.Reconciler[hook.Key] = (*Pipeline)(nil)
 
 // New makes a Pipeline.
 func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory(s.Account)} }
@@ -142,7 +142,7 @@ func (p *Pipeline) Close() { p.memory.account.Close() }
 // Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The
 // returned error asks for a retry with backoff; faults that are on record and wait for a change
 // return none.
-func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
 	started := p.Clock.Now()
 	defer p.memory.release(item.Key)
 	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), remembered: p.memory.of(item.Key)}
@@ -174,7 +174,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item) (controller.R
 }
 
 // resource is the one among the parents' resources that a key belongs to.
-func (p *Pipeline) resource(key object.Key) object.Resource {
+func (p *Pipeline) resource(key hook.Key) object.Resource {
 	i := slices.IndexFunc(p.Parents, func(r object.Resource) bool { return r.GVK == key.Parent.GVK })
 	return p.Parents[i]
 }
@@ -193,7 +193,7 @@ func (r *run) early() (controller.Result, bool) {
 // run is one sync under way.
 type run struct {
 	*Pipeline
-	item       queue.Item
+	item       queue.Item[hook.Key]
 	resource   object.Resource
 	remembered *remembered
 	span       trace.Span

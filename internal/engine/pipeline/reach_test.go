@@ -19,12 +19,12 @@ type reached struct {
 	wait  time.Duration
 }
 
-func (r *reached) Missed(_ object.Key, hook string) time.Duration {
+func (r *reached) Missed(_ hook.Key, hook string) time.Duration {
 	r.lines = append(r.lines, "missed "+hook)
 	return r.wait
 }
 
-func (r *reached) Reached(_ object.Key, hook string) { r.lines = append(r.lines, "reached "+hook) }
+func (r *reached) Reached(_ hook.Key, hook string) { r.lines = append(r.lines, "reached "+hook) }
 
 // TestReach reports whether a hook was reached, and leaves a parent to the probes where it was not.
 func TestReach(t *testing.T) {

@@ -50,7 +50,7 @@ func (w *world) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(w.parent).View(r)
 }
 
-func (w *world) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
+func (w *world) Observe(_ view.Reader, key hook.Key) (*plan.Observed, error) {
 	return &plan.Observed{Key: key, Parent: w.parent}, nil
 }
 

@@ -40,7 +40,7 @@ func (s *still) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(s.parent).View(r)
 }
 
-func (s *still) Observe(_ view.Reader, key object.Key) (*plan.Observed, error) {
+func (s *still) Observe(_ view.Reader, key hook.Key) (*plan.Observed, error) {
 	if s.parent == nil || s.err != nil {
 		return nil, s.err
 	}
@@ -94,9 +94,9 @@ func generation(t *testing.T, n string) *object.Object {
 func nothing(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
 
 // event is one event of the parent.
-func event(kind queue.CauseKind) queue.Item {
-	key := object.Key{Parent: object.Ref{GVK: web.GVK, Namespace: "shop", Name: "web"}}
-	return queue.Item{Key: key, Count: 1, Causes: []queue.Cause{{Kind: kind, Ref: key.Parent}}}
+func event(kind queue.CauseKind) queue.Item[hook.Key] {
+	key := hook.ParentKey(object.Ref{GVK: web.GVK, Namespace: "shop", Name: "web"})
+	return queue.Item[hook.Key]{Key: key, Count: 1, Causes: []queue.Cause{{Kind: kind, Ref: key.Parent}}}
 }
 
 // told draws spans as "name in trace of: generation" lines, in the order in which they ended.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
@@ -23,7 +24,7 @@ import (
 
 // Observed is what one sync sees: an immutable snapshot of references into the cache.
 type Observed struct {
-	Key    object.Key
+	Key    hook.Key
 	Parent *object.Object
 	// Children are the objects that belong to the parent, those that Prepare adopts included, those
 	// that it releases left out. Invariant: they are complete for every declared kind (see Check).

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -39,53 +38,53 @@ const (
 )
 
 // Settings are what a Tracker is made of.
-type Settings struct {
+type Settings[K comparable] struct {
 	Clock clock.WithTicker
 	// Enqueue has a parent synced after a time.
-	Enqueue func(key object.Key, after time.Duration)
+	Enqueue func(key K, after time.Duration)
 	// Other returns a parent that does not wait, or false. Every second probe is one of it: a
 	// parent about which the hook fails each time says nothing about the hook.
-	Other func(waits func(object.Key) bool) (object.Key, bool)
+	Other func(waits func(K) bool) (K, bool)
 }
 
 // Tracker follows whether the hooks of one controller are reached.
-type Tracker struct {
-	Settings
+type Tracker[K comparable] struct {
+	Settings[K]
 
 	mu sync.Mutex // guards what follows
 	// hooks are those that the last sync missed, by name.
-	hooks map[string]*hook
+	hooks map[string]*hook[K]
 	// waits names the hook that each parent waits for. Invariant: a key is in waits exactly if it
 	// is in the waiting of that hook.
-	waits map[object.Key]string
+	waits map[K]string
 	// changed is closed and replaced when a hook goes down.
 	changed chan struct{}
 }
 
 // hook is a hook that was missed.
-type hook struct {
+type hook[K comparable] struct {
 	// misses counts syncs in a row that missed it; since is when the first did.
 	misses int
 	since  time.Time
 	// waiting are the parents that wait, in the order of probes.
-	waiting []object.Key
+	waiting []K
 	probes  int
 	next    time.Time
 }
 
 // New returns a Tracker. Run makes its probes.
-func New(s Settings) *Tracker {
-	return &Tracker{Settings: s, hooks: map[string]*hook{}, waits: map[object.Key]string{}, changed: make(chan struct{})}
+func New[K comparable](s Settings[K]) *Tracker[K] {
+	return &Tracker[K]{Settings: s, hooks: map[string]*hook[K]{}, waits: map[K]string{}, changed: make(chan struct{})}
 }
 
 // Missed notes that a sync of a parent did not reach a hook. It returns how long the parent need
 // not be synced again, because probes are made; 0 leaves the parent to its own backoff.
-func (t *Tracker) Missed(key object.Key, name string) time.Duration {
+func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.hooks[name]
 	if h == nil {
-		h = &hook{since: t.Clock.Now()}
+		h = &hook[K]{since: t.Clock.Now()}
 		t.hooks[name] = h
 	}
 	if h.misses++; h.misses < downAfter {
@@ -106,7 +105,7 @@ func (t *Tracker) Missed(key object.Key, name string) time.Duration {
 
 // Reached notes that a sync of a parent reached a hook. The parents that wait for it are synced at
 // once, those that wait for the same as this one, too.
-func (t *Tracker) Reached(key object.Key, name string) {
+func (t *Tracker[K]) Reached(key K, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if other, waits := t.waits[key]; waits {
@@ -116,7 +115,7 @@ func (t *Tracker) Reached(key object.Key, name string) {
 }
 
 // wake has the parents synced that wait for a hook, but for the one that has got through.
-func (t *Tracker) wake(name string, through object.Key) {
+func (t *Tracker[K]) wake(name string, through K) {
 	h := t.hooks[name]
 	if h == nil {
 		return
@@ -133,7 +132,7 @@ func (t *Tracker) wake(name string, through object.Key) {
 }
 
 // Forget drops a parent that is gone.
-func (t *Tracker) Forget(key object.Key) {
+func (t *Tracker[K]) Forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(key)
@@ -141,7 +140,7 @@ func (t *Tracker) Forget(key object.Key) {
 
 // leave takes a parent out of those that wait. A hook for which none waits is forgotten: nothing
 // would probe it.
-func (t *Tracker) leave(key object.Key) {
+func (t *Tracker[K]) leave(key K) {
 	name, waits := t.waits[key]
 	if !waits {
 		return
@@ -160,14 +159,14 @@ func (t *Tracker) leave(key object.Key) {
 }
 
 // Waiting is how many parents wait.
-func (t *Tracker) Waiting() int {
+func (t *Tracker[K]) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waits)
 }
 
 // Run makes the probes until the context ends.
-func (t *Tracker) Run(ctx context.Context) error {
+func (t *Tracker[K]) Run(ctx context.Context) error {
 	for {
 		wait, changed := t.probe(ctx)
 		var due <-chan time.Time
@@ -192,7 +191,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 
 // probe makes the probes that are due, and returns the time until the next one, 0 if there is none,
 // and what closes when that changes.
-func (t *Tracker) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
+func (t *Tracker[K]) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var wait time.Duration
@@ -218,10 +217,10 @@ func (t *Tracker) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 
 // candidate is the parent that the next probe syncs: those that wait in turn, and every second time
 // one that does not.
-func (t *Tracker) candidate(h *hook) object.Key {
+func (t *Tracker[K]) candidate(h *hook[K]) K {
 	h.probes++
 	if h.probes%2 == 0 && t.Other != nil {
-		if key, ok := t.Other(func(key object.Key) bool { _, waits := t.waits[key]; return waits }); ok {
+		if key, ok := t.Other(func(key K) bool { _, waits := t.waits[key]; return waits }); ok {
 			return key
 		}
 	}

@@ -14,38 +14,38 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func key(i int) object.Key { return object.Key{Parent: object.Ref{Name: fmt.Sprint(i)}} }
+func key(i int) object.Ref { return object.Ref{Name: fmt.Sprint(i)} }
 
 // world is parents that are synced when a Tracker or their fallback asks for it, and a hook that is
 // up or down.
 type world struct {
-	*Tracker
+	*Tracker[object.Ref]
 	mu    sync.Mutex // guards what follows
 	up    bool
-	asked map[object.Key]int
+	asked map[object.Ref]int
 	total int
 }
 
 func newWorld(parents int) *world {
-	w := &world{asked: map[object.Key]int{}}
-	other := func(waits func(object.Key) bool) (object.Key, bool) {
+	w := &world{asked: map[object.Ref]int{}}
+	other := func(waits func(object.Ref) bool) (object.Ref, bool) {
 		for i := range parents {
 			if !waits(key(i)) {
 				return key(i), true
 			}
 		}
-		return object.Key{}, false
+		return object.Ref{}, false
 	}
-	w.Tracker = New(Settings{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: other})
+	w.Tracker = New(Settings[object.Ref]{Clock: clock.RealClock{}, Enqueue: w.enqueue, Other: other})
 	return w
 }
 
-func (w *world) enqueue(k object.Key, after time.Duration) {
+func (w *world) enqueue(k object.Ref, after time.Duration) {
 	time.AfterFunc(after, func() { w.sync(k) })
 }
 
 // sync asks about a parent.
-func (w *world) sync(k object.Key) time.Duration {
+func (w *world) sync(k object.Ref) time.Duration {
 	w.mu.Lock()
 	w.asked[k]++
 	w.total++
@@ -63,7 +63,7 @@ func (w *world) reset() (parents, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	parents, total = len(w.asked), w.total
-	w.asked, w.total = map[object.Key]int{}, 0
+	w.asked, w.total = map[object.Ref]int{}, 0
 	return parents, total
 }
 

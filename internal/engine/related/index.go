@@ -13,27 +13,27 @@ import (
 
 // Index holds the rules of all parents of a controller. What an event costs depends on how many
 // rules it meets, not on how many there are.
-type Index struct {
+type Index[K comparable] struct {
 	mu sync.RWMutex // guards what follows
 	// rules are those of each parent.
-	rules map[object.Key][]Rule
-	kinds map[schema.GroupVersionKind]*kind
+	rules map[K][]Rule
+	kinds map[schema.GroupVersionKind]*kind[K]
 	// spaces are the namespace selectors of all rules, for changes of a namespace's labels.
-	spaces *mapper.Selectors[place]
+	spaces *mapper.Selectors[place[K]]
 }
 
 // place is a rule: a parent, and the rule's place in its list.
-type place struct {
-	key  object.Key
+type place[K comparable] struct {
+	key  K
 	rule int
 }
 
 // kind are the rules about one kind of object, each filed once: by name; else by labels; or by the
 // namespace's labels where it asks for no label of the object.
-type kind struct {
-	names  map[named]map[place]struct{}
-	labels *mapper.Selectors[place]
-	spaces *mapper.Selectors[place]
+type kind[K comparable] struct {
+	names  map[named]map[place[K]]struct{}
+	labels *mapper.Selectors[place[K]]
+	spaces *mapper.Selectors[place[K]]
 	count  int
 }
 
@@ -41,18 +41,18 @@ type kind struct {
 type named struct{ namespace, name string }
 
 // NewIndex makes an empty index.
-func NewIndex() *Index {
-	return &Index{
-		rules: map[object.Key][]Rule{}, kinds: map[schema.GroupVersionKind]*kind{}, spaces: mapper.NewSelectors[place](),
+func NewIndex[K comparable]() *Index[K] {
+	return &Index[K]{
+		rules: map[K][]Rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[place[K]](),
 	}
 }
 
 // Set notes the rules of a parent, in place of earlier ones. No rules forget it.
-func (x *Index) Set(key object.Key, rules []Rule) {
+func (x *Index[K]) Set(key K, rules []Rule) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.rules[key] {
-		x.remove(place{key, i}, &x.rules[key][i])
+		x.remove(place[K]{key, i}, &x.rules[key][i])
 	}
 	delete(x.rules, key)
 	if len(rules) == 0 {
@@ -60,17 +60,17 @@ func (x *Index) Set(key object.Key, rules []Rule) {
 	}
 	x.rules[key] = rules
 	for i := range rules {
-		x.add(place{key, i}, &rules[i])
+		x.add(place[K]{key, i}, &rules[i])
 	}
 }
 
-func (x *Index) add(at place, r *Rule) {
+func (x *Index[K]) add(at place[K], r *Rule) {
 	k, ok := x.kinds[r.Resource.GVK]
 	if !ok {
-		k = &kind{
-			names:  map[named]map[place]struct{}{},
-			labels: mapper.NewSelectors[place](),
-			spaces: mapper.NewSelectors[place](),
+		k = &kind[K]{
+			names:  map[named]map[place[K]]struct{}{},
+			labels: mapper.NewSelectors[place[K]](),
+			spaces: mapper.NewSelectors[place[K]](),
 		}
 		x.kinds[r.Resource.GVK] = k
 	}
@@ -83,7 +83,7 @@ func (x *Index) add(at place, r *Rule) {
 		for _, name := range r.Names {
 			n := named{r.Namespace, name}
 			if k.names[n] == nil {
-				k.names[n] = map[place]struct{}{}
+				k.names[n] = map[place[K]]struct{}{}
 			}
 			k.names[n][at] = struct{}{}
 		}
@@ -94,7 +94,7 @@ func (x *Index) add(at place, r *Rule) {
 	}
 }
 
-func (x *Index) remove(at place, r *Rule) {
+func (x *Index[K]) remove(at place[K], r *Rule) {
 	k := x.kinds[r.Resource.GVK]
 	for _, name := range r.Names {
 		n := named{r.Namespace, name}
@@ -112,7 +112,7 @@ func (x *Index) remove(at place, r *Rule) {
 }
 
 // Match lists the parents one of whose rules an object meets, each once, in no order.
-func (x *Index) Match(o *object.Object, spaces Spaces) []object.Key {
+func (x *Index[K]) Match(o *object.Object, spaces Spaces) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	k, ok := x.kinds[o.GVK()]
@@ -126,7 +126,7 @@ func (x *Index) Match(o *object.Object, spaces Spaces) []object.Key {
 	if o.Namespace() != "" {
 		candidates = append(candidates, k.spaces.Match("", spaces(o.Namespace()))...)
 	}
-	found := map[object.Key]struct{}{}
+	found := map[K]struct{}{}
 	for _, at := range candidates {
 		if x.rules[at.key][at.rule].Matches(o, spaces) {
 			found[at.key] = struct{}{}
@@ -137,10 +137,10 @@ func (x *Index) Match(o *object.Object, spaces Spaces) []object.Key {
 
 // Moved lists the parents for which a namespace begins or ceases to be selected when its labels
 // change, each once, in no order. Nil stands for the labels of a namespace that is not there.
-func (x *Index) Moved(old, current map[string]string) []object.Key {
+func (x *Index[K]) Moved(old, current map[string]string) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	found := map[object.Key]struct{}{}
+	found := map[K]struct{}{}
 	for _, at := range append(x.spaces.Match("", old), x.spaces.Match("", current)...) {
 		selector := x.rules[at.key][at.rule].Spaces
 		if selector.Matches(labels.Set(old)) != selector.Matches(labels.Set(current)) {

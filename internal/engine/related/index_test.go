@@ -11,14 +11,14 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-func key(name string) object.Key {
-	return object.Key{Parent: object.Ref{Namespace: "shop", Name: name}}
+func key(name string) object.Ref {
+	return object.Ref{Namespace: "shop", Name: name}
 }
 
-func names(keys []object.Key) []string {
+func names(keys []object.Ref) []string {
 	all := []string{}
 	for _, k := range keys {
-		all = append(all, k.Parent.Name)
+		all = append(all, k.Name)
 	}
 	slices.Sort(all)
 	return all
@@ -52,7 +52,7 @@ func selects(label, value string) json.RawMessage {
 
 // TestMoved lists the parents that a change of a namespace's labels concerns.
 func TestMoved(t *testing.T) {
-	x := NewIndex()
+	x := NewIndex[object.Ref]()
 	x.Set(key("prod"), []Rule{rule(t, Declared{NamespaceSelector: selects("env", "prod")})})
 	x.Set(key("test"),
 		[]Rule{rule(t, Declared{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})})
@@ -90,7 +90,7 @@ func TestMoved(t *testing.T) {
 func TestTheIndexEqualsAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		x, all := NewIndex(), map[object.Key][]Rule{}
+		x, all := NewIndex[object.Ref](), map[object.Ref][]Rule{}
 		spaces := func(namespace string) map[string]string { return map[string]string{"env": namespace} }
 		for range 200 {
 			k := key(fmt.Sprint(r.IntN(20)))
@@ -102,7 +102,7 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 			all[k] = rules
 			o := configMap(t, pick(r, "a", "b", "c"), pick(r, "a", "b", "c"),
 				map[string]string{"x": pick(r, "a", "b", "c"), "y": pick(r, "a", "b")})
-			var want []object.Key
+			var want []object.Ref
 			for k, rules := range all {
 				if slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Matches(o, spaces) }) {
 					want = append(want, k)
@@ -146,7 +146,7 @@ func randomRule(t *testing.T, r *rand.Rand) Rule {
 func BenchmarkMatch(b *testing.B) {
 	for _, parents := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(parents), func(b *testing.B) {
-			x := NewIndex()
+			x := NewIndex[object.Ref]()
 			for i := range parents {
 				name := fmt.Sprint(i)
 				x.Set(key(name), []Rule{

@@ -12,7 +12,6 @@ package shape
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
@@ -23,7 +22,7 @@ type Shape interface {
 	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
 	// does not exist or is not this controller's. The error is a *view.Error if the objects of a
 	// resource are not known, or a *ParentError.
-	Observe(view.Reader, object.Key) (*plan.Observed, error)
+	Observe(view.Reader, hook.Key) (*plan.Observed, error)
 	// Questions returns the questions for the hook, in the order in which they are asked. There is
 	// more than one while children follow several revisions of the parent, and none if the children
 	// are not to be reconciled.

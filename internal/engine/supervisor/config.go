@@ -30,7 +30,7 @@ func (c *config) same(other *config) bool {
 }
 
 // name names the controller in logs, spans and metrics: "composite/hello".
-func (c *config) name() string { return displayName(object.Key{Parent: c.object.Ref()}) }
+func (c *config) name() string { return displayName(c.object.Ref()) }
 
 // resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its
 // error is a *Fault.

@@ -23,7 +23,7 @@ type rival struct {
 // looked at again when that changes.
 func (s *Supervisor) conflict(
 	ctx context.Context,
-	key object.Key,
+	key object.Ref,
 	o *object.Object,
 	c report.Condition,
 ) report.Condition {
@@ -58,9 +58,9 @@ func (s *Supervisor) conflict(
 
 // nudgeRivals has controllers looked at again because what they share with another one has changed.
 func (s *Supervisor) nudgeRivals(rivals []rival) {
-	keys := map[object.Key]bool{}
+	keys := map[object.Ref]bool{}
 	for _, r := range rivals {
-		keys[object.Key{Parent: r.ref}] = true
+		keys[r.ref] = true
 	}
 	for key := range keys {
 		s.nudge(key)
@@ -69,21 +69,21 @@ func (s *Supervisor) nudgeRivals(rivals []rival) {
 
 // rivalsOf finds the rivals of a running controller, in the order of their names. The caller holds
 // mu.
-func (s *Supervisor) rivalsOf(key object.Key, i *instance) []rival {
+func (s *Supervisor) rivalsOf(key object.Ref, i *instance) []rival {
 	var rivals []rival
 	for _, other := range slices.SortedFunc(maps.Keys(s.running), compareKeys) {
 		if other == key {
 			continue
 		}
 		if r, found := shared(i, s.running[other]); found {
-			rivals = append(rivals, rival{ref: other.Parent, resource: r})
+			rivals = append(rivals, rival{ref: other, resource: r})
 		}
 	}
 	return rivals
 }
 
-func compareKeys(a, b object.Key) int {
-	return slices.Compare([]string{a.Parent.GVK.Kind, a.Parent.Name}, []string{b.Parent.GVK.Kind, b.Parent.Name})
+func compareKeys(a, b object.Ref) int {
+	return slices.Compare([]string{a.GVK.Kind, a.Name}, []string{b.GVK.Kind, b.Name})
 }
 
 // shared returns a resource of which two controllers may select the same objects, and both write

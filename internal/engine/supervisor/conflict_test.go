@@ -20,14 +20,14 @@ func TestControllersOfTheSameParents(t *testing.T) {
 	w := newWorld(t)
 	defer w.stopAll(nil)
 	var nudged []string
-	w.enqueue = func(key object.Key, _ queue.Priority, c queue.Cause) {
+	w.enqueue = func(key object.Ref, _ queue.Priority, c queue.Cause) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if key.Parent.Name != "" && c.Kind == queue.CauseTrigger {
-			nudged = append(nudged, key.Parent.Name)
+		if key.Name != "" && c.Kind == queue.CauseTrigger {
+			nudged = append(nudged, key.Name)
 		}
 	}
-	reason := func(key object.Key) string {
+	reason := func(key object.Ref) string {
 		t.Helper()
 		w.look(key)
 		w.mu.Lock()
@@ -61,7 +61,7 @@ func TestControllersOfTheSameParents(t *testing.T) {
 		t.Errorf("front beside hello: %s", got)
 	}
 	w.stop(t.Context(), hello, nil)
-	for _, key := range []object.Key{front, back} {
+	for _, key := range []object.Ref{front, back} {
 		if got := reason(key); got != v1alpha1.ReasonRunning {
 			t.Errorf("%s beside one of other labels: %s", key, got)
 		}

@@ -58,10 +58,10 @@ func NewFinalizerRecords(writer *act.Writer, namespace string) *FinalizerRecords
 }
 
 // recordKey is a controller's key in the ConfigMap: CompositeController.hello.
-func recordKey(key object.Key) string { return key.Parent.GVK.Kind + "." + key.Parent.Name }
+func recordKey(key object.Ref) string { return key.GVK.Kind + "." + key.Name }
 
 // Load reads all records. An entry that is not one of them is passed over.
-func (f *FinalizerRecords) Load(ctx context.Context) (map[object.Key]FinalizerRecord, error) {
+func (f *FinalizerRecords) Load(ctx context.Context) (map[object.Ref]FinalizerRecord, error) {
 	o, err := f.writer.Get(ctx, configMapResource, f.ref)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -75,7 +75,7 @@ func (f *FinalizerRecords) Load(ctx context.Context) (map[object.Key]FinalizerRe
 			return nil, fmt.Errorf("%s: data: %w", f.ref, err)
 		}
 	}
-	all := map[object.Key]FinalizerRecord{}
+	all := map[object.Ref]FinalizerRecord{}
 	for name, value := range data {
 		kind, controller, _ := strings.Cut(name, ".")
 		var r FinalizerRecord
@@ -85,7 +85,7 @@ func (f *FinalizerRecords) Load(ctx context.Context) (map[object.Key]FinalizerRe
 		}
 		for _, k := range kinds {
 			if k.GVK.Kind == kind {
-				all[object.Key{Parent: object.Ref{GVK: k.GVK, Name: controller}}] = r
+				all[object.Ref{GVK: k.GVK, Name: controller}] = r
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (f *FinalizerRecords) Load(ctx context.Context) (map[object.Key]FinalizerRe
 }
 
 // Store writes the record of one controller.
-func (f *FinalizerRecords) Store(ctx context.Context, key object.Key, r FinalizerRecord) error {
+func (f *FinalizerRecords) Store(ctx context.Context, key object.Ref, r FinalizerRecord) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (f *FinalizerRecords) Store(ctx context.Context, key object.Key, r Finalize
 }
 
 // Delete removes the record of one controller.
-func (f *FinalizerRecords) Delete(ctx context.Context, key object.Key) error {
+func (f *FinalizerRecords) Delete(ctx context.Context, key object.Ref) error {
 	if err := f.patch(ctx, key, nil); !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -129,7 +129,7 @@ func (f *FinalizerRecords) Delete(ctx context.Context, key object.Key) error {
 }
 
 // patch sets one entry; nil deletes it. No other engine's entry is touched.
-func (f *FinalizerRecords) patch(ctx context.Context, key object.Key, value any) error {
+func (f *FinalizerRecords) patch(ctx context.Context, key object.Ref, value any) error {
 	_, err := f.writer.Patch(ctx, configMapResource, f.ref, types.MergePatchType,
 		map[string]any{"data": map[string]any{recordKey(key): value}}, "")
 	return err

@@ -41,21 +41,21 @@ type instance struct {
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
-	run   *controller.Controller
+	run   *controller.Controller[hook.Key]
 	// rivals are the other controllers that write the status of the same parents, as far as was
 	// reported. The supervisor's mu guards it.
 	rivals []rival
 	// related shows the hooks related objects.
 	related *customize.Customizer
 	// reach has parents asked about again when their hook is reached.
-	reach    *reach.Tracker
+	reach    *reach.Tracker[hook.Key]
 	pipeline *pipeline.Pipeline
 }
 
 // start builds a controller and returns when its caches are filled, when it has failed, or when it
 // takes longer than patience: then it goes on by itself, and the declaring object is looked at
 // again.
-func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*instance, error) {
+func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
 	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
 	if s.Intercepts != nil {
@@ -70,7 +70,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		return nil, errors.Join(&Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: err.Error()}, closeHooks(opened))
 	}
 	h := &health{recorder: s.Recorder, changed: func() { s.nudge(key) }}
-	run := controller.New(c.name(), controller.Settings{
+	run := controller.New[hook.Key](c.name(), controller.Settings{
 		Cache:        s.Cache,
 		Clock:        s.Clock,
 		Workers:      s.Workers,
@@ -86,18 +86,18 @@ func (s *Supervisor) start(ctx context.Context, key object.Key, c *config) (*ins
 		related: s.customize(key, c, hooks, run),
 	}
 	i.reach = reach.New(
-		reach.Settings{Clock: s.Clock, Other: run.Sample, Enqueue: func(key object.Key, after time.Duration) {
+		reach.Settings[hook.Key]{Clock: s.Clock, Other: run.Sample, Enqueue: func(key hook.Key, after time.Duration) {
 			run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
 		}},
 	)
-	run.Source(func(ctx context.Context, _ controller.Enqueue) error { return i.reach.Run(ctx) })
+	run.Source(func(ctx context.Context, _ controller.Enqueue[hook.Key]) error { return i.reach.Run(ctx) })
 	h.gone, h.replaced, asks.invalidate = i.gone, i.forget, i.related.Invalidate
 	asks.run.Store(run)
 	run.ViewsChanged(func() {
 		s.nudge(key)
 		asks.replay()
 	})
-	run.Initialize(func(context.Context, controller.Runtime) error {
+	run.Initialize(func(context.Context, controller.Runtime[hook.Key]) error {
 		close(i.filled)
 		s.nudge(key)
 		return nil
@@ -147,10 +147,10 @@ func (i *instance) forget(parent types.UID) {
 // customize has the hooks of a controller asked with the related objects that its customize hook
 // names or, without one, their own answers.
 func (s *Supervisor) customize(
-	key object.Key,
+	key object.Ref,
 	c *config,
 	hooks map[hook.Op]*hook.Opened,
-	run *controller.Controller,
+	run *controller.Controller[hook.Key],
 ) *customize.Customizer {
 	names := hook.Sync
 	if hooks[hook.Customize] != nil {
@@ -167,7 +167,7 @@ func (s *Supervisor) customize(
 			hooks[op] = related.Wrap(next)
 		}
 	}
-	run.Source(func(ctx context.Context, _ controller.Enqueue) error { return related.Follow(ctx) })
+	run.Source(func(ctx context.Context, _ controller.Enqueue[hook.Key]) error { return related.Follow(ctx) })
 	return related
 }
 
@@ -178,9 +178,9 @@ const patience = 2 * time.Second
 // ctx: the supervisor stops it.
 func (s *Supervisor) launch(
 	ctx context.Context,
-	key object.Key,
+	key object.Ref,
 	i *instance,
-	run *controller.Controller,
+	run *controller.Controller[hook.Key],
 ) (*instance, error) {
 	running, cancel := context.WithCancelCause(klog.NewContext(change.Detached(context.WithoutCancel(ctx)), s.log))
 	i.cancel = cancel
@@ -206,7 +206,7 @@ func (s *Supervisor) launch(
 
 // awaitEnd has the declaring object looked at when its controller ends by itself. It returns when
 // the controller has ended, in any way.
-func (s *Supervisor) awaitEnd(key object.Key, i *instance) {
+func (s *Supervisor) awaitEnd(key object.Ref, i *instance) {
 	<-i.done
 	if i.err != nil {
 		s.nudge(key)
@@ -355,7 +355,7 @@ func (h *health) condition() report.Condition {
 }
 
 // health is the condition of the controller that runs for key.
-func (s *Supervisor) health(key object.Key) report.Condition {
+func (s *Supervisor) health(key object.Ref) report.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 // gone takes a controller's finalizer off all its parents after its declaring object was deleted:
 // nobody else would, and they could never be deleted. The controller has been stopped.
-func (s *Supervisor) gone(ctx context.Context, key object.Key) error {
+func (s *Supervisor) gone(ctx context.Context, key object.Ref) error {
 	last, err := s.lastKnown(ctx, key)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *Supervisor) gone(ctx context.Context, key object.Key) error {
 
 // moved does the same for resources that are no longer the parents', and records what the declaring
 // object says now. It must have succeeded before the controller puts its finalizer on a parent.
-func (s *Supervisor) moved(ctx context.Context, key object.Key, c *config) error {
+func (s *Supervisor) moved(ctx context.Context, key object.Ref, c *config) error {
 	before, err := s.lastKnown(ctx, key)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Supervisor) moved(ctx context.Context, key object.Key, c *config) error
 
 // record writes down what a controller with a finalize hook, or one that had such a hook, is about
 // to put its finalizer on.
-func (s *Supervisor) record(ctx context.Context, key object.Key, c *config, before, now *parents) error {
+func (s *Supervisor) record(ctx context.Context, key object.Ref, c *config, before, now *parents) error {
 	wanted := c.hooks[hook.Finalize] != nil || now.recorded
 	if s.Finalizers == nil || !wanted || now.recorded && slices.Equal(before.Resources, now.Resources) {
 		return nil
@@ -103,7 +103,7 @@ type parents struct {
 
 // lastKnown returns what is known of a controller's parents: from this process, else from the
 // record. It is nil if there is nothing.
-func (s *Supervisor) lastKnown(ctx context.Context, key object.Key) (*parents, error) {
+func (s *Supervisor) lastKnown(ctx context.Context, key object.Ref) (*parents, error) {
 	s.mu.Lock()
 	known := s.known[key]
 	s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Supervisor) lastKnown(ctx context.Context, key object.Key) (*parents, e
 
 // recorded is a source: the controllers of the record, once. Of those whose declaring object is
 // gone nothing else would tell.
-func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue) error {
+func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 	if s.Finalizers != nil {
 		all, err := s.Finalizers.Load(ctx)
 		if err != nil && !apierrors.IsForbidden(err) {

@@ -17,7 +17,7 @@ type missing struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex // guards since
-	since map[object.Key]*absence
+	since map[object.Ref]*absence
 }
 
 // absence is a resource that a controller waits for.
@@ -28,12 +28,12 @@ type absence struct {
 }
 
 func newMissing(c clock.PassiveClock) *missing {
-	return &missing{clock: c, since: map[object.Key]*absence{}}
+	return &missing{clock: c, since: map[object.Ref]*absence{}}
 }
 
 // note takes a problem into account. It returns the time until its Event is due, and whether that
 // is now; an Event is due once.
-func (m *missing) note(key object.Key, problem string) (wait time.Duration, due bool) {
+func (m *missing) note(key object.Ref, problem string) (wait time.Duration, due bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
@@ -53,7 +53,7 @@ func (m *missing) note(key object.Key, problem string) (wait time.Duration, due 
 }
 
 // forget ends the wait of a controller.
-func (m *missing) forget(key object.Key) {
+func (m *missing) forget(key object.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.since, key)

@@ -17,14 +17,14 @@ import (
 )
 
 // Reconcile makes one controller run as it is declared.
-func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 	key := item.Key
 	declaring, err := s.reader.View(resourceOf(key))
 	if err != nil { // a declaring object that is not known may not be taken for one that is gone
 		return controller.Result{}, err
 	}
 	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
-	o := declaring.Get("", key.Parent.Name)
+	o := declaring.Get("", key.Name)
 	switch {
 	case o == nil || o.Deleting():
 		s.stop(ctx, key, o)
@@ -63,7 +63,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item) (controller
 }
 
 // noticed are the conditions of a running controller that its hooks' transports bring.
-func (s *Supervisor) noticed(key object.Key, o *object.Object) []report.Condition {
+func (s *Supervisor) noticed(key object.Ref, o *object.Object) []report.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
@@ -90,18 +90,18 @@ func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []
 	}
 }
 
-func resourceOf(key object.Key) object.Resource {
+func resourceOf(key object.Ref) object.Resource {
 	for _, r := range kinds {
-		if r.GVK == key.Parent.GVK {
+		if r.GVK == key.GVK {
 			return r
 		}
 	}
-	return object.Resource{GVK: key.Parent.GVK}
+	return object.Resource{GVK: key.GVK}
 }
 
 // looked notes that a declaring object has been looked at, for Ready: its controller runs, or it
 // has a condition that says why not. One whose lists are merely long counts when they are in.
-func (s *Supervisor) looked(ctx context.Context, key object.Key) {
+func (s *Supervisor) looked(ctx context.Context, key object.Ref) {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Supervisor) logReady(ctx context.Context) {
 const lookAgain = 5 * time.Second
 
 // announce tells once that a controller has started, and says whether it has.
-func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Object) bool {
+func (s *Supervisor) announce(ctx context.Context, key object.Ref, o *object.Object) bool {
 	s.mu.Lock()
 	i := s.running[key]
 	ready := i.ready()
@@ -151,7 +151,7 @@ func (s *Supervisor) announce(ctx context.Context, key object.Key, o *object.Obj
 
 // ensure starts the controller, or restarts it if its configuration has changed. It returns the
 // wait before the next try if the last start failed, with an error if that is news.
-func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (time.Duration, error) {
+func (s *Supervisor) ensure(ctx context.Context, key object.Ref, c *config) (time.Duration, error) {
 	s.mu.Lock()
 	present := s.running[key]
 	s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Key, c *config) (tim
 
 // ended takes a controller out that has ended by itself after its start had returned, and returns
 // the wait before its next start and its error.
-func (s *Supervisor) ended(ctx context.Context, key object.Key, i *instance) (time.Duration, error) {
+func (s *Supervisor) ended(ctx context.Context, key object.Ref, i *instance) (time.Duration, error) {
 	s.mu.Lock()
 	delete(s.running, key)
 	s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Supervisor) stopped(c *config) {
 
 // stop stops a controller and waits for its syncs under way. o is the declaring object, nil where
 // it is gone.
-func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object) {
+func (s *Supervisor) stop(ctx context.Context, key object.Ref, o *object.Object) {
 	s.mu.Lock()
 	present := s.running[key]
 	delete(s.running, key)
@@ -217,18 +217,18 @@ func (s *Supervisor) stop(ctx context.Context, key object.Key, o *object.Object)
 	if o == nil {
 		o = present.config.object
 	}
-	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Parent.Name)
+	s.Events.Normal(ctx, o, "Stopping", "Stopping controller: "+key.Name)
 	present.stop(ctx)
 	s.nudgeRivals(present.rivals)
 	s.stopped(present.config)
-	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Parent.Name)
+	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Name)
 }
 
 // stopAll stops all controllers at the same time, for a cause.
 func (s *Supervisor) stopAll(cause error) {
 	s.mu.Lock()
 	instances := s.running
-	s.running = map[object.Key]*instance{}
+	s.running = map[object.Ref]*instance{}
 	s.mu.Unlock()
 	for _, i := range instances {
 		i.cancel(cause)
@@ -243,7 +243,7 @@ func (s *Supervisor) stopAll(cause error) {
 // backoff of the declaring object.
 func (s *Supervisor) refused(
 	ctx context.Context,
-	key object.Key,
+	key object.Ref,
 	o *object.Object,
 	err error,
 	wait time.Duration,
@@ -306,7 +306,7 @@ func (s *Supervisor) sayAll(
 		fields = nil
 	}
 	conditions[0].Observed = true
-	written, err := s.Status.SetConditions(ctx, s.Clock, resourceOf(object.Key{Parent: o.Ref()}), o, fields, conditions...)
+	written, err := s.Status.SetConditions(ctx, s.Clock, resourceOf(o.Ref()), o, fields, conditions...)
 	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
 		return false, nil
 	}

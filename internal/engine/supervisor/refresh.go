@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/customize"
 )
@@ -12,12 +13,12 @@ import (
 // refreshing has the customize hook asked anew at each periodic resync and at the retry of a failed
 // sync. The answer that is kept may be the fault: a wrong one would stay until the parent changes.
 type refreshing struct {
-	controller.Reconciler
+	controller.Reconciler[hook.Key]
 	related *customize.Customizer
 }
 
 // Reconcile syncs one parent.
-func (r refreshing) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (r refreshing) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
 	resync := slices.ContainsFunc(item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseResync })
 	if resync || item.Attempt > 0 {
 		r.related.Refresh(item.Key)

@@ -23,7 +23,7 @@ type starts struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex // guards failed
-	failed map[object.Key]*failedStart
+	failed map[object.Ref]*failedStart
 }
 
 // failedStart is a controller that could not be started, or has ended by itself.
@@ -37,11 +37,11 @@ type failedStart struct {
 }
 
 func newStarts(c clock.PassiveClock) *starts {
-	return &starts{clock: c, failed: map[object.Key]*failedStart{}}
+	return &starts{clock: c, failed: map[object.Ref]*failedStart{}}
 }
 
 // wait returns how long the next start of a controller must wait; 0 for not at all.
-func (s *starts) wait(key object.Key, c *config) time.Duration {
+func (s *starts) wait(key object.Ref, c *config) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.failed[key]
@@ -52,7 +52,7 @@ func (s *starts) wait(key object.Key, c *config) time.Duration {
 }
 
 // again reports whether the last start of this very controller failed.
-func (s *starts) again(key object.Key, c *config) bool {
+func (s *starts) again(key object.Ref, c *config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.failed[key]
@@ -62,7 +62,7 @@ func (s *starts) again(key object.Key, c *config) bool {
 // fail notes a failed start, or that a controller has ended by itself, and returns the wait before
 // the next start. A controller that has run for longer than the longest wait begins a new row of
 // failures.
-func (s *starts) fail(key object.Key, c *config) time.Duration {
+func (s *starts) fail(key object.Ref, c *config) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -79,7 +79,7 @@ func (s *starts) fail(key object.Key, c *config) time.Duration {
 }
 
 // ready notes that a controller runs.
-func (s *starts) ready(key object.Key) {
+func (s *starts) ready(key object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.failed[key]; f != nil {
@@ -88,7 +88,7 @@ func (s *starts) ready(key object.Key) {
 }
 
 // forget drops what is known of a controller that is no longer declared.
-func (s *starts) forget(key object.Key) {
+func (s *starts) forget(key object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.failed, key)

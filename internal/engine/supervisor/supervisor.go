@@ -92,7 +92,7 @@ type Supervisor struct {
 	log klog.Logger
 	// enqueue has a declaring object looked at again, reader reads the declaring objects; nil
 	// before Run.
-	enqueue controller.Enqueue
+	enqueue controller.Enqueue[object.Ref]
 	// starts holds back controllers that do not come up.
 	starts *starts
 	// missing notes which controllers wait for a resource.
@@ -103,12 +103,12 @@ type Supervisor struct {
 	noSummary atomic.Bool
 
 	mu      sync.Mutex // guards what follows
-	running map[object.Key]*instance
+	running map[object.Ref]*instance
 	// known is which parents each controller has had; kept until they have been let go.
-	known map[object.Key]*parents
+	known map[object.Ref]*parents
 	// pending are the declaring objects of the first list that have not been looked at; nil before
 	// that list is known.
-	pending map[object.Key]bool
+	pending map[object.Ref]bool
 }
 
 // New makes a Supervisor; Run starts it.
@@ -118,7 +118,7 @@ func New(s Settings) *Supervisor {
 	}
 	return &Supervisor{
 		Settings: s, starts: newStarts(s.Clock), missing: newMissing(s.Clock),
-		running: map[object.Key]*instance{}, known: map[object.Key]*parents{},
+		running: map[object.Ref]*instance{}, known: map[object.Ref]*parents{},
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.log = klog.FromContext(ctx)
 	defer func() { s.stopAll(context.Cause(ctx)) }()
-	c := controller.New("supervisor", controller.Settings{
+	c := controller.New[object.Ref]("supervisor", controller.Settings{
 		Cache:       s.Cache,
 		Clock:       s.Clock,
 		Workers:     4,
@@ -148,13 +148,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		MaxBackoff:  maxLookWait,
 	})
 	s.enqueue, s.reader = c.Enqueue, c.Reader()
-	c.For(kinds[0])
-	for _, r := range kinds[1:] {
-		c.Watch(r, mapper.Self())
+	for _, r := range kinds {
+		c.For(r, mapper.Ref)
 	}
 	c.Source(s.rediscovered)
 	c.Source(s.recorded)
-	c.Initialize(func(context.Context, controller.Runtime) error { return s.first() })
+	c.Initialize(func(context.Context, controller.Runtime[object.Ref]) error { return s.first() })
 	c.Reconcile(traced{s})
 	return c.Run(ctx)
 }
@@ -198,14 +197,14 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 // first notes which declaring objects there are when the supervisor starts, and has each of them
 // looked at: one that is deleted before the supervisor subscribes has no event.
 func (s *Supervisor) first() error {
-	pending := map[object.Key]bool{}
+	pending := map[object.Ref]bool{}
 	for _, r := range kinds {
 		v, err := s.reader.View(r)
 		if err != nil {
 			return err
 		}
 		for o := range v.List("").All() {
-			pending[object.Key{Parent: o.Ref()}] = true
+			pending[o.Ref()] = true
 		}
 	}
 	keys := slices.Collect(maps.Keys(pending))
@@ -219,14 +218,14 @@ func (s *Supervisor) first() error {
 }
 
 // nudge has a declaring object looked at again for a reason that is no event.
-func (s *Supervisor) nudge(key object.Key) {
+func (s *Supervisor) nudge(key object.Ref) {
 	s.enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 }
 
 // rediscovered is a source: all declaring objects, at the beginning and whenever the API server
 // serves other resources than before. What changes while they are listed brings them once more. The
 // error is a *view.Error if they are not known.
-func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue) error {
+func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 	for {
 		changed := s.Discovery.Changed()
 		for _, r := range kinds {
@@ -235,7 +234,7 @@ func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueu
 				return err
 			}
 			for o := range v.List("").All() {
-				enqueue(object.Key{Parent: o.Ref()}, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
+				enqueue(o.Ref(), queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 			}
 		}
 		select {

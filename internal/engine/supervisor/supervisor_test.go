@@ -149,7 +149,7 @@ func newWorld(t *testing.T) *world {
 		Recorder: recorder{}, Tracer: tracer, Clock: w.clock, Workers: 1, Sampled: func(trace.TraceID) bool { return false },
 		Openers: hook.Openers{"webhook": w.open},
 	})
-	w.enqueue = func(object.Key, queue.Priority, queue.Cause) {}
+	w.enqueue = func(object.Ref, queue.Priority, queue.Cause) {}
 	return w
 }
 
@@ -243,7 +243,7 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 }
 
 // declare puts a CompositeController on the server and waits until the cache shows it.
-func (w *world) declare(name, spec string) object.Key {
+func (w *world) declare(name, spec string) object.Ref {
 	w.t.Helper()
 	version := w.server.Put(composites, fmt.Sprintf(
 		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`,
@@ -259,7 +259,7 @@ func (w *world) declare(name, spec string) object.Key {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return object.Key{Parent: object.Ref{GVK: composites.GVK, Name: name}}
+	return object.Ref{GVK: composites.GVK, Name: name}
 }
 
 // follow has the declaring objects watched, as Run does.
@@ -288,9 +288,9 @@ func (w *world) declaring() view.View {
 }
 
 // look has a declaring object looked at.
-func (w *world) look(key object.Key) controller.Result {
+func (w *world) look(key object.Ref) controller.Result {
 	w.t.Helper()
-	result, err := w.Reconcile(w.t.Context(), queue.Item{Key: key})
+	result, err := w.Reconcile(w.t.Context(), queue.Item[object.Ref]{Key: key})
 	if err != nil {
 		w.t.Fatalf("Reconcile: %v", err)
 	}
@@ -369,7 +369,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 	}
 	late := &instance{config: c, filled: make(chan struct{}), done: make(chan struct{}), cancel: func(error) {}}
 	late.related = w.customize(key, c, map[hook.Op]*hook.Opened{},
-		controller.New("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
+		controller.New[hook.Key]("late", controller.Settings{Cache: w.Cache, Clock: w.clock}))
 	late.pipeline = pipeline.New(pipeline.Settings{})
 	late.err = &cache.UnwatchableError{Resource: webs, Err: fmt.Errorf("no rights")}
 	close(late.done)
@@ -395,8 +395,8 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
-	var enqueued []object.Key
-	w.enqueue = func(k object.Key, _ queue.Priority, _ queue.Cause) { enqueued = append(enqueued, k) }
+	var enqueued []object.Ref
+	w.enqueue = func(k object.Ref, _ queue.Priority, _ queue.Cause) { enqueued = append(enqueued, k) }
 	if err := w.first(); err != nil {
 		t.Fatal(err)
 	}
@@ -483,13 +483,13 @@ func (w *world) awaitEvents(want ...string) {
 func TestFinalizerRecords(t *testing.T) {
 	w := newWorld(t)
 	store := NewFinalizerRecords(w.Writer, "home")
-	key := object.Key{Parent: object.Ref{GVK: composites.GVK, Name: "hello.world"}}
-	other := object.Key{Parent: object.Ref{GVK: kinds[1].GVK, Name: "hello.world"}}
+	key := object.Ref{GVK: composites.GVK, Name: "hello.world"}
+	other := object.Ref{GVK: kinds[1].GVK, Name: "hello.world"}
 	record := FinalizerRecord{Finalizer: "f", Resources: []ParentResource{{"example.com/v1", "webs"}}}
 	if all, err := store.Load(t.Context()); err != nil || len(all) > 0 {
 		t.Fatalf("Load = %v, %v, want nothing", all, err)
 	}
-	for _, k := range []object.Key{key, other} {
+	for _, k := range []object.Ref{key, other} {
 		if err := store.Store(t.Context(), k, record); err != nil {
 			t.Fatal(err)
 		}
@@ -498,7 +498,7 @@ func TestFinalizerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := store.Load(t.Context())
-	if diff := cmp.Diff(map[object.Key]FinalizerRecord{key: record}, all); err != nil || diff != "" {
+	if diff := cmp.Diff(map[object.Ref]FinalizerRecord{key: record}, all); err != nil || diff != "" {
 		t.Errorf("Load = %v, (-want +got):\n%s", err, diff)
 	}
 }
@@ -511,7 +511,7 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 	w.recordsRefused = http.StatusInternalServerError
 	w.mu.Unlock()
 	key := w.declare("hello", webSpec)
-	if _, err := w.Reconcile(t.Context(), queue.Item{Key: key}); err == nil || w.starts() != 0 {
+	if _, err := w.Reconcile(t.Context(), queue.Item[object.Ref]{Key: key}); err == nil || w.starts() != 0 {
 		t.Errorf("Reconcile = %v, %d starts; want an error and none", err, w.starts())
 	}
 }

@@ -18,7 +18,7 @@ import (
 type traced struct{ *Supervisor }
 
 // Reconcile makes one controller run as it is declared.
-func (t traced) Reconcile(ctx context.Context, item queue.Item) (controller.Result, error) {
+func (t traced) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 	name := displayName(item.Key)
 	ctx, span := t.Tracer.Start(change.Provisional(ctx), "start "+name, trace.WithAttributes(
 		change.NoOp, attribute.String("hookloop.controller", name),
@@ -33,6 +33,6 @@ func (t traced) Reconcile(ctx context.Context, item queue.Item) (controller.Resu
 }
 
 // displayName names a controller in logs, spans and metrics: composite/website.
-func displayName(key object.Key) string {
-	return strings.ToLower(strings.TrimSuffix(key.Parent.GVK.Kind, "Controller")) + "/" + key.Parent.Name
+func displayName(key object.Ref) string {
+	return strings.ToLower(strings.TrimSuffix(key.GVK.Kind, "Controller")) + "/" + key.Name
 }

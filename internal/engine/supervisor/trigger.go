@@ -27,9 +27,9 @@ type trigger struct {
 	controller string
 	log        klog.Logger
 	limit      *rate.Limiter
-	run        atomic.Pointer[controller.Controller]
+	run        atomic.Pointer[controller.Controller[hook.Key]]
 	// invalidate has the answers about a parent asked anew; it is set before run.
-	invalidate func(object.Key)
+	invalidate func(hook.Key)
 
 	mu sync.Mutex // guards missed
 	// missed stands for triggers in the background that found the parents unknown; nil for none.
@@ -106,7 +106,7 @@ func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object)
 		if match != nil && !match(o) {
 			return false
 		}
-		t.invalidate(object.Key{Parent: o.Ref()})
+		t.invalidate(hook.ParentKey(o.Ref()))
 		return true
 	}
 }

@@ -26,7 +26,7 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 		}
 		w.reader = broken
 		var unknown *view.Error
-		if _, err := w.Reconcile(t.Context(), queue.Item{Key: key}); !errors.As(err, &unknown) || unknown.State != state {
+		if _, err := w.Reconcile(t.Context(), queue.Item[object.Ref]{Key: key}); !errors.As(err, &unknown) || unknown.State != state {
 			t.Errorf("%s: Reconcile = %v, want its error", state, err)
 		}
 		if w.running[key] == nil {
@@ -35,7 +35,7 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 		if err := w.first(); !errors.As(err, &unknown) {
 			t.Errorf("%s: first = %v, want its error", state, err)
 		}
-		if err := w.rediscovered(t.Context(), func(object.Key, queue.Priority, queue.Cause) {}); !errors.As(err, &unknown) {
+		if err := w.rediscovered(t.Context(), func(object.Ref, queue.Priority, queue.Cause) {}); !errors.As(err, &unknown) {
 			t.Errorf("%s: rediscovered = %v, want its error", state, err)
 		}
 		w.stopAll(nil)
@@ -66,8 +66,8 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 	if err := asks.miss(hook.Trigger{}, &view.Error{Resource: webs, State: view.Unwatched}); err != nil {
 		t.Errorf("before the first list: %v, want nothing, because that brings all parents", err)
 	}
-	asks.run.Store(controller.New("test", controller.Settings{}))
-	asks.invalidate = func(object.Key) {}
+	asks.run.Store(controller.New[hook.Key]("test", controller.Settings{}))
+	asks.invalidate = func(hook.Key) {}
 	if asks.replay(); asks.missed != nil {
 		t.Error("what was missed is not taken up")
 	}
