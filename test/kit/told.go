@@ -95,7 +95,32 @@ func (k *Kit) eventsIn(namespace, name, reason string) []string {
 	return messages
 }
 
+// EngineEvents returns the Events that engines recorded in the kit's namespace, and those about
+// cluster-scoped objects that are named after the kit.
+func (k *Kit) EngineEvents() []unstructured.Unstructured {
+	k.Helper()
+	var found []unstructured.Unstructured
+	for _, namespace := range []string{k.Namespace, metav1.NamespaceDefault} {
+		for _, e := range k.listEvents(namespace) {
+			component, _, _ := unstructured.NestedString(e.Object, "source", "component")
+			about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
+			if component == "hookloop" && (namespace == k.Namespace || strings.HasPrefix(about, k.Name)) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
 func (k *Kit) eventObjects(namespace, name, reason string) []unstructured.Unstructured {
+	k.Helper()
+	return slices.DeleteFunc(k.listEvents(namespace), func(e unstructured.Unstructured) bool {
+		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
+		return about != name || e.Object["reason"] != reason
+	})
+}
+
+func (k *Kit) listEvents(namespace string) []unstructured.Unstructured {
 	k.Helper()
 	client, err := k.resource(k.gvk("v1/Event"), namespace)
 	if err != nil {
@@ -105,8 +130,5 @@ func (k *Kit) eventObjects(namespace, name, reason string) []unstructured.Unstru
 	if err != nil {
 		k.Fatal(err)
 	}
-	return slices.DeleteFunc(list.Items, func(e unstructured.Unstructured) bool {
-		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
-		return about != name || e.Object["reason"] != reason
-	})
+	return list.Items
 }
