@@ -99,7 +99,7 @@ type Config struct {
 // package hookloop.hook.v1.
 type Hook = inproc.Hook
 
-// Gateway says whether hooks may dial in, and how. It is served by the replica that works.
+// Gateway reports whether hooks may dial in, and how. It is served by the replica that works.
 type Gateway struct {
 	// Address is where to listen; "0" or empty means that no hook can dial in.
 	Address string
@@ -110,7 +110,7 @@ type Gateway struct {
 	Audience string
 }
 
-// LeaderElection says whether several replicas choose one that works.
+// LeaderElection reports whether several replicas choose one that works.
 type LeaderElection struct {
 	Enabled bool
 	// ResourceLock is the kind of lock; "leases" is the only one that Kubernetes has left.
@@ -324,5 +324,5 @@ func listens(flag, address string) rule {
 	return rule{err == nil && port != "", flag, address, "host:port, :port, or 0 for none"}
 }
 
-// off says whether an address switches its server off.
+// off reports whether an address switches its server off.
 func off(address string) bool { return address == "" || address == "0" }

@@ -41,7 +41,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 }
 
 // write opens the fence for as long as this write of the lease keeps others from it, counted from
-// before it was sent. Where the lease has changed since it was read, the fence is closed until it
+// before it was sent. If the lease has changed since it was read, the fence is closed until it
 // has been read again; any other error leaves the fence to its time.
 func (l *fencedLock) write(
 	ctx context.Context,

@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLeaseLost says that another replica may be leading: the process stops at once and must be
+// ErrLeaseLost reports that another replica may be leading: the process stops at once and must be
 // started again.
 var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", controller.ErrStopNow)
 

@@ -41,7 +41,7 @@ func (p *process) memory() (*budget.Budget, error) {
 	return budget.New(limit), nil
 }
 
-// Where a memory limit comes from.
+// If a memory limit comes from.
 const (
 	fromFlag        = "--memory-budget"
 	fromEnvironment = "GOMEMLIMIT"

@@ -30,7 +30,7 @@ const flushTime = 5 * time.Second
 type engine interface {
 	// Run works until ctx ends and everything under way is finished.
 	Run(ctx context.Context) error
-	// Ready says whether the caches are filled.
+	// Ready reports whether the caches are filled.
 	Ready() bool
 }
 

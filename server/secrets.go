@@ -21,7 +21,7 @@ func (p *process) secrets() endpoint.Policy {
 }
 
 // clusterDomain finds the cluster's domain in a Pod's search path, which has an entry "svc.DOMAIN";
-// empty where there is none.
+// empty if there is none.
 func clusterDomain(resolvConf string) string {
 	for line := range strings.Lines(resolvConf) {
 		fields := strings.Fields(line)

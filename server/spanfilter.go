@@ -20,7 +20,7 @@ type spanFilter struct {
 	sdktrace.SpanProcessor
 	dropped, noop prometheus.Counter
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	held  map[trace.TraceID]*heldTrace
 	spans int
 }

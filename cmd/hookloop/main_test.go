@@ -144,7 +144,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestFlags holds the names and defaults that scripts rely on. Where a default is not
+// TestFlags holds the names and defaults that scripts rely on. If a default is not
 // Metacontroller's, the comment says why.
 func TestFlags(t *testing.T) {
 	want := map[string]string{

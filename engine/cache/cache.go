@@ -127,7 +127,7 @@ func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error)
 	return h, nil
 }
 
-// informer returns the resource's watch, started where there is none, with one more user.
+// informer returns the resource's watch, started if there is none, with one more user.
 func (c *Cache) informer(r object.Resource) (*informer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

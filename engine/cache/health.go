@@ -27,7 +27,7 @@ type health struct {
 	// stale is the error of reads; nil while the view may be read.
 	stale atomic.Pointer[view.Error]
 
-	mu       sync.Mutex // guards what follows; held while followers are called
+	mu       sync.Mutex // guards the fields below; held while followers are called
 	err      error      // the last failure; nil if there is no trouble
 	since    time.Time  // when the trouble began
 	failures int        // in all

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// expectationTimeout bounds the wait for a view to show an own write. As a rule the event of the
-	// write enqueues the key; the timeout is for a watch that has stalled.
+	// expectationTimeout bounds the wait for a view to show an own write. As a rule the event of
+	// the write enqueues the key; the timeout is for a watch that has stalled.
 	expectationTimeout = 30 * time.Second
 	// expectationPoll is the time between two checks of a key that waits: a write enqueues nothing
 	// if the predicates drop its event.

@@ -25,7 +25,7 @@ type slots struct {
 	// spawn starts a worker that holds a slot.
 	spawn func()
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// waiting are the reconciles without a slot.
 	waiting int
 	free    int

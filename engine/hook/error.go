@@ -38,7 +38,7 @@ type Error struct {
 	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the
 	// condition's reason.
 	Reason string
-	// RetryAfter is the hook's wish, above 0 only where it said one.
+	// RetryAfter is the hook's wish, above 0 only if it said one.
 	RetryAfter time.Duration
 	Err        error
 }
@@ -49,7 +49,7 @@ func (e *Error) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of the first *Error in err's chain, or "" where there is none.
+// KindOf is the kind of the first *Error in err's chain, or "" if there is none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

@@ -7,7 +7,7 @@ import (
 
 // holding collects what is to be released at the end of a sync.
 type holding struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	releases []func()
 	ended    bool
 }

@@ -2,12 +2,12 @@
 // the kinds of error that tell "the hook said" from "the hook could not be reached".
 //
 // It holds no transport: packages under transports implement Hook, the pipeline asks it, and
-// decorators (package internal/transports/stack) add behaviour by wrapping it. Questions are built by the
-// shapes from the cache; answers come from outside and are not trusted: package plan validates
-// them.
+// decorators (package internal/transports/stack) add behaviour by wrapping it. Questions are built
+// by the shapes from the cache; answers come from outside and are not trusted: package plan
+// validates them.
 //
-// A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that every
-// transport passes.
+// A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that
+// every transport passes.
 package hook
 
 import (
@@ -51,8 +51,8 @@ type Question struct {
 	// Related has one group for each kind that the customize answer names; empty without a
 	// customize hook.
 	Related []RelatedGroup
-	// PreviousRevision reports that Parent is as it was at a previous revision. The answer is one of
-	// several of the same sync, and selects no related objects.
+	// PreviousRevision reports that Parent is as it was at a previous revision. The answer is one
+	// of several of the same sync, and selects no related objects.
 	PreviousRevision bool
 }
 
@@ -93,7 +93,7 @@ type RelatedGroup struct {
 
 // Answer is one desired state, as the hook gave it.
 type Answer struct {
-	// Status is a JSON object, or nil where the hook gave none (or null).
+	// Status is a JSON object, or nil if the hook gave none (or null).
 	Status json.RawMessage
 	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" where the
 	// hook said null.
@@ -104,12 +104,12 @@ type Answer struct {
 	Related []RelatedRule
 	// ResyncAfter asks for one more sync after that time; 0 asks for none.
 	ResyncAfter time.Duration
-	// Finalized says that the parent's finalizer may go; it means something in answers to Finalize
-	// only.
+	// Finalized reports that the parent's finalizer may go; it means something in answers to
+	// Finalize only.
 	Finalized bool
 	// AnsweredBy identifies who answered if several may answer for one hook: another build, or a
-	// session that intercepts. It is only compared with that of the answer before; empty if only one
-	// can answer.
+	// session that intercepts. It is only compared with that of the answer before; empty if only
+	// one can answer.
 	AnsweredBy string
 	// Intercept names who answered in place of the controller's hook; empty if that did.
 	Intercept string
@@ -156,11 +156,11 @@ type Settings struct {
 	Field   json.RawMessage
 	// EndpointConfigs is the JSON of spec.endpointConfigs; empty for none.
 	EndpointConfigs json.RawMessage
-	// Lookup reads what the field refers to. It may be nil where nothing can be read.
+	// Lookup reads what the field refers to. It may be nil if nothing can be read.
 	Lookup Lookup
 	// Clock may be nil; then it is the real one.
 	Clock clock.PassiveClock
-	// Trigger asks for syncs of the controller's parents; nil where nothing can be asked for.
+	// Trigger asks for syncs of the controller's parents; nil if nothing can be asked for.
 	Trigger TriggerFunc
 	// Observer may be nil.
 	Observer Observer
@@ -203,7 +203,7 @@ type Opened struct {
 	// Address names where the hook is, for messages, spans and metric labels. It carries no
 	// credentials.
 	Address string
-	// Timeout is how long one question may take; 0 where the transport sets none.
+	// Timeout is how long one question may take; 0 if the transport sets none.
 	Timeout time.Duration
 	// Forget drops what is held about a parent that is gone. It may be nil.
 	Forget func(parent types.UID)

@@ -62,7 +62,7 @@ type Named struct {
 type ChildState struct {
 	Index int
 	Named
-	// Ready says whether the observed child is ready; nil leaves it to its conditions.
+	// Ready reports whether the observed child is ready; nil leaves it to its conditions.
 	Ready *bool
 	// DependsOn are other desired children that must be there, and ready, before this one is made.
 	DependsOn []Dependency
@@ -75,7 +75,7 @@ type Dependency struct {
 	Condition string `json:"condition"`
 }
 
-// Fatal is the first result that refuses the answer; nil where there is none.
+// Fatal is the first result that refuses the answer; nil if there is none.
 func (s *Said) Fatal() *Result {
 	for i := range s.Results {
 		switch s.Results[i].Severity {
@@ -90,5 +90,6 @@ func (s *Said) Fatal() *Result {
 // word is what the reason of a condition may be (metav1.Condition).
 var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
-// IsWord says whether a text may be the reason of a condition or an Event: one word in camel case.
+// IsWord reports whether a text may be the reason of a condition or an Event: one word in camel
+// case.
 func IsWord(text string) bool { return word.MatchString(text) }

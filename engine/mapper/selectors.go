@@ -11,7 +11,7 @@ import (
 // Selectors is an index of label selectors, one for each key. Match looks the labels of an object
 // up instead of scanning all selectors. It is safe for concurrent use.
 type Selectors[K comparable] struct {
-	mu sync.RWMutex // guards what follows
+	mu sync.RWMutex // guards the fields below
 	// entries are all selectors; each is in its buckets, too.
 	entries map[K]*selecting
 	buckets map[bucket]map[K]*selecting

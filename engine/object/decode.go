@@ -76,7 +76,7 @@ func DecodeMap(data []byte) (map[string]any, error) {
 }
 
 // Field finds one field by its path without decoding the rest. It returns the field's JSON, which
-// the caller must not change, and false where a step of the path is absent or no object.
+// the caller must not change, and false if a step of the path is absent or no object.
 func (o *Object) Field(path ...string) ([]byte, bool) {
 	value := jsontext.Value(o.raw)
 	for _, name := range path {

@@ -1,6 +1,6 @@
 package object
 
-// Deeper says whether JSON is nested deeper than limit. It looks at brackets outside of strings
+// Deeper reports whether JSON is nested deeper than limit. It looks at brackets outside of strings
 // only and never recurses, so that it is safe on text from outside.
 func Deeper(data []byte, limit int) bool {
 	depth, quoted, escaped := 0, false, false

@@ -62,7 +62,7 @@ func (o *Object) UID() types.UID { return o.meta.UID }
 // ResourceVersion is metadata.resourceVersion; empty for an object that no API server has stored.
 func (o *Object) ResourceVersion() string { return o.meta.ResourceVersion }
 
-// Generation is metadata.generation; 0 where the resource does not count generations.
+// Generation is metadata.generation; 0 if the resource does not count generations.
 func (o *Object) Generation() int64 { return o.meta.Generation }
 
 // Labels are metadata.labels. The caller must not change the map.
@@ -81,7 +81,7 @@ func (o *Object) ControllerRef() *metav1.OwnerReference { return metav1.GetContr
 // Finalizers are metadata.finalizers. The caller must not change the slice.
 func (o *Object) Finalizers() []string { return o.meta.Finalizers }
 
-// HasFinalizer says whether metadata.finalizers contains name.
+// HasFinalizer reports whether metadata.finalizers contains name.
 func (o *Object) HasFinalizer(name string) bool {
 	for _, f := range o.meta.Finalizers {
 		if f == name {
@@ -91,15 +91,15 @@ func (o *Object) HasFinalizer(name string) bool {
 	return false
 }
 
-// Deleting says whether metadata.deletionTimestamp is set.
+// Deleting reports whether metadata.deletionTimestamp is set.
 func (o *Object) Deleting() bool { return o.meta.DeletionTimestamp != nil }
 
-// LastApplied is the value of LastAppliedAnnotation: JSON, or empty where the object does not carry
+// LastApplied is the value of LastAppliedAnnotation: JSON, or empty if the object does not carry
 // it.
 func (o *Object) LastApplied() string { return o.lastApplied }
 
 // Applied are the fields that a field manager has applied by server-side apply, as fieldsV1 of
-// metadata.managedFields; nil where it has not. The caller must not change them.
+// metadata.managedFields; nil if it has not. The caller must not change them.
 func (o *Object) Applied(manager string) []byte {
 	for _, a := range o.applied {
 		if a.manager == manager {

@@ -35,9 +35,9 @@ type Resource struct {
 	GVK schema.GroupVersionKind
 	// Plural is the resource's name in URLs: deployments.
 	Plural string
-	// Namespaced says whether objects live in namespaces.
+	// Namespaced reports whether objects live in namespaces.
 	Namespaced bool
-	// HasStatus says whether the resource has the status subresource.
+	// HasStatus reports whether the resource has the status subresource.
 	HasStatus bool
 }
 

@@ -24,7 +24,7 @@ const (
 // Cause is one reason for which a key is in the queue.
 type Cause struct {
 	Kind CauseKind
-	// Ref and ResourceVersion name the object whose event it was; empty where it was none.
+	// Ref and ResourceVersion name the object whose event it was; empty if it was none.
 	Ref             object.Ref
 	ResourceVersion string
 	At              time.Time

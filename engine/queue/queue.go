@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Priority says how soon a key is taken; a lower number comes first.
+// Priority is how soon a key is taken; a lower number comes first.
 type Priority int
 
 // The priorities: a user's change, then events of children, then resyncs and the first list.
@@ -48,7 +48,7 @@ type Settings struct {
 	Clock clock.WithTicker
 	// Metrics may be nil.
 	Metrics MetricsProvider
-	// MaxBackoff is the longest wait after failures; 0 stands for the constant of that name.
+	// MaxBackoff is the longest wait after failures; 0 means the constant of that name.
 	MaxBackoff time.Duration
 }
 
@@ -86,7 +86,7 @@ type Queue[K comparable] struct {
 	metrics    *metrics
 	maxBackoff time.Duration
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// entries are all keys that are ready, in work or waiting for their time.
 	// Invariant: a key with work set is in no heap.
 	entries map[K]*entry[K]
@@ -135,8 +135,8 @@ func New[K comparable](s Settings) *Queue[K] {
 	}
 }
 
-// Add makes a key ready now. Where it is ready already, the causes are merged and the higher
-// priority counts; where it is in work, it comes again afterwards. A wait for later is not touched.
+// Add makes a key ready now. If it is ready already, the causes are merged and the higher
+// priority counts; if it is in work, it comes again afterwards. A wait for later is not touched.
 func (q *Queue[K]) Add(key K, p Priority, c Cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -255,7 +255,7 @@ func (q *Queue[K]) Get(ctx context.Context) (Item[K], bool) {
 }
 
 // take returns the next key, or how long to wait for one (0: until something changes). A nil
-// channel says that the queue is shut down.
+// channel reports that the queue is shut down.
 func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,8 +14,8 @@ type ownedSet struct {
 	members group
 	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
-	// unsorted says that so much has changed that sorted and changed are given up, until somebody
-	// asks for the list.
+	// unsorted reports that so much has changed that sorted and changed are given up, until
+	// somebody asks for the list.
 	unsorted bool
 }
 

@@ -27,7 +27,7 @@ type Store struct {
 	// filled is set by the first list.
 	filled atomic.Bool
 
-	mu sync.RWMutex // guards what follows
+	mu sync.RWMutex // guards the fields below
 	// Invariant: every object of all is in exactly one of owned and orphaned.
 	all      group
 	owned    map[types.UID]*ownedSet

@@ -19,7 +19,7 @@ type Write struct {
 	Namespace, Name              string
 	User, UserAgent              string
 	Code                         int32
-	// DryRun says that the server was asked what it would do, and did nothing.
+	// DryRun reports that the server was asked what it would do, and did nothing.
 	DryRun  bool
 	Time    time.Time
 	AuditID string

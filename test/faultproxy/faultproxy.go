@@ -61,7 +61,7 @@ type Proxy struct {
 	server  *http.Server
 	done    chan error
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	faults []Fault
 	random *rand.Rand
 	count  Count

@@ -112,7 +112,7 @@ func (c *crowd) reached(round int64) error {
 	return nil
 }
 
-// roundOf is the round that a child is of; 0 where its text is none.
+// roundOf is the round that a child is of; 0 if its text is none.
 func roundOf(o *unstructured.Unstructured) int64 {
 	text, _, _ := unstructured.NestedString(o.Object, "data", "text")
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -169,7 +169,7 @@ func (c *crowd) judge(h *kit.History) {
 }
 
 // judgeWrites checks the engines' writes since a mark: each child was created once, none was
-// deleted, and no parent says that something is wrong.
+// deleted, and no parent reports that something is wrong.
 func (c *crowd) judgeWrites(since cluster.Mark) {
 	c.Helper()
 	for i := range c.size {

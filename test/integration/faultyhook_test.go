@@ -79,7 +79,7 @@ type faultyHook struct {
 	// everyone has the fault happen to all parents, not to bad alone. It is set before the fault.
 	everyone bool
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	fault     fault
 	cut       chan struct{} // closed to end the streams of now
 	memories  map[string]*session.Memory

@@ -27,7 +27,7 @@ func TestMutualTLS(t *testing.T) {
 	hook := mirrorWith(k, "mirror", "--listen", "127.0.0.1:0", "--tls-cert", file("tls.crt"), "--tls-key", file("tls.key"),
 		"--client-ca", file("ca.crt"), "--client-name", "hookloop")
 	k.CRD("Web", "Namespaced")
-	// The hook is not behind its Service here: the owner of the Secret says that the engine may
+	// The hook is not behind its Service here: the owner of the Secret reports that the engine may
 	// show it to this host.
 	k.Patch("v1/Secret", "hookloop-client", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	k.Apply(strings.ReplaceAll(`

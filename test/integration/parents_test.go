@@ -43,7 +43,7 @@ func TestParentsOfAnyResource(t *testing.T) {
 }
 
 // TestParentsWithoutStatus has a hook answer a status for a resource that has none: the children
-// are made, the controller says that the status is lost, and nothing is tried again and again.
+// are made, the controller reports that the status is lost, and nothing is tried again and again.
 func TestParentsWithoutStatus(t *testing.T) {
 	k := start(t)
 	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}

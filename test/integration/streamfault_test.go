@@ -17,12 +17,12 @@ import (
 // badStream is what a hook does wrong on its stream, and what becomes of it.
 type badStream struct {
 	fault fault
-	// reason and says are what the parent's condition and Event say; empty where the fault heals by
+	// reason and says are what the parent's condition and Event say; empty if the fault heals by
 	// itself.
 	reason, says string
-	// told is what the hook reads at the stream's end; empty where the stream goes on.
+	// told is what the hook reads at the stream's end; empty if the stream goes on.
 	told string
-	// deaf says that no parent can be served meanwhile.
+	// deaf reports that no parent can be served meanwhile.
 	deaf bool
 }
 

@@ -17,7 +17,7 @@ import (
 
 // TestStreamUnderLoad kills hooks and the engine while sixty parents are edited without a pause.
 // What is written is always what some parent said, every child is made once, and whole sets travel
-// only where the one side or the other has lost what it held.
+// only if the one side or the other has lost what it held.
 func TestStreamUnderLoad(t *testing.T) {
 	const parents = 60
 	k := start(t)

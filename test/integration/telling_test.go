@@ -16,7 +16,7 @@ import (
 )
 
 // teller is a mirror whose answers say more: what the parent holds in spec.answer (while it is
-// being deleted, spec.finally), in the webhook's words. Where it requires related objects it says
+// being deleted, spec.finally), in the webhook's words. If it requires related objects it says
 // in the status which it is shown; with spec.flip it requires them while it is shown none.
 type teller struct {
 	address, version string

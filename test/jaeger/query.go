@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ErrNotFound says that Jaeger has no span of a trace, or none yet.
+// ErrNotFound reports that Jaeger has no span of a trace, or none yet.
 var ErrNotFound = errors.New("trace not found")
 
 // Query reads from a Jaeger's JSON API.

@@ -34,7 +34,7 @@ type Link struct{ TraceID, SpanID string }
 // End is when the span ended.
 func (s Span) End() time.Time { return s.Start.Add(s.Duration) }
 
-// Failed says that the span's status is an error.
+// Failed reports that the span's status is an error.
 func (s Span) Failed() bool { return s.Tags["otel.status_code"] == "ERROR" }
 
 // Start is when the first span began.

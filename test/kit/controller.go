@@ -27,7 +27,7 @@ type Composite struct {
 	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls,
 	// "stream:host:port", "worker:name" or "inproc:name".
 	Sync, Finalize, Customize string
-	// Version is the hooks' version; empty stands for v1.
+	// Version is the hooks' version; empty means v1.
 	Version string
 	// Timeout of a call; empty leaves it out.
 	Timeout string

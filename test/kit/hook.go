@@ -44,7 +44,7 @@ type Hook struct {
 	address string
 	server  *http.Server
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	answer func(Request) any
 	asked  map[string]int
 }

@@ -24,7 +24,7 @@ func (k *Kit) Lookup(kind, name string) (*unstructured.Unstructured, error) {
 	return r.Get(k.Context(), name, metav1.GetOptions{})
 }
 
-// Find reads an object, nil where it is not there.
+// Find reads an object, nil if it is not there.
 func (k *Kit) Find(kind, name string) *unstructured.Unstructured {
 	k.Helper()
 	o, err := k.Lookup(kind, name)

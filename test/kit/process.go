@@ -14,7 +14,7 @@ func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	return p
 }
 
-// Own has the test's end kill a process; where the test failed, it also shows what the process
+// Own has the test's end kill a process; if the test failed, it also shows what the process
 // wrote.
 func (k *Kit) Own(p *proc.Process) {
 	k.Helper()

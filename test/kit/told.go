@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Condition is a condition of an object's status; nil where it has none of that type.
+// Condition is a condition of an object's status; nil if it has none of that type.
 func Condition(o *unstructured.Unstructured, conditionType string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -20,8 +20,8 @@ func Condition(o *unstructured.Unstructured, conditionType string) map[string]an
 	return nil
 }
 
-// AwaitFault waits until a parent says that its sync fails: by the condition Synced with the reason
-// and a message that contains says, and by a warning Event with the same text.
+// AwaitFault waits until a parent reports that its sync fails: by the condition Synced with the
+// reason and a message that contains says, and by a warning Event with the same text.
 func (k *Kit) AwaitFault(kind, name, reason, says string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, says), func() error {

@@ -66,7 +66,7 @@ func (k *Kit) NoWrites(during func()) {
 	}
 }
 
-// IsEngine says whether a write was made by an engine: its user agent begins with hookloop/.
+// IsEngine reports whether a write was made by an engine: its user agent begins with hookloop/.
 func IsEngine(w cluster.Write) bool { return strings.HasPrefix(w.UserAgent, "hookloop/") }
 
 // Count counts the writes of one verb to one resource ("deployments", or "things/status").

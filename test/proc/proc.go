@@ -37,7 +37,7 @@ type Process struct {
 	spec   Spec
 	output *Output
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	command *exec.Cmd
 	done    chan struct{}
 	err     error

@@ -22,7 +22,7 @@ type Proxy struct {
 	wait     sync.WaitGroup
 	dialled  atomic.Int64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	pairs  map[*pair]struct{}
 	silent bool // new connections are born silent
 	closed bool

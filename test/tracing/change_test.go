@@ -84,7 +84,7 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 	return trace
 }
 
-// checkRoot says that the root is one span with the derived id, and that all below it are syncs,
+// checkRoot reports that the root is one span with the derived id, and that all below it are syncs,
 // none of which begins before it.
 func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 	t.Helper()
@@ -105,7 +105,7 @@ func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 // stages is the order of a sync's stages.
 var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
-// checkSync says that a sync is the change's, has its stages as children in order, with writes
+// checkSync reports that a sync is the change's, has its stages as children in order, with writes
 // below act or report, and the hook's own span within ask.
 func checkSync(t *testing.T, trace *jaeger.Trace, sync jaeger.Span, id change.ID) {
 	t.Helper()
@@ -207,8 +207,8 @@ func written(s jaeger.Span) string {
 	return fmt.Sprintf("%s %s.%s %s/%s", verb, plural, group, s.Tags["k8s.namespace.name"], s.Tags["hookloop.write.name"])
 }
 
-// checkRepair says that what was written after convergence is in traces of their own, each with a
-// link to the change.
+// checkRepair reports that what was written after convergence is in traces of their own, each with
+// a link to the change.
 func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes []cluster.Write) {
 	t.Helper()
 	var repairs []*jaeger.Trace
@@ -240,7 +240,7 @@ func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, write
 	}
 }
 
-// linksTo says whether a trace's root links to a change.
+// linksTo reports whether a trace's root links to a change.
 func linksTo(t *jaeger.Trace, id change.ID) bool {
 	want := jaeger.Link{TraceID: id.Trace.String(), SpanID: id.Root.String()}
 	return slices.ContainsFunc(t.Children(""), func(s jaeger.Span) bool { return slices.Contains(s.Links, want) })

@@ -20,11 +20,11 @@ type ControllerStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionReady says whether the controller runs and its hooks answer.
+// ConditionReady reports whether the controller runs and its hooks answer.
 const ConditionReady = "Ready"
 
-// ConditionHooksMatch says whether the hooks have functions for what is declared, and for nothing
-// else. It is there if a hook says what it serves.
+// ConditionHooksMatch reports whether the hooks have functions for what is declared, and for
+// nothing else. It is there if a hook says what it serves.
 const ConditionHooksMatch = "HooksMatch"
 
 // The reasons of condition HooksMatch.
@@ -37,8 +37,8 @@ const (
 	ReasonNotDeclared = "NotDeclared"
 )
 
-// ConditionIntercepted says whether somebody else answers for some parents in place of the hooks.
-// It is there once that has been so.
+// ConditionIntercepted reports whether somebody else answers for some parents in place of the
+// hooks. It is there once that has been so.
 const ConditionIntercepted = "Intercepted"
 
 // The reasons of condition Intercepted.

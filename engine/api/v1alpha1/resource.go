@@ -40,5 +40,5 @@ const (
 	UpdateRollingInPlace UpdateMethod = "RollingInPlace"
 )
 
-// Rolling says whether the method goes one child at a time.
+// Rolling reports whether the method goes one child at a time.
 func (m UpdateMethod) Rolling() bool { return m == UpdateRollingRecreate || m == UpdateRollingInPlace }

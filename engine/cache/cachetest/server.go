@@ -24,7 +24,7 @@ type Server struct {
 	t    testing.TB
 	http *httptest.Server
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	version  int
 	oldest   int                          // watches cannot go on from before
 	objects  map[string]map[string]stored // by URL path of the collection, then namespace/name

@@ -24,8 +24,8 @@ import (
 // Parallel is the largest number of writes under way for one sync.
 const Parallel = 16
 
-// ErrStale says that a write met a newer object than the one it was decided from. Nothing is wrong:
-// the event of that newer object brings the next sync.
+// ErrStale reports that a write met a newer object than the one it was decided from. Nothing is
+// wrong: the event of that newer object brings the next sync.
 var ErrStale = errors.New("the object has changed since it was observed")
 
 // Outcome is what became of one action.

@@ -52,7 +52,7 @@ type request struct {
 // by default.
 type server struct {
 	*Writer
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	requests []request
 	results  []string
 }
@@ -335,7 +335,7 @@ func TestDeleteHasAPrecondition(t *testing.T) {
 	}
 }
 
-// TestDeleteAsksFirst deletes an object that is to be recreated only where the server sees a
+// TestDeleteAsksFirst deletes an object that is to be recreated only if the server sees a
 // difference too.
 func TestDeleteAsksFirst(t *testing.T) {
 	refused, invalid := refusal(metav1.StatusReasonInvalid, http.StatusUnprocessableEntity)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrFenced says that a write was refused or cancelled because this process may not write at
+// ErrFenced reports that a write was refused or cancelled because this process may not write at
 // present, or not under the epoch in which the write was decided.
 var ErrFenced = errors.New("this process does not lead, or no longer does: nothing is written")
 
@@ -20,7 +20,7 @@ var ErrFenced = errors.New("this process does not lead, or no longer does: nothi
 // somebody else's in between. Work that was begun under one epoch does not write under another. A
 // nil Fence lets everything through. A Fence is safe for concurrent use.
 type Fence struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	epoch int64
 	until time.Time
 	// open is cancelled when the grant ends; nil while there is none.

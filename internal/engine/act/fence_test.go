@@ -77,7 +77,7 @@ func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f
 	})
 }
 
-// write does one write and tells whether it reached the API server.
+// write does one write and reports whether it reached the API server.
 func write(ctx context.Context, t *testing.T, w *Writer, api *lines) bool {
 	t.Helper()
 	before := api.sent

@@ -20,7 +20,7 @@ func parent(metadata map[string]any) map[string]any {
 
 const leaving = "2026-01-01T00:00:00Z"
 
-// TestMetadata says which patch is sent for what the API server has; none where the view is stale.
+// TestMetadata says which patch is sent for what the API server has; none if the view is stale.
 func TestMetadata(t *testing.T) {
 	alive, other := map[string]any{
 		"uid": "u",
@@ -44,7 +44,7 @@ func TestMetadata(t *testing.T) {
 		verb      plan.Verb
 		web, page map[string]any // the metadata that there is
 		version   string
-		want      string // the patch's metadata; empty where the view is stale
+		want      string // the patch's metadata; empty if the view is stale
 	}{
 		{
 			"an adoption keeps other owners", plan.Adopt, alive, map[string]any{"ownerReferences": []any{other}}, "7",

@@ -17,7 +17,7 @@ import (
 type TakenError struct {
 	// By describes the object: "has no controller".
 	By string
-	// Expected is what should be there; empty stands for an object of this parent, or none.
+	// Expected is what should be there; empty means an object of this parent, or none.
 	Expected string
 }
 

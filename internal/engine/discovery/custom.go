@@ -25,7 +25,7 @@ func (d *Discovery) Custom(r object.Resource) bool {
 
 // definitions are the names of the CustomResourceDefinitions. The zero value knows none of them.
 type definitions struct {
-	mu    sync.RWMutex // guards what follows
+	mu    sync.RWMutex // guards the fields below
 	known bool
 	names map[string]bool
 }

@@ -39,7 +39,7 @@ type Discovery struct {
 	settings    Settings
 	definitions definitions
 
-	mu        sync.RWMutex // guards what follows
+	mu        sync.RWMutex // guards the fields below
 	resources map[schema.GroupVersionResource]object.Resource
 	// read reports whether the documents were ever read; failed are those that could not be read
 	// the last time.
@@ -57,7 +57,7 @@ func New(s Settings) *Discovery {
 	}
 }
 
-// NotFoundError says that the API server does not serve a resource.
+// NotFoundError reports that the API server does not serve a resource.
 type NotFoundError struct{ APIVersion, Name string }
 
 func (e *NotFoundError) Error() string {
@@ -65,7 +65,7 @@ func (e *NotFoundError) Error() string {
 }
 
 // Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API
-// server does not serve it; any other error says that the apiVersion is malformed, or that it is
+// server does not serve it; any other error reports that the apiVersion is malformed, or that it is
 // not known what is served.
 func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -118,7 +118,7 @@ func (d *Discovery) Changed() <-chan struct{} {
 	return d.changed
 }
 
-// Refresh reads the API server's documents. Where some groups cannot be read (a broken aggregated
+// Refresh reads the API server's documents. If some groups cannot be read (a broken aggregated
 // API), what was known of them stays and the others are taken over; the error names them.
 func (d *Discovery) Refresh(ctx context.Context) error {
 	_, lists, err := d.settings.Client.ServerGroupsAndResources()
@@ -191,7 +191,7 @@ func collect(into map[schema.GroupVersionResource]object.Resource, l *metav1.API
 	return nil
 }
 
-// watchable says whether a resource can be in the cache at all.
+// watchable reports whether a resource can be in the cache at all.
 func watchable(verbs metav1.Verbs) bool {
 	list, watch := false, false
 	for _, v := range verbs {

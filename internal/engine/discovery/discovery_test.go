@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type served struct {
 	clientdiscovery.ServerResourcesInterface
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	lists []*metav1.APIResourceList
 	err   error
 }
@@ -74,7 +74,7 @@ func refresh(t *testing.T, d *discovery.Discovery) {
 	}
 }
 
-// knows compares what is found of three resources; nil stands for "not served".
+// knows compares what is found of three resources; nil means "not served".
 func knows(t *testing.T, d *discovery.Discovery, want map[string]object.Resource) {
 	t.Helper()
 	got := map[string]object.Resource{}

@@ -51,7 +51,7 @@ type Settings[K comparable] struct {
 type Tracker[K comparable] struct {
 	Settings[K]
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// hooks are those that the last sync missed, by name.
 	hooks map[string]*hook[K]
 	// waits names the hook that each parent waits for. Invariant: a key is in waits exactly if it

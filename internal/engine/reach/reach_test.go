@@ -20,7 +20,7 @@ func key(i int) object.Ref { return object.Ref{Name: fmt.Sprint(i)} }
 // up or down.
 type world struct {
 	*Tracker[object.Ref]
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	up    bool
 	asked map[object.Ref]int
 	total int

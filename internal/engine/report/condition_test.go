@@ -27,7 +27,7 @@ func TestUpsert(t *testing.T) {
 	tests := []struct {
 		name, status string
 		condition    Condition
-		want         string // empty where nothing changes
+		want         string // empty if nothing changes
 	}{
 		{
 			"an empty status gets its first condition",

@@ -27,7 +27,7 @@ func NewStatus(writer *act.Writer, tracer trace.Tracer, meter act.Meter) *Status
 }
 
 // Replace makes status (a JSON object) the whole status of o, unless it is already. It returns the
-// server's answer, or nil where nothing was written. act.ErrStale is returned where o has changed
+// server's answer, or nil if nothing was written. act.ErrStale is returned where o has changed
 // since it was observed.
 func (s *Status) Replace(
 	ctx context.Context,

@@ -21,7 +21,7 @@ type Limiter struct {
 	clock   clock.WithDelayedExecution
 	observe Observer
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	tokens float64
 	at     time.Time // when tokens was right
 	// turns are the flows with requests that wait, the next one first; queues has the requests of

@@ -9,7 +9,7 @@ type Waits struct {
 	most      int
 	mostBytes int64
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	syncs   int
 	bytes   int64
 	refused int64

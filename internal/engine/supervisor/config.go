@@ -23,7 +23,7 @@ type config struct {
 	owned     []object.Resource // of the children
 }
 
-// same says whether a controller made of c need not be restarted for other.
+// same reports whether a controller made of c need not be restarted for other.
 func (c *config) same(other *config) bool {
 	return c.object.UID() == other.object.UID() && c.spec == other.spec &&
 		slices.Equal(c.resources, other.resources) && slices.Equal(c.owned, other.owned)

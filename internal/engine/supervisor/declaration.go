@@ -36,11 +36,11 @@ type declared struct {
 	hooks           map[hook.Op]*v1alpha1.Hook
 	endpointConfigs []v1alpha1.EndpointConfig
 	resync          time.Duration
-	// deletionLimit is that of the spec; nil where it has none.
+	// deletionLimit is that of the spec; nil if it has none.
 	deletionLimit *plan.DeletionLimit
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string
-	// ownsStatus says that the parents' status is the hook's alone.
+	// ownsStatus reports that the parents' status is the hook's alone.
 	ownsStatus bool
 	// shape makes the shape once the resources are known; custom reports whether one of them is a
 	// custom resource.

@@ -33,7 +33,7 @@ type instance struct {
 	// notices are what the hooks' transports tell beside answers.
 	notices *notices
 	cancel  context.CancelCauseFunc
-	// filled is closed when its caches are. told says that this was told; it belongs to the
+	// filled is closed when its caches are. told reports that this was told; it belongs to the
 	// supervisor's one look at a time.
 	filled chan struct{}
 	told   bool
@@ -267,7 +267,7 @@ func (i *instance) close() error {
 	return closeHooks(i.hooks)
 }
 
-// ended says whether the controller has stopped by itself.
+// ended reports whether the controller has stopped by itself.
 func (i *instance) ended() bool {
 	select {
 	case <-i.done:
@@ -286,14 +286,14 @@ type health struct {
 	gone     func(pipeline.Outcome)
 	replaced func(types.UID)
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// misses counts syncs in a row in which the hook was not reached.
 	misses int
 	reason string
 	last   string
-	// dropped says that the parents keep no status.
+	// dropped reports that the parents keep no status.
 	dropped bool
-	// answersStatus says that a hook has answered a status for parents whose status is not the
+	// answersStatus reports that a hook has answered a status for parents whose status is not the
 	// controller's own.
 	answersStatus bool
 }
@@ -379,7 +379,7 @@ func staleMessage(stale []*view.Error) string {
 	return "parents that need them are not synced: " + strings.Join(views, "; ")
 }
 
-// ready says whether the controller's caches are filled.
+// ready reports whether the controller's caches are filled.
 func (i *instance) ready() bool {
 	select {
 	case <-i.filled:
@@ -398,7 +398,7 @@ func (s *Supervisor) starting(c *config) string {
 }
 
 // troubles says which of a controller's resources the API server cannot list, and its answer; empty
-// where there is none.
+// if there is none.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
 		if err := s.Cache.LastError(r); err != nil {

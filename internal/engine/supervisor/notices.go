@@ -18,7 +18,7 @@ type notices struct {
 	// intercepts hears how many intercepts there are; it may be nil.
 	intercepts func(int)
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// served has the operations for which each declared hook has a function, as far as it says so.
 	served      map[hook.Op][]hook.Op
 	intercepted []string

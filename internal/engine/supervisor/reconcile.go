@@ -132,7 +132,7 @@ func (s *Supervisor) logReady(ctx context.Context) {
 // may become known.
 const lookAgain = 5 * time.Second
 
-// announce tells once that a controller has started, and says whether it has.
+// announce tells once that a controller has started, and reports whether it has.
 func (s *Supervisor) announce(ctx context.Context, key object.Ref, o *object.Object) bool {
 	s.mu.Lock()
 	i := s.running[key]
@@ -204,7 +204,7 @@ func (s *Supervisor) stopped(c *config) {
 	}
 }
 
-// stop stops a controller and waits for its syncs under way. o is the declaring object, nil where
+// stop stops a controller and waits for its syncs under way. o is the declaring object, nil if
 // it is gone.
 func (s *Supervisor) stop(ctx context.Context, key object.Ref, o *object.Object) {
 	s.mu.Lock()
@@ -339,7 +339,7 @@ type Fault struct {
 	// Reason is the reason of the condition Ready.
 	Reason  string
 	Problem string
-	// Retry says that trying again may help although nothing has been seen to change.
+	// Retry reports that trying again may help although nothing has been seen to change.
 	Retry bool
 	// Missing reports that the API server does not serve a resource, which often heals within
 	// seconds.

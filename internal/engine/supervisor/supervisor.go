@@ -102,7 +102,7 @@ type Supervisor struct {
 	// noSummary reports that the CRDs do not have the fields of the summary.
 	noSummary atomic.Bool
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	running map[object.Ref]*instance
 	// known is which parents each controller has had; kept until they have been let go.
 	known map[object.Ref]*parents
@@ -122,7 +122,7 @@ func New(s Settings) *Supervisor {
 	}
 }
 
-// Ready says whether every declaring object of the first list has been looked at: its controller
+// Ready reports whether every declaring object of the first list has been looked at: its controller
 // runs with its caches filled, or it has a condition that says why not.
 func (s *Supervisor) Ready() bool {
 	s.mu.Lock()
@@ -167,7 +167,7 @@ var kinds = []object.Resource{
 	{GVK: v1alpha1.GroupVersion.WithKind("DecoratorController"), Plural: "decoratorcontrollers", HasStatus: true},
 }
 
-// awaitCRDs waits until the API server serves the declaring resources; false where ctx has ended
+// awaitCRDs waits until the API server serves the declaring resources; false if ctx has ended
 // before.
 func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	for {

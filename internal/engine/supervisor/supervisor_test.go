@@ -60,7 +60,7 @@ type world struct {
 	server *cachetest.Server
 	clock  *clocktesting.FakeClock
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// opened counts the hooks that were opened: one for each start.
 	opened int
 	// ready is the last condition Ready that was written.

@@ -29,7 +29,7 @@ func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	return decode.Unmarshal(r.Data, m, limits)
 }
 
-// Unaffordable is the error of the port for a message for which there is no memory now; nil where
+// Unaffordable is the error of the port for a message for which there is no memory now; nil if
 // err is another.
 func Unaffordable(name string, err error) *hook.Error {
 	var exhausted *budget.ExhaustedError

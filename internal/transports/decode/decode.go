@@ -29,7 +29,7 @@ type Limits struct {
 // LimitError reports that a message is over a limit. Nothing was built.
 type LimitError struct {
 	Message protoreflect.FullName
-	// Field is empty where the estimate as a whole is too large.
+	// Field is empty if the estimate as a whole is too large.
 	Field protoreflect.FullName
 	Limit uint64
 }

@@ -23,7 +23,7 @@ const anyNamespace = "*"
 // Policy says where values of Secrets may go. Whoever may declare a controller could otherwise have
 // any Secret sent to an address of theirs. The zero value is the rule without exceptions.
 type Policy struct {
-	// ClusterDomain ends the full names of Services; empty stands for DefaultClusterDomain.
+	// ClusterDomain ends the full names of Services; empty means DefaultClusterDomain.
 	ClusterDomain string
 	// Unrestricted are the namespaces whose Secrets may go anywhere, as Metacontroller lets them;
 	// "*" stands for all.

@@ -53,7 +53,7 @@ type Keyring struct {
 	lookup     hook.Lookup
 	clock      clock.PassiveClock
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	material *Material
 	fault    error // why there is no material; at most one of the two is set
 	read     time.Time
@@ -75,7 +75,7 @@ func NewKeyring(s Security, at, serverName string, to Destination, settings hook
 	return k, nil
 }
 
-// refers says whether something is to be read from the cluster.
+// refers reports whether something is to be read from the cluster.
 func (k *Keyring) refers() bool {
 	s := k.security
 	bundle := s.CABundle != nil && (s.CABundle.SecretRef != nil || s.CABundle.ConfigMapRef != nil)
@@ -99,7 +99,7 @@ func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 }
 
 // Renew is for a call that was refused: it reads again, unless another call did so since used was
-// current or a moment ago. It says whether there is now other material than used.
+// current or a moment ago. It reports whether there is now other material than used.
 func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -25,8 +25,8 @@ type reading struct {
 	seen     map[string]*hook.Source
 }
 
-// unreadError says that an object could not be read: whether it is there, and what it holds, is not
-// known.
+// unreadError reports that an object could not be read: whether it is there, and what it holds, is
+// not known.
 type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }

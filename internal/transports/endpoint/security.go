@@ -51,7 +51,7 @@ type BasicAuth struct {
 	PasswordKey string    `json:"passwordKey"`
 }
 
-// empty says whether nothing is set.
+// empty reports whether nothing is set.
 func (s *Security) empty() bool { return *s == Security{} }
 
 // Choose is what counts for a hook at host (with its port): its own fields or, where it has none,

@@ -172,7 +172,7 @@ func (g *guest) serve(user, build string, wish *streamv1.Attach) {
 	}
 }
 
-// speak says whether the engine still listens.
+// speak reports whether the engine still listens.
 func (g *guest) speak(m *streamv1.HookMessage) bool {
 	select {
 	case g.fromThem <- m:

@@ -65,7 +65,7 @@ type Gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	settings Settings
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	workers     map[string]*worker
 	controllers map[controller]*running
 	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew

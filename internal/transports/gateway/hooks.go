@@ -163,7 +163,7 @@ func (g *Gateway) users(name string, wanted controller) []controller {
 	return out
 }
 
-// triggerOf is how a controller is asked for syncs now; nil where it does not run, or takes no
+// triggerOf is how a controller is asked for syncs now; nil if it does not run, or takes no
 // triggers. A controller that was started anew has another.
 func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
 	g.mu.Lock()

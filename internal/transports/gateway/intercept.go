@@ -31,7 +31,7 @@ type intercept struct {
 	session *stream.Session
 	user    string
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// the parents that it was asked about, MaxParents at most, and their labels
 	answered map[hook.ParentName]labels.Set
 }
@@ -68,7 +68,7 @@ func (i *intercept) note(q *hook.Question, mine bool) {
 	}
 }
 
-// ask asks the session; where it is lost, the controller's own hook is asked at once.
+// ask asks the session; if it is lost, the controller's own hook is asked at once.
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user

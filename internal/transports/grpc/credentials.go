@@ -55,8 +55,8 @@ func authorized(ctx context.Context, m *endpoint.Material) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
 }
 
-// renewed says whether a call may have been refused for credentials or certificates that have been
-// replaced meanwhile.
+// renewed reports whether a call may have been refused for credentials or certificates that have
+// been replaced meanwhile.
 func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
 	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it,
 	// on a connection that is then lost.
@@ -70,7 +70,7 @@ func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error
 	return changed, nil
 }
 
-// unequipped says that the hook was not asked, because what the call needs cannot be read.
+// unequipped reports that the hook was not asked, because what the call needs cannot be read.
 func (c *client) unequipped(err error) error {
 	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
 }

@@ -197,7 +197,7 @@ func (d *dialer) leave(wait *sync.WaitGroup, l *link) {
 	})
 }
 
-// pause waits, and says whether it was not done before.
+// pause waits, and reports whether it was not done before.
 func (d *dialer) pause(done <-chan struct{}, length time.Duration) bool {
 	timer := d.clock.NewTimer(length)
 	defer timer.Stop()
@@ -239,7 +239,7 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 }
 
 // listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as
-// host:port; nil where it names none.
+// host:port; nil if it names none.
 func listed(target string) []string {
 	scheme, rest, _ := strings.Cut(target, ":")
 	if scheme != "ipv4" && scheme != "ipv6" {
@@ -264,7 +264,7 @@ func authority(target string) string {
 	return withPort(host)
 }
 
-// withPort adds gRPC's default port, 443, where there is none.
+// withPort adds gRPC's default port, 443, if there is none.
 func withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		return net.JoinHostPort(strings.Trim(host, "[]"), "443")
@@ -349,7 +349,7 @@ func again(attempt int) time.Duration {
 	return time.Duration(length * (1 - c.Jitter + 2*c.Jitter*mathrand.Float64())) //nolint:gosec // jitter
 }
 
-// connect runs one stream, and says whether it was ever open.
+// connect runs one stream, and reports whether it was ever open.
 func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened bool, err error) {
 	used, err := l.keyring.Current(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package grpc reaches hooks by gRPC: over a stream that carries only changes (package
-// hookloop.stream.v1), or by one unary call for each question (package hookloop.hook.v1). Where the
+// hookloop.stream.v1), or by one unary call for each question (package hookloop.hook.v1). If the
 // spec leaves it open, it is the stream if the hook serves it.
 //
 // What a stream remembers of parents is in package stream. Questions come from the pipeline,
@@ -94,7 +94,7 @@ type Transport struct {
 	Memory *budget.Budget
 	// Secrets says where values of Secrets may go.
 	Secrets endpoint.Policy
-	// Worker opens a hook that dials in under a name; nil where none can.
+	// Worker opens a hook that dials in under a name; nil if none can.
 	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex

@@ -18,7 +18,7 @@ import (
 )
 
 // TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and
-// what it takes is held until the sync ends. The hook is asked again only where an answer is larger
+// what it takes is held until the sync ends. The hook is asked again only if an answer is larger
 // than the last ones.
 func TestMemoryOfAnswers(t *testing.T) {
 	var size, asked atomic.Int64

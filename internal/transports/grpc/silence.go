@@ -63,7 +63,7 @@ func answers(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 type line struct {
 	dial func() (*grpc.ClientConn, error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	current *grpc.ClientConn
 	probing bool
 	closed  bool

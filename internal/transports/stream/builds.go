@@ -105,7 +105,7 @@ func (b *builds) rank(s *Session) uint64 {
 }
 
 // settle has another build take over, if it is time, and reports whether parents are to be synced.
-// next is when to look again; 0 stands for the next update.
+// next is when to look again; 0 means the next update.
 func (b *builds) settle() (renewed bool, next time.Duration) {
 	candidate := b.latest()
 	if candidate == "" || candidate == b.answers && !b.strayed {

@@ -101,7 +101,7 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// TestBuildGoes has another build answer at once, and parents synced only where that lasts.
+// TestBuildGoes has another build answer at once, and parents synced only if that lasts.
 func TestBuildGoes(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")

@@ -112,7 +112,7 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	return nil
 }
 
-// welcome notes a hook's build. Where the name is too long the stream is over before a question can
+// welcome notes a hook's build. If the name is too long the stream is over before a question can
 // be asked. The caller holds the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
 	build, methods := w.GetBuildId(), known(w.GetCapabilities())

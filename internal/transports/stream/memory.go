@@ -36,7 +36,7 @@ type Reserving struct {
 	GRPC
 	memory *budget.Share
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	reserved int64
 	closed   bool
 }

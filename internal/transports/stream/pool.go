@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long a question waits for a session where there is none: a hook that restarts is
+// patience is how long a question waits for a session if there is none: a hook that restarts is
 // back by then, and one that is down does not keep a worker.
 const patience = 2 * time.Second
 
@@ -35,7 +35,7 @@ type Pool struct {
 	clock   clock.Clock
 	renewed func()
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sessions []*Session
 	builds   *builds
 	changed  chan struct{}      // closed, and replaced, with every change
@@ -205,7 +205,7 @@ var _ hook.Hook = Hook{}
 // question that ends them.
 const maxLosses = 3
 
-// Ask puts a question to a session. Where the session is lost before the answer it is put to
+// Ask puts a question to a session. If the session is lost before the answer it is put to
 // another, some times: hooks are functions.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	callers := ctx

@@ -85,7 +85,7 @@ type Session struct {
 	// methods are those that the hook has functions for; nil if it names none.
 	methods atomic.Pointer[[]string]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	engine  *session.Engine[*object.Object]
 	pending map[uint64]chan session.Outcome
 	run     *run  // the stream of now; nil without one
@@ -101,7 +101,7 @@ type run struct {
 	wake chan struct{}
 	// last is closed when nothing is sent any more.
 	last chan struct{}
-	// ending says that the sender ends when it has sent what there is.
+	// ending reports that the sender ends when it has sent what there is.
 	ending bool
 }
 
@@ -133,7 +133,8 @@ func (s *Session) Build() string {
 // Messages is the memory for messages of the hook.
 func (s *Session) Messages() *budget.Share { return s.messages }
 
-// Welcomed says whether a hook has ever said Welcome, so that the session is worth keeping for it.
+// Welcomed reports whether a hook has ever said Welcome, so that the session is worth keeping for
+// it.
 func (s *Session) Welcomed() bool { return s.build.Load() != nil }
 
 // Serve has a session without a stream tell others of its next ones.
@@ -143,7 +144,7 @@ func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, er
 	s.settings.Changed, s.settings.Trigger = changed, trigger
 }
 
-// Open says whether questions may be asked. It waits for nothing.
+// Open reports whether questions may be asked. It waits for nothing.
 func (s *Session) Open() bool { return s.open.Load() }
 
 // Busy reports whether the hook owes answers.
@@ -189,7 +190,7 @@ func (s *Session) greeted(r *run) {
 }
 
 // Drain asks nothing more on the stream of now, and ends it when all calls have their answers.
-// Questions that wait for their turn are lost before they are asked. It says whether there is an
+// Questions that wait for their turn are lost before they are asked. It reports whether there is an
 // open stream.
 func (s *Session) Drain() (open bool) {
 	s.do(func() {

@@ -21,7 +21,7 @@ const (
 	MaxSelectorBytes = 4 << 10
 )
 
-// TriggerOf takes the triggers of a hook that serves one controller; nil where the controller takes
+// TriggerOf takes the triggers of a hook that serves one controller; nil if the controller takes
 // none.
 func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
 	if ask == nil {

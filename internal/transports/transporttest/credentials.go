@@ -116,7 +116,7 @@ func (s *secured) refuses(when string, kind hook.Kind) {
 	}
 }
 
-// tells says that the hook was not asked, and why.
+// tells reports that the hook was not asked, and why.
 func (s *secured) tells(when, want string) {
 	s.t.Helper()
 	err := s.ask()

@@ -12,7 +12,7 @@ import (
 type Guarded struct {
 	net.Listener
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	settings    *tls.Config
 	admit       func(authorization string) bool
 	connections []net.Conn

@@ -38,7 +38,7 @@ type Behavior func(ctx context.Context, got Received) Reply
 
 // Received is a question as the hook got it.
 type Received struct {
-	// Contract is empty where the transport does not tell it.
+	// Contract is empty if the transport does not tell it.
 	Contract hook.ControllerKind
 	Op       hook.Op
 	// Parent is the JSON of the parent or the decorated object.
@@ -48,7 +48,7 @@ type Received struct {
 	Children map[string]map[string]string
 	// Related is like Children.
 	Related map[string]map[string]string
-	// TraceID is the trace that the call belongs to, in hexadecimal; empty where none came.
+	// TraceID is the trace that the call belongs to, in hexadecimal; empty if none came.
 	TraceID string
 }
 

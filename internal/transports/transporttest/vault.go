@@ -14,7 +14,7 @@ type Vault struct {
 	// Annotations are those of all objects.
 	Annotations map[string]string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	objects map[string]map[string][]byte
 	fault   error
 	reads   int

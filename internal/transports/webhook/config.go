@@ -70,8 +70,8 @@ func shown(u *url.URL) string {
 	return bare.String()
 }
 
-// strict says whether an unknown field in an answer is an error: unset, it is for v2 and is not for
-// v1.
+// strict reports whether an unknown field in an answer is an error: unset, it is for v2 and is not
+// for v1.
 func (c *config) strict(version string) (bool, error) {
 	switch c.Unmarshal {
 	case "":

@@ -30,7 +30,7 @@ type connections struct {
 	resolved string
 	direct   bool
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	material *endpoint.Material
 	client   *http.Client
 }
@@ -165,7 +165,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// distrusted says whether one side may not trust the other. A connection that is lost counts: a
+// distrusted reports whether one side may not trust the other. A connection that is lost counts: a
 // server that refuses a certificate may close it before its alert is read.
 func distrusted(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
@@ -174,7 +174,7 @@ func distrusted(ctx context.Context, response *http.Response, err error) bool {
 	return response.StatusCode == http.StatusUnauthorized
 }
 
-// credentialsError says that what a call needs could not be read from the cluster.
+// credentialsError reports that what a call needs could not be read from the cluster.
 type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }

@@ -40,7 +40,7 @@ type kept struct {
 	// keeps it until there are too many.
 	timeout, cleanup time.Duration
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	answers map[subject]*list.Element
 	order   *list.List // of *tagged, the longest kept first
 	bytes   int        // the sum of their sizes, at most maxKept
@@ -64,7 +64,7 @@ type tagged struct {
 
 func (a *tagged) size() int { return entryBytes + len(a.tag) + cap(a.body) }
 
-// newKept reads the field; nil where it is not enabled.
+// newKept reads the field; nil if it is not enabled.
 func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) {
 	if e == nil || !e.Enabled {
 		return nil, nil
@@ -168,7 +168,7 @@ func (k *kept) drop(e *list.Element) {
 	k.account.Set(int64(k.bytes))
 }
 
-// unchanged says whether the hook answers that its last answer still holds. Without a tag in the
+// unchanged reports whether the hook answers that its last answer still holds. Without a tag in the
 // question it cannot.
 func unchanged(tag string, response *http.Response) bool {
 	return tag != "" &&

@@ -63,7 +63,7 @@ func (c *client) unreached(ctx context.Context, err error) error {
 	return c.fail(hook.Unreachable, err)
 }
 
-// credentials says that the hook was not asked, because what the call needs cannot be read.
+// credentials reports that the hook was not asked, because what the call needs cannot be read.
 func (c *client) credentials(err error) error {
 	failure := c.fail(hook.Unreachable, err)
 	failure.Reason = "HookCredentials"

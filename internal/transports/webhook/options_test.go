@@ -77,7 +77,7 @@ func TestEndpointConfigs(t *testing.T) {
 // tagging is a hook that answers with an ETag, and that nothing has changed when it is told the
 // same one.
 type tagging struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	tag  string
 	body string
 	code int

@@ -26,7 +26,7 @@ type view struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// children by name; says counts them by their text.
 	children map[string]child
 	says     map[string]int
@@ -116,7 +116,7 @@ func (v *view) see(event watch.Event, at time.Time) error {
 	return nil
 }
 
-// await waits until a condition is met and returns the time of the event that met it; where it is
+// await waits until a condition is met and returns the time of the event that met it; if it is
 // met already, that of the last event.
 func (v *view) await(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	w := &waiter{met: met, when: make(chan time.Time, 1)}

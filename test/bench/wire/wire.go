@@ -31,7 +31,7 @@ type Proxy struct {
 	sent, received atomic.Int64
 	passing        sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[net.Conn]struct{}
 	closed bool
 }

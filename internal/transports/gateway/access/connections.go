@@ -31,7 +31,7 @@ const (
 type connections struct {
 	clock clock.WithDelayedExecution
 
-	mu        sync.Mutex    // guards what follows, and the fields of each connection
+	mu        sync.Mutex    // guards the fields below, and the fields of each connection
 	strangers []*connection // the oldest first
 	callers   map[string]int
 	known     int // the sum of callers

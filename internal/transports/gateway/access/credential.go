@@ -38,7 +38,7 @@ func conceal(ctx context.Context, shown *credential) context.Context {
 	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, shown)
 }
 
-// shown is the credential of a call. It is looked for only where the connection is TLS.
+// shown is the credential of a call. It is looked for only if the connection is TLS.
 func (g *Guard) shown(ctx context.Context) (*credential, error) {
 	if kept, ok := ctx.Value(credentialKey{}).(*credential); ok {
 		return kept, nil
@@ -97,7 +97,7 @@ func (g *Guard) certified(chains [][]*x509.Certificate) (*Caller, error) {
 	return &Caller{Name: name, Groups: append(groups, authenticated), By: ByCertificate}, nil
 }
 
-// current says whether one of the chains is valid from end to end.
+// current reports whether one of the chains is valid from end to end.
 func current(chains [][]*x509.Certificate, now time.Time) bool {
 	for _, chain := range chains {
 		valid := true

@@ -27,7 +27,7 @@ const (
 type failures struct {
 	limits *limits
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pending map[string]int
 	total   int
 }

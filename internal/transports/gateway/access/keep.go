@@ -68,7 +68,7 @@ func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error
 	return nil
 }
 
-// pause waits for a period, and says whether the stream is still open.
+// pause waits for a period, and reports whether the stream is still open.
 func (g *Guard) pause(ctx context.Context) bool {
 	timer := g.clock.NewTimer(g.period())
 	defer timer.Stop()

@@ -132,7 +132,7 @@ func TestKeepEnds(t *testing.T) {
 	}
 }
 
-// TestPeriods are never longer than they are set, and not all the same.
+// TestPeriods are never longer than they are set, and not anyway.
 func TestPeriods(t *testing.T) {
 	g := guard(t, newDecider(), fixed())
 	seen := map[time.Duration]bool{}

@@ -50,7 +50,7 @@ func (l *limits) Limit(ctx context.Context) error {
 	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), l.key(ctx))
 }
 
-// take counts a call, and says whether it was not one too many.
+// take counts a call, and reports whether it was not one too many.
 func (l *limits) take(ctx context.Context) bool { return l.of(l.key(ctx)).AllowN(l.clock.Now(), 1) }
 
 // left returns how many calls would not be too many.

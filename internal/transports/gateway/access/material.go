@@ -27,7 +27,7 @@ type material struct {
 	files TLS
 	log   logr.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	content [3][]byte  // of which config was made
 	config  *tls.Config
 	fault   string // the last one that was logged

@@ -33,7 +33,7 @@ func (r Right) Rule() string {
 
 // Allow asks the API server whether a caller has a right. The errors are statuses:
 // PERMISSION_DENIED names the right and how to grant it, INVALID_ARGUMENT a name that no object can
-// have, and UNAVAILABLE says that the API server could not be asked.
+// have, and UNAVAILABLE reports that the API server could not be asked.
 func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	if right.Name == "" || len(right.Name) > maxName {
 		return refusal(codes.InvalidArgument, "InvalidName",

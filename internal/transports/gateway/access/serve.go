@@ -62,7 +62,7 @@ type Serving struct {
 	// MessageBytes is DefaultMessageBytes if it is 0.
 	MessageBytes int
 	// Codec decodes messages of callers who were recognized, and should bound what they unfold to;
-	// nil stands for gRPC's own.
+	// nil means gRPC's own.
 	Codec encoding.CodecV2
 }
 

@@ -23,7 +23,7 @@ const (
 )
 
 // Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in
-// its metadata or, where there is none, by the client certificate of its connection. The errors are
+// its metadata or, if there is none, by the client certificate of its connection. The errors are
 // statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API server could not be
 // asked.
 func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
@@ -114,7 +114,7 @@ type accepted struct {
 
 func newReviewed() *reviewed { return &reviewed{callers: lru.New(maxReviewed)} }
 
-// get is whose token it is, as the API server said last, and whether that still counts; nil where
+// get is whose token it is, as the API server said last, and whether that still counts; nil if
 // it was not accepted.
 func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
