@@ -1,5 +1,5 @@
-# The image of "hookloop serve": one static program and the certificate authorities of the world, run as nobody in particular.
-# Build it with "make image", which passes the version.
+# The image of "hookloop serve": one static program and the public CA certificates, run as an
+# unprivileged user. Build it with "make image", which passes the version.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -14,7 +14,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/hookloop /usr/bin/hookloop
-# A number, so that the kubelet can see that it is not root.
+# A number, so that the kubelet can verify that it is not root.
 USER 65532:65532
 EXPOSE 8081 9999
 ENTRYPOINT ["/usr/bin/hookloop"]

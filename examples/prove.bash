@@ -1,12 +1,13 @@
-# What the scripts prove.sh of the examples have in common. They need kubectl for a cluster, `hookloop serve`, and the hook of the example.
+# Functions for the scripts prove.sh of the examples. They need kubectl with a cluster, `hookloop serve`, and
+# the hook of the example.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[1]}")"
 
-# step says what comes next.
+# step prints the title of the next step.
 step() { printf '● %s\n' "$*"; }
 
-# eventually waits until a command prints what is expected: eventually <what> <expected> <command…>
+# eventually waits until a command prints the expected text: eventually <what> <expected> <command…>
 eventually() {
   local what=$1 expected=$2 got= deadline=$((SECONDS + 60))
   shift 2
@@ -30,7 +31,7 @@ value() {
   kubectl get "$@" -o "jsonpath=$path"
 }
 
-# install makes the cluster know the example's resource, where it has one of its own, and its controllers, and waits until they run.
+# install applies the example's CRD, if it has one, and its controllers, and waits until they run.
 install() {
   [ ! -e crd.yaml ] || kubectl apply --server-side -f crd.yaml
   kubectl apply -f controller.yaml

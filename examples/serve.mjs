@@ -1,6 +1,6 @@
-// Serves the functions of a JavaScript module as webhooks: sync, finalize, customize. Nothing but Node's standard library.
+// Serves the functions of a JavaScript module as webhooks: sync, finalize, customize. It needs only Node's standard library.
 //
-// node serve.mjs catset/hook.mjs --port 8080 answers POST /sync by calling sync(request), and so on. A request and an answer are
+// node serve.mjs catset/hook.mjs --port 8080 calls sync(request) for POST /sync, and so on. Requests and responses are
 // plain objects. An exception becomes status 500 with its text.
 
 import { createServer } from "node:http";

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails when proto/ breaks code that was generated from it before. It is compared with the first of these that differs from it in
-# time: the last commit, if proto/ has uncommitted changes; the commit where this branch left main; on main itself, the commit before
-# the last one that changed proto/.
+# Fails if proto/ breaks code that was generated from an earlier version. It is compared with the first of
+# these that applies: the last commit, if proto/ has uncommitted changes; the commit where this branch left
+# main; on main itself, the commit before the last one that changed proto/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base() {

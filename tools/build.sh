@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the programs that a module's "tool" lines name into .cache/bin, at the versions that its go.mod pins:
+# Builds the programs of a module's "tool" lines into .cache/bin, at the versions that its go.mod pins:
 #   tools/build.sh FOLDER [NAME]
-# NAME is for the program of a module with only one, where it should not be called like its package. The Makefile calls this only
-# when the folder's go.mod or go.sum has changed. Every hundredth compiled package is told, so that a long build shows its progress.
+# NAME renames the program of a module that has only one. The Makefile calls this only if the folder's go.mod
+# or go.sum has changed. A line for every hundredth compiled package shows the progress of a long build.
 set -euo pipefail
 folder=$1
 name=${2:-}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Feeds every fuzz target of the project for a time each.
-#   tools/fuzz.sh [DURATION]   10s unless said otherwise
+# Runs each fuzz target of the project for some time.
+#   tools/fuzz.sh [DURATION]   default 10s
 set -euo pipefail
 cd "$(dirname "$0")/.."
 grep -rlE --include='*_test.go' '^func Fuzz' engine transports sdk server | while read -r file; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Generates what is generated: code of the hook contract in Go and for the SDKs, deep copies of the API types, and their CRDs.
-#   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
-#   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
+# Generates the code of the hook contract in Go and for the SDKs, deep copies of the API types, and their CRDs.
+#   tools/gen.sh           replaces all files after all could be generated, and deletes files without a source
+#   tools/gen.sh --check   changes nothing, prints stale files, and fails if there are any
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the SDKs' tests, the examples and the code generators need of the system, where it is missing: Debian's packages of protoc, of
-# Python's gRPC, protobuf, YAML and packaging, of openssl, and of Node.js. Nothing is changed where all is there.
+# Installs missing Debian packages for the SDKs' tests, the examples and the code generators: protoc, Python's
+# gRPC, protobuf, YAML and packaging, openssl, and Node.js. Changes nothing if all of them are installed.
 set -euo pipefail
 missing=()
 need() { # need PACKAGE COMMAND...: the package is missing if the command fails

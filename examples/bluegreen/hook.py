@@ -1,8 +1,8 @@
-"""Blue-green deployment: a change comes up beside what runs, and takes over the Service when all of it is ready."""
+"""Blue-green deployment: the new color is created beside the active one, and gets the Service when all its Pods are ready."""
 
 import json
 
-TEMPLATE = "examples.hookloop.dev/template"  # what a ReplicaSet was made from, without what the server fills in
+TEMPLATE = "examples.hookloop.dev/template"  # the template of a ReplicaSet, without the server's defaults
 
 
 def sync(request):
@@ -19,7 +19,7 @@ def sync(request):
     if running != wanted:
         children.append(replica_set(name, idle, spec["replicas"], wanted))
         if template_of(sets[idle]) == wanted and ready(sets[idle]) >= spec["replicas"]:
-            active = idle  # the next sync finds what is wanted active, and the other ReplicaSet goes
+            active = idle  # the next sync finds the wanted template active, and deletes the other ReplicaSet
     children.append(front(name, spec["port"], active))
     return {"status": {"active": active, "ready": ready(sets[active])}, "children": children}
 

@@ -1,4 +1,4 @@
-// A StatefulSet of one's own: numbered Pods that come up in order, each with its own volumes, are updated one at a time, and go in reverse.
+// A custom StatefulSet: numbered Pods, each with its own volumes, created in order, updated one at a time, deleted in reverse.
 
 const index = (name) => Number(name.slice(name.lastIndexOf("-") + 1));
 const ready = (pod) => pod?.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True");
@@ -24,7 +24,7 @@ export function sync({ parent, children }) {
   };
 }
 
-// Pods go one at a time, the last one first; volumes stay as long as the parent.
+// Pods are deleted one at a time, the last one first; volumes stay as long as the parent.
 export function finalize({ parent, children }) {
   const left = Object.keys(children["Pod.v1"]).sort((a, b) => index(a) - index(b));
   const { template, volumeClaimTemplates = [] } = parent.spec;

@@ -1,4 +1,4 @@
-"""A cluster-scoped parent whose children live in a namespace that it makes itself."""
+"""A cluster-scoped parent with a Namespace and objects in this Namespace as children."""
 
 
 def sync(request):
@@ -15,7 +15,7 @@ def sync(request):
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": p} for p in people],
         },
     ]
-    # What lives in a namespace can be made once the namespace is there.
+    # Objects in the namespace can be created after the namespace exists.
     if not request["children"]["Namespace.v1"]:
         children = children[:1]
     bound = request["children"]["RoleBinding.rbac.authorization.k8s.io/v1"].values()

@@ -1,8 +1,8 @@
-"""Copies a ConfigMap to other namespaces, and keeps the copies as the source is."""
+"""Copies a ConfigMap to other namespaces, and keeps the copies up to date."""
 
 
 def customize(request):
-    """Name the source: sync is asked again whenever it changes."""
+    """Name the source: each change of it causes a sync."""
     spec = request["parent"]["spec"]
     return {
         "relatedResources": [

@@ -1,4 +1,4 @@
-"""Roles to view and to edit the objects of a CustomResourceDefinition, part of the cluster's own roles view and edit."""
+"""Roles to view and to edit the objects of a CustomResourceDefinition, aggregated to the cluster's roles view and edit."""
 
 VERBS = {"view": ["get", "list", "watch"], "edit": ["create", "delete", "deletecollection", "patch", "update"]}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a certificate with which a gateway on this machine can be tried out: tls.key and tls.crt in the folder given, or here. It vouches
-# for itself, so that tls.crt is also what hooks verify it with.
+# Makes a certificate for a gateway on this machine: tls.key and tls.crt in the given folder, or here.
+# It is self-signed, so hooks verify it with tls.crt as well.
 set -euo pipefail
 cd "${1:-.}"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=hookloop-gateway \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deletes what prove.sh has made, the controller apart.
+# Deletes the objects of prove.sh, except for the controller.
 set -euo pipefail
 cd "$(dirname "$0")"
 kubectl delete --ignore-not-found -f websites.yaml -f may-serve.yaml -f may-intercept.yaml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Has hooks dial in to the gateway of a running `hookloop serve`, at GATEWAY with the certificate GATEWAY_CA; README.md says how to start one.
-# It needs kubectl, and gRPC for Python.
+# Runs hooks that dial in to the gateway of a running `hookloop serve` (see README.md), at GATEWAY with the
+# certificate GATEWAY_CA. It needs kubectl, and gRPC for Python.
 source "$(dirname "$0")/../prove.bash"
 
 gateway=${GATEWAY:-127.0.0.1:9444}
@@ -15,19 +15,19 @@ dial_in() {
   pid=$!
 }
 
-# again ends the last hook that was refused, and starts it anew; it would try again by itself, after half a minute: again <as dial_in>
+# again restarts the last rejected hook, which would otherwise retry after half a minute: again <as dial_in>
 again() {
   kill "$pid" && wait "$pid" || true
   dial_in "$@"
 }
 
-# said prints yes once a hook has printed a text: said <name> <text>
+# said prints yes if a hook has printed a text: said <name> <text>
 said() { grep -qF "$2" "$work/$1" && echo yes; }
 
-# quote prints the first line with a text of what a hook has printed: quote <name> <text>
+# quote prints the first line with a text in a hook's output: quote <name> <text>
 quote() { grep -m1 -F "$2" "$work/$1" | fold -s -w 140 | sed 's/^/  │ /'; }
 
-# listens counts the sockets on which a process listens.
+# listens counts the listening sockets of a process.
 listens() {
   local sockets
   sockets=$(find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the program, runs it as the engine of its own controller, and shows what it does. It needs kubectl and Go. Another Hookloop in
-# the cluster must not select the controller, see README.md.
+# Builds the program, runs it as the engine of its own controller, and checks its effect. It needs kubectl
+# and Go. Another Hookloop in the cluster must not select the controller, see README.md.
 source "$(dirname "$0")/../prove.bash"
 
 namespace=embedded-$RANDOM

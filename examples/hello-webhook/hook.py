@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The hook of the hello-webhook controller: one function from what is observed to what should exist."""
+"""The hook of the hello-webhook controller: one function from the observed to the desired objects."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ LABEL = "hello.example.com/name"
 
 
 def sync(request):
-    """Say what should exist for one HelloWorld: a page, a web server for it, a Service, and a Pod that greets once."""
+    """Return the desired objects for one HelloWorld: a page, a web server for it, a Service, and a Pod that greets once."""
     name = request["parent"]["metadata"]["name"]
     spec = request["parent"].get("spec", {})
     greeting = f"Hello, {spec.get('who', 'World')}!"
@@ -25,7 +25,7 @@ def sync(request):
 
 
 def status(observed, greeting):
-    """Say what is there already."""
+    """Return the status of the observed objects."""
     servers = observed["Deployment.apps/v1"].values()
     ready = sum(d.get("status", {}).get("readyReplicas", 0) for d in servers)
     wanted = sum(d["spec"]["replicas"] for d in servers)
@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(404, {"error": f"no hook at {self.path}; there is one at /sync"})
         try:
             answer = sync(json.loads(body))
-        except Exception as error:  # the engine shows the text on the HelloWorld and asks again later
+        except Exception as error:  # the engine shows the text on the HelloWorld and retries
             return self.reply(500, {"error": f"{type(error).__name__}: {error}"})
         return self.reply(200, answer)
 

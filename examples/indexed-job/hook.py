@@ -1,4 +1,4 @@
-"""A Job whose Pods know their number: one Pod for each index from 0 to completions - 1, at most parallelism of them at a time."""
+"""A Job with numbered Pods: one for each index from 0 to completions - 1, at most parallelism of them at a time."""
 
 
 def sync(request):
@@ -7,7 +7,7 @@ def sync(request):
     phases = {index_of(pod): pod.get("status", {}).get("phase", "Pending") for pod in request["children"]["Pod.v1"].values()}
     done = {i for i, phase in phases.items() if phase == "Succeeded"}
     failed = {i for i, phase in phases.items() if phase == "Failed"}
-    # Finished Pods stay, so that they are not run again; the next ones join while there is room.
+    # Finished Pods stay, so that they do not run again; the next ones are created up to the limit.
     wanted = set(phases) - failed
     for i in range(spec["completions"]):
         if len(wanted - done) >= spec.get("parallelism", 1):

@@ -1,4 +1,4 @@
-// Copies a Secret to every namespace with certain labels, and keeps the copies as the source is.
+// Copies a Secret to every namespace with certain labels, and keeps the copies up to date.
 
 export function customize({ parent }) {
   return {

@@ -1,4 +1,4 @@
-// A Service for each Pod of a StatefulSet that asks for it by the annotation service-per-pod-port.
+// A Service for each Pod of a StatefulSet with the annotation service-per-pod-port.
 {
   sync(request):: {
     local set = request.object,
@@ -17,7 +17,7 @@
     ],
   },
 
-  // The StatefulSet goes, or asks for it no longer: it may be let go of when all Services are gone.
+  // The StatefulSet is deleted, or has lost the annotation: it is released when all Services are gone.
   finalize(request):: {
     attachments: [],
     finalized: std.length(request.attachments['Service.v1']) == 0,

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the four hooks of this folder one after the other, tells each the same story, and compares what it has made of the cluster.
-# Exit status 1: one of them makes something else. It needs `hookloop serve`, kubectl, Go, Node.js, and gRPC for Python.
+# Runs the four hooks of this folder one after the other through the same steps, and compares the objects in
+# the cluster. Exit status 1: one of them differs. It needs `hookloop serve`, kubectl, Go, Node.js, and gRPC
+# for Python.
 source "$(dirname "$0")/../prove.bash"
 
 namespace=website-$RANDOM
@@ -16,7 +17,7 @@ stop() {
   hook=
 }
 
-# run becomes a hook that listens on a free port: run <hook>
+# run replaces the shell by a hook that listens on a free port: run <hook>
 run() {
   case $1 in
     golang) exec "$work/golang-hook" --listen 127.0.0.1:0 ;;
@@ -29,7 +30,7 @@ run() {
 # start runs a hook, and the controller with the hook's address: start <hook> <controller>
 start() {
   local address deadline=$((SECONDS + 30))
-  : >"$work/log" # here, and not by the hook: the address of the one before must be gone
+  : >"$work/log" # here, and not by the hook: removes the address of the previous one
   run "$1" >>"$work/log" 2>&1 &
   hook=$!
   while address=$(sed -n 's|^listening on ||p' "$work/log"); [ -z "$address" ]; do
@@ -43,11 +44,11 @@ start() {
   kubectl wait --for=condition=Ready --timeout=60s -f "$2" >/dev/null
 }
 
-# on is kubectl where the story takes place, without its remarks.
+# on is kubectl in the test's namespace, without its messages.
 on() { kubectl -n "$namespace" "$@" >/dev/null; }
 
-# converge applies a Website, and waits until all its children are there, with Pods for its pages, and all of those are ready. The hash of
-# the pages is worked out here, too, and not taken from the hook: converge <file> <page name> <page>…
+# converge applies a Website, and waits until all its children exist, with Pods for its pages, and all Pods are
+# ready. It computes the hash of the pages itself: converge <file> <page name> <page>…
 converge() {
   local file=$1 hash
   shift
@@ -59,14 +60,14 @@ converge() {
   on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop
 }
 
-# timed runs a command, and keeps how many milliseconds it took: timed <variable> <command…>
+# timed runs a command, and stores its duration in milliseconds: timed <variable> <command…>
 timed() {
   local variable=$1 begun=${EPOCHREALTIME/[.,]/}
   "${@:2}"
   printf -v "$variable" %d $(((${EPOCHREALTIME/[.,]/} - begun) / 1000))
 }
 
-# result prints what has been made of the cluster, without what differs from one time to the next: UIDs, times, addresses.
+# result prints the objects in the cluster, without values that differ between runs: UIDs, times, addresses.
 result() {
   local ready='{.status.conditions[?(@.type=="Ready")]' after='{.metadata.annotations.hookloop\.dev/depends-on}'
   echo "$1"
@@ -78,10 +79,11 @@ result() {
   value "  Service: {.metadata.labels.app} after $after{'\n'}" -n "$namespace" service shop
 }
 
-# left counts what there is of a Website.
+# left counts the objects of a Website.
 left() { kubectl -n "$namespace" get deployments,replicasets,pods,services,configmaps -l app=shop -o name | wc -l; }
 
-# tell tells the story with one hook, and adds a row to the table: tell <hook> <transport> <controller> <file with the author's code>
+# tell runs the steps with one hook, and adds a row to the table: tell <hook> <transport> <controller> <file
+# with the author's code>
 tell() {
   local made changed said=same
   step "$1, over $2"

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Makes what mutual TLS between the engine and the hooks of one namespace needs, with openssl and kubectl:
+# Makes the certificates for mutual TLS between the engine and the hooks of one namespace, with openssl and
+# kubectl:
 #
 #   certificates.sh NAMESPACE SERVICE...
 #
-# Secrets: hookloop-ca (the namespace's own authority, with its key), hookloop-client (the engine's certificate, common name "hookloop") and
-# SERVICE-tls (a hook's certificate) for each Service. The engine gets the right to read hookloop-client. Each Secret has ca.crt.
+# Secrets: hookloop-ca (the namespace's own authority, with its key), hookloop-client (the engine's
+# certificate, common name "hookloop") and SERVICE-tls (a hook's certificate) for each Service. The engine
+# gets the right to read hookloop-client. Each Secret has ca.crt.
 #
-# Run it again at any time, at least every 30 days: certificates that expire within 30 days are renewed, others stay. An authority is
-# replaced one year before its end, or by ROTATE_CA=1; the one before stays in ca.crt. The first run spreads the new ca.crt, the next one
-# the certificates. ENGINE is the engine's ServiceAccount as NAMESPACE:NAME. KUBECTL and OPENSSL name the programs.
+# Run it again at any time, at least every 30 days: it renews certificates that expire within 30 days. It
+# replaces an authority one year before its end, or if ROTATE_CA=1; the previous one stays in ca.crt. The
+# first run distributes the new ca.crt, the next one the certificates. ENGINE is the engine's ServiceAccount
+# as NAMESPACE:NAME. KUBECTL and OPENSSL name the programs.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: $0 NAMESPACE SERVICE..." >&2; exit 2; }
 namespace=$1; shift
@@ -21,7 +24,8 @@ work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
 k() { "${kubectl[@]}" -n "$namespace" "$@"; }
 
-# fetch SECRET KEY FILE: one key of a Secret. It fails if the Secret or the key is not there, and ends the script if that is not known.
+# fetch SECRET KEY FILE: one key of a Secret. It fails if the Secret or the key does not exist, and ends the
+# script if kubectl fails.
 fetch() {
   local data
   data=$(k get secret "$1" --ignore-not-found -o "jsonpath={.data['${2//./\\.}']}") || exit 1
@@ -35,7 +39,7 @@ keep() {
   k create secret generic "$name" "${files[@]}" --dry-run=client -o yaml | k apply --server-side --force-conflicts -f - >/dev/null
 }
 
-# valid FILE SECONDS: the certificate is valid for that long still.
+# valid FILE SECONDS: whether the certificate is valid for that long.
 valid() { "$openssl" x509 -in "$1" -noout -checkend "$2" >/dev/null; }
 
 authority() {
@@ -54,8 +58,9 @@ authority() {
   echo "authority of namespace $namespace: new"
 }
 
-# leaf SECRET NAME USAGE SAN: a certificate of the authority, made anew if it is missing, about to expire, or of the authority before.
-# After a change of the authority ca.crt alone is replaced first, so that both sides trust the new one before either shows it.
+# leaf SECRET NAME USAGE SAN: a certificate of the authority, renewed if it is missing, expires soon, or was
+# issued by the previous authority. After a change of the authority only ca.crt is replaced first, so that
+# both sides trust the new authority before either presents its certificate.
 leaf() {
   local dir=$work/leaf-$1; mkdir "$dir"
   local cert=$dir/tls.crt key=$dir/tls.key ca=$work/ca

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the control plane program into .cache/bin/controlplane, or to the path that is given. Does nothing when the program is newer than
-# its sources. Go's own build cache makes a second build a matter of seconds; this script adds the version that the programs
-# report, and tells how far a long build has come.
+# Builds the control plane program into .cache/bin/controlplane, or to the given path. Does nothing if the
+# program is newer than its sources. With Go's build cache a second build takes seconds. This script adds the version
+# that the programs report, and prints the progress of a long build.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -41,7 +41,7 @@ def sync(request):
 
 
 def after(child, other):
-    """Says that a child is made when another one is there, and goes before it."""
+    """A dependency: the child is created after another one, and deleted before it."""
     return named(child) | {"dependsOn": [named(other)]}
 
 
@@ -50,5 +50,5 @@ def named(child):
 
 
 def digest(html):
-    """A hash of the pages. It stands in the Pods' template, so that new pages make new Pods."""
+    """A hash of the pages. It is part of the Pods' template, so new pages cause new Pods."""
     return hashlib.sha256("".join(f"{name}\0{html[name]}\0" for name in sorted(html)).encode()).hexdigest()
