@@ -65,7 +65,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 			plan.Action{Verb: plan.Update, Body: map[string]any{}}, func(w *world) { w.bookmark(1000) },
 		},
 		"a patch": {
-			plan.Action{Verb: plan.Decorate}, func(w *world) { w.bookmark(1000) },
+			plan.Action{Verb: plan.PatchMetadata}, func(w *world) { w.bookmark(1000) },
 		},
 		"a delete": {
 			plan.Action{Verb: plan.Delete, UID: "uid-p"}, func(w *world) { w.server.Delete(pages, "shop", "p") },
@@ -146,7 +146,7 @@ func TestWriteThatIsNeverShown(t *testing.T) {
 	writer := w.writer(thing(books, "a", `,"resourceVersion":"1000"`))
 	w.reconciles(func(ctx context.Context, _ queue.Item[object.Ref]) (controller.Result, error) {
 		_, err := writer.Do(ctx, plan.Action{
-			Verb: plan.Decorate, Resource: books, Ref: object.Ref{GVK: books.GVK, Namespace: "shop", Name: "a"},
+			Verb: plan.PatchMetadata, Resource: books, Ref: object.Ref{GVK: books.GVK, Namespace: "shop", Name: "a"},
 		})
 		return controller.Result{}, err
 	})

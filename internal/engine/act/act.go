@@ -111,7 +111,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 		written, err = w.own(ctx, a)
 	case plan.AddFinalizer, plan.RemoveFinalizer:
 		written, err = w.finalizer(ctx, a)
-	case plan.Decorate:
+	case plan.PatchMetadata:
 		written, err = w.decorate(ctx, a)
 	default:
 		err = fmt.Errorf("unknown verb %q", a.Verb)

@@ -30,7 +30,7 @@ var questions = []struct {
 	{"what is the released object now", plan.Release, "GET /pages/a", nil},
 	{"which finalizers are there to add to", plan.AddFinalizer, "GET /pages/a", nil},
 	{"which finalizers are there to remove from", plan.RemoveFinalizer, "GET /pages/a", nil},
-	{"which finalizers are there to remove with labels", plan.Decorate, "GET /pages/a", nil},
+	{"which finalizers are there to remove with labels", plan.PatchMetadata, "GET /pages/a", nil},
 	{"which fields are the engine's", plan.ServerSideApply, "GET /pages/a", func(a *plan.Action) {
 		a.Takeover, a.Manager, a.Body = true, "hookloop", page("a", nil)
 	}},

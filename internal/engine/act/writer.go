@@ -255,7 +255,7 @@ var requests = map[plan.Verb]string{
 	plan.Release:         "patch",
 	plan.AddFinalizer:    "patch",
 	plan.RemoveFinalizer: "patch",
-	plan.Decorate:        "patch",
+	plan.PatchMetadata:   "patch",
 }
 
 // SpanName names the span of a request by verb and target: "update deployments.apps", "patch

@@ -10,7 +10,7 @@ import (
 // During a rolling update it is one for each live revision of the parent, the latest first. There
 // are none where nothing is to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
-	if o.Settled {
+	if o.SkipChildren {
 		return nil
 	}
 	q := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: s.object, Parent: o.Parent}

@@ -42,13 +42,13 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error
 	}
 	observed := &plan.Observed{
 		Key: key, Parent: parent,
-		Children:   children,
-		Finalizing: leaving,
-		Settled:    s.rules.SkipChildren(parent),
-		Scope:      s.scope(parent, selector),
+		Children:     children,
+		Finalizing:   leaving,
+		SkipChildren: s.rules.SkipChildren(parent),
+		Scope:        s.scope(parent, selector),
 	}
 	observed.Prepare = append(s.rules.Prepare(parent), s.claims(observed, claims)...)
-	if s.rolling == nil || observed.Settled {
+	if s.rolling == nil || observed.SkipChildren {
 		return observed, nil
 	}
 	var adopt []plan.Action

@@ -235,7 +235,7 @@ func TestRollingLeavesTheRecall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Scope.Recall = &plan.Recall{}
+	o.Scope.Previous = &plan.Previous{}
 	items := []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}
 	older := &hook.Answer{Children: items}
 	older.States = depends(0, "b")

@@ -101,9 +101,9 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error
 	}
 	return &plan.Observed{
 		Key: key, Parent: target,
-		Children:   attachments,
-		Finalizing: rules.Departing(target),
-		Settled:    rules.SkipChildren(target),
+		Children:     attachments,
+		Finalizing:   rules.Departing(target),
+		SkipChildren: rules.SkipChildren(target),
 		Scope: plan.Scope{
 			Field: "attachments", Declared: s.declared, ParentNamespace: target.Namespace(),
 			Owner:       plan.Owner{GVK: target.GVK(), Name: target.Name(), UID: target.UID(), Resource: rules.Resource},
@@ -135,7 +135,7 @@ func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set
 // Questions is one question: to the finalize hook while the target leaves, else to the sync hook.
 // None where nothing is to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
-	if o.Settled {
+	if o.SkipChildren {
 		return nil
 	}
 	q := &hook.Question{Kind: hook.Decorator, Op: hook.Sync, Controller: s.object, Parent: o.Parent}

@@ -86,7 +86,7 @@ func (m *memory) shrink(limit int64) {
 	for e := m.uses.recent.Back(); e != nil && m.uses.total > limit; e = e.Prev() {
 		key := e.Value.(hook.Key)
 		r := m.parents[key]
-		r.recall = plan.Recall{}
+		r.recall = plan.Previous{}
 		m.uses.resize(key, r.size())
 	}
 	total := m.uses.total

@@ -31,7 +31,7 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
-	scope := plan.Scope{Declared: []plan.Declared{{Resource: pages}}, ParentNamespace: "shop", Recall: &r.recall}
+	scope := plan.Scope{Declared: []plan.Declared{{Resource: pages}}, ParentNamespace: "shop", Previous: &r.recall}
 	var items []json.RawMessage
 	for i := range n {
 		items = append(items,
@@ -42,7 +42,7 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 		t.Fatal(err)
 	}
 	for _, c := range children {
-		r.settle(c.Ref, plan.Settled{Desired: 1})
+		r.settle(c.Ref, plan.ConvergedAt{Desired: 1})
 	}
 	m.release(key)
 }

@@ -155,7 +155,7 @@ func rewrites(actions []plan.Action) []circuit.Field {
 			fields = append(fields, circuit.Field{Ref: a.Ref, Path: "metadata.finalizers"})
 		case a.Verb == plan.Adopt || a.Verb == plan.Release:
 			fields = append(fields, circuit.Field{Ref: a.Ref, Path: "metadata.ownerReferences"})
-		case a.Verb == plan.Decorate && a.Finalizer == "":
+		case a.Verb == plan.PatchMetadata && a.Finalizer == "":
 			fields = append(fields, decorated(a)...)
 		default:
 			for _, path := range a.Fields {
@@ -261,7 +261,7 @@ func (r *run) childDiff(f circuit.Field, actions []plan.Action) diff {
 	}
 	a := actions[i]
 	d.resource = a.Resource
-	if a.Verb == plan.Decorate {
+	if a.Verb == plan.PatchMetadata {
 		d.before, d.after, d.unknown = r.decorationDiff(a, f.Path)
 		return d
 	}

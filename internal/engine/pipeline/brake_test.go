@@ -52,11 +52,11 @@ func TestRewrites(t *testing.T) {
 			[]circuit.Field{{Ref: pages("a"), Path: "a"}},
 		},
 		{"a record of a revision", []plan.Action{{Verb: plan.Update, Ref: pages("a")}}, nil},
-		{"a label", []plan.Action{{Verb: plan.Decorate, Ref: pages("a"), Labels: map[string]*string{"l": &value}}},
+		{"a label", []plan.Action{{Verb: plan.PatchMetadata, Ref: pages("a"), Labels: map[string]*string{"l": &value}}},
 			[]circuit.Field{{Ref: pages("a"), Path: "metadata.labels.l"}}},
 		{
 			"the last write",
-			[]plan.Action{{Verb: plan.Decorate, Ref: pages("a"), Finalizer: "f", Labels: map[string]*string{"l": &value}}},
+			[]plan.Action{{Verb: plan.PatchMetadata, Ref: pages("a"), Finalizer: "f", Labels: map[string]*string{"l": &value}}},
 			nil,
 		},
 		{"a finalizer that somebody takes away", []plan.Action{{Verb: plan.AddFinalizer, Ref: pages("a")}},

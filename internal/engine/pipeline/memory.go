@@ -41,7 +41,7 @@ func (m *memory) of(key hook.Key) *remembered {
 	m.uses.begin(key)
 	r, ok := m.parents[key]
 	if !ok {
-		r = &remembered{settled: plan.Memory{}}
+		r = &remembered{settled: plan.Converged{}}
 		m.parents[key] = r
 	}
 	return r
@@ -72,8 +72,8 @@ func (m *memory) count(r *remembered, open bool) {
 // remembered is what is remembered of one parent. The queue never hands a key to two workers at
 // once, so it needs no lock.
 type remembered struct {
-	settled plan.Memory
-	recall  plan.Recall
+	settled plan.Converged
+	recall  plan.Previous
 	// intercept is who answered last in place of the controller's hook.
 	intercept string
 	// uid is the parent's that all of this is about.
@@ -119,13 +119,13 @@ func (m *remembered) about(uid types.UID) (earlier types.UID) {
 		return ""
 	}
 	earlier = m.uid
-	*m = remembered{uid: uid, settled: plan.Memory{}, counted: m.counted}
+	*m = remembered{uid: uid, settled: plan.Converged{}, counted: m.counted}
 	return earlier
 }
 
-func (m *remembered) settle(ref object.Ref, s plan.Settled) {
+func (m *remembered) settle(ref object.Ref, s plan.ConvergedAt) {
 	if m.settled == nil {
-		m.settled = plan.Memory{}
+		m.settled = plan.Converged{}
 	}
 	m.settled[ref] = s
 }

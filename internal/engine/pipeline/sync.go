@@ -70,7 +70,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.parent = r.found
 		return nil, err
 	}
-	observed.Memory, observed.Apply, observed.Scope.Recall = r.remembered.settled, r.Apply, &r.remembered.recall
+	observed.Converged, observed.Apply, observed.Scope.Previous = r.remembered.settled, r.Apply, &r.remembered.recall
 	r.parent, r.children = observed.Parent, observed.Children
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
@@ -187,7 +187,7 @@ func (r *run) invalid(err error) error {
 
 // act writes the children, stage by stage. What was found or made converged is remembered.
 func (r *run) act(ctx context.Context, result plan.Result) error {
-	r.remembered.settled = result.Settled
+	r.remembered.settled = result.Converged
 	if result.Len() == 0 {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (r *run) wrote(o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 {
 		return
 	}
-	if settled, err := plan.Settle(o.Action, o.Object); err == nil {
+	if settled, err := plan.AfterWrite(o.Action, o.Object); err == nil {
 		r.remembered.settle(o.Action.Ref, settled)
 	}
 }
@@ -272,7 +272,7 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 // written.
 func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (*object.Object, error) {
 	a := plan.Action{
-		Verb:            plan.Decorate,
+		Verb:            plan.PatchMetadata,
 		Resource:        r.resource,
 		Ref:             parent.Ref(),
 		UID:             parent.UID(),

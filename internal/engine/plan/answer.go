@@ -66,7 +66,7 @@ const (
 // *AnswerError; nothing of such an answer may be applied. The list is not to be changed: where the
 // answer is the last one again, it is the last one's.
 func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
-	before := reader{before: scope.Recall.known(&scope)}
+	before := itemReader{before: scope.Previous.sameScope(&scope)}
 	same := before.run(items)
 	if same == len(items) && same == len(before.before) {
 		return before.before, nil
@@ -95,7 +95,7 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
 	}
-	scope.Recall.keep(&scope, children)
+	scope.Previous.keepAnswer(&scope, children)
 	return children, nil
 }
 

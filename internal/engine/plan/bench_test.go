@@ -69,7 +69,7 @@ func BenchmarkPlanNoop(b *testing.B) {
 // remembered.
 func BenchmarkPlanForgotten(b *testing.B) {
 	observed, same, _ := fleet(b, 3)
-	observed.Memory = nil
+	observed.Converged = nil
 	run(b, observed, same, 0)
 }
 

@@ -77,38 +77,38 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 // method. A missing or different record of the apply is written, so that later removals work, but
 // nothing is recreated for it: a child that is recreated gets its annotation when it is created,
 // and is applied in place to record it in managedFields.
-func (p *planner) compare(c Child, o *object.Object, known Settled) error {
+func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	v, err := p.look(c, o)
 	if err != nil {
 		return err
 	}
 	if known.Desired != c.Hash {
-		known = Settled{}
+		known = ConvergedAt{}
 	}
 	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
-	rest := residue(v.before, v.merged)
-	same := rest == 0 || known.Residue == rest
+	rest := ignoredDiff(v.before, v.merged)
+	same := rest == 0 || known.IgnoredDiff == rest
 	recorded := v.recorded || known.Unrecorded || recreate && !p.observed.Apply.ServerSide
 	switch {
 	case same && recorded:
-		p.settle(c, Settled{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), Residue: rest, Unrecorded: !v.recorded})
+		p.converged(c, ConvergedAt{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded})
 		return nil
 	case recreate && !same:
 		p.remove(c.Declared, o, "recreate: "+v.why)
 		p.deletes[len(p.deletes)-1].Fields = v.fields
 		if known.Desired == 0 && (v.same || v.unknown) {
-			return p.doubt(c, v)
+			return p.requireDryRun(c, v)
 		}
 		return nil
 	}
 	return p.update(c, o, v)
 }
 
-// doubt has the last delete asked about first. The hook wants what it wanted before, or nothing is
+// requireDryRun has the last delete asked about first. The hook wants what it wanted before, or nothing is
 // known of that, and nothing is remembered of what the server made of it, as after a restart: the
 // difference may be the server's own notation of a value (1000m is 1), for which nothing must be
 // recreated.
-func (p *planner) doubt(c Child, v comparison) error {
+func (p *planner) requireDryRun(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
 	a.Owner = p.observed.Scope.Owner
 	if p.observed.Apply.ServerSide {

@@ -20,32 +20,32 @@ const (
 // hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants
 // changed. If the child is as the hook wanted it when it was made, there are none: drift is not
 // held back, nobody asks for it.
-func (p *planner) hold(c Child, o *object.Object, known Settled) error {
-	settled := Settled{
+func (p *planner) hold(c Child, o *object.Object, known ConvergedAt) error {
+	at := ConvergedAt{
 		Desired:         c.Hash,
 		ResourceVersion: o.ResourceVersion(),
-		Residue:         known.Residue,
+		IgnoredDiff:     known.IgnoredDiff,
 		Unrecorded:      known.Unrecorded,
 	}
 	switch {
 	case known.Desired == c.Hash && (!known.Superseded || known.ResourceVersion == o.ResourceVersion()):
-		settled.Held, settled.Superseded = known.Held, known.Superseded
+		at.Held, at.Superseded = known.Held, known.Superseded
 	default:
 		v, err := p.look(c, o)
 		if err != nil {
 			return err
 		}
-		settled.Residue, settled.Held = 0, v.heldBack(lastApplied(o), c)
-		settled.Superseded = !v.same || p.observed.Apply.ServerSide // managedFields does not keep values
+		at.IgnoredDiff, at.Held = 0, v.heldBack(lastApplied(o), c)
+		at.Superseded = !v.same || p.observed.Apply.ServerSide // managedFields does not keep values
 	}
-	if settled.Held == "" {
-		p.settle(c, settled)
+	if at.Held == "" {
+		p.converged(c, at)
 		return nil
 	}
 	p.result.Held++
-	p.result.Settled[c.Ref] = settled
+	p.result.Converged[c.Ref] = at
 	if len(p.held) < maxHeldChildren {
-		p.held = append(p.held, c.Ref.String()+": "+settled.Held)
+		p.held = append(p.held, c.Ref.String()+": "+at.Held)
 	}
 	return nil
 }

@@ -41,13 +41,13 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 // children decides about all children, or, where it can go on from the last plan, about those about
 // which something changed.
 func (p *planner) children(desired []Child) error {
-	recall := p.observed.Scope.Recall
-	places, ok := recall.changes(p.observed, desired)
+	recall := p.observed.Scope.Previous
+	places, ok := recall.changed(p.observed, desired)
 	if ok {
-		p.result.Settled, p.result.Unchanged = p.observed.Memory, len(desired)-len(places)
+		p.result.Converged, p.result.Unchanged = p.observed.Converged, len(desired)-len(places)
 	} else {
 		recall.forgetPlan()
-		p.result.Settled = make(Memory, len(desired))
+		p.result.Converged = make(Converged, len(desired))
 		if p.undesired(desired) || p.waves.used {
 			recall = nil // the next plan has more to look at than the children that are desired
 		}
@@ -66,7 +66,7 @@ func (p *planner) children(desired []Child) error {
 			open = append(open, i)
 		}
 	}
-	recall.planned(p.observed, desired, open)
+	recall.keepPlan(p.observed, desired, open)
 	return nil
 }
 
@@ -122,8 +122,8 @@ func (p *planner) remove(d Declared, o *object.Object, why string) {
 // child decides about one desired child. What is remembered as settled costs two comparisons.
 func (p *planner) child(c Child) error {
 	o := p.observed.Children.Get(c.Ref)
-	known := p.observed.Memory[c.Ref]
-	delete(p.result.Settled, c.Ref)
+	known := p.observed.Converged[c.Ref]
+	delete(p.result.Converged, c.Ref)
 	switch {
 	case o == nil && p.waves.wait(p.observed, c):
 		return nil
@@ -133,7 +133,7 @@ func (p *planner) child(c Child) error {
 		p.result.Pending++
 		return nil
 	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.Held == "":
-		p.settle(c, known)
+		p.converged(c, known)
 		return nil
 	case c.Declared.Method == OnDelete || c.Declared.Method == "":
 		return p.hold(c, o, known)
@@ -141,9 +141,9 @@ func (p *planner) child(c Child) error {
 	return p.compare(c, o, known)
 }
 
-func (p *planner) settle(c Child, s Settled) {
+func (p *planner) converged(c Child, s ConvergedAt) {
 	p.result.Unchanged++
-	p.result.Settled[c.Ref] = s
+	p.result.Converged[c.Ref] = s
 }
 
 // create posts the desired state without the fields that only the server sets. A status is passed

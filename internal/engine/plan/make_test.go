@@ -35,28 +35,28 @@ func TestMemoryStandsForTheComparison(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
 	observed, same, other := w.observed(), desire(t, w.scope, pod), desire(t, w.scope, changed)
-	known := w.memory[podA]
+	known := w.converged[podA]
 	stale := known
 	stale.ResourceVersion = "0"
 	tests := []struct {
 		name    string
 		desired *plan.Desired
-		known   plan.Settled
+		known   plan.ConvergedAt
 		actions int
 	}{
-		{"nothing remembered, as desired", same, plan.Settled{}, 0},
-		{"nothing remembered, other state desired", other, plan.Settled{}, 1},
+		{"nothing remembered, as desired", same, plan.ConvergedAt{}, 0},
+		{"nothing remembered, other state desired", other, plan.ConvergedAt{}, 1},
 		{"remembered at this version", same, known, 0},
 		{"remembered at another version, still as desired", same, stale, 0},
 		{"remembered, but another state is desired", other, known, 1},
 		{
 			"memory is believed: the object is not looked at", other,
-			plan.Settled{Desired: other.Children[0].Hash, ResourceVersion: known.ResourceVersion}, 0,
+			plan.ConvergedAt{Desired: other.Children[0].Hash, ResourceVersion: known.ResourceVersion}, 0,
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			observed.Memory = plan.Memory{podA: test.known}
+			observed.Converged = plan.Converged{podA: test.known}
 			result, err := plan.Make(observed, test.desired)
 			if err != nil {
 				t.Fatal(err)
@@ -64,12 +64,12 @@ func TestMemoryStandsForTheComparison(t *testing.T) {
 			if len(result.Actions) != test.actions {
 				t.Fatalf("actions %v, want %d", result.Actions, test.actions)
 			}
-			want := plan.Memory{}
+			want := plan.Converged{}
 			if test.actions == 0 {
-				want[podA] = plan.Settled{Desired: test.desired.Children[0].Hash, ResourceVersion: known.ResourceVersion}
+				want[podA] = plan.ConvergedAt{Desired: test.desired.Children[0].Hash, ResourceVersion: known.ResourceVersion}
 			}
-			if diff := cmp.Diff(want, result.Settled); diff != "" {
-				t.Errorf("Settled (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, result.Converged); diff != "" {
+				t.Errorf("Converged (-want +got):\n%s", diff)
 			}
 		})
 	}

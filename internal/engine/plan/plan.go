@@ -31,9 +31,9 @@ type Observed struct {
 	Children view.Set
 	// Finalizing says that the finalize hook is to be asked instead of the sync hook.
 	Finalizing bool
-	// Settled says that children are not to be reconciled at all: the parent goes and its finalizer
+	// SkipChildren says that children are not to be reconciled at all: the parent goes and its finalizer
 	// is not ours to wait for.
-	Settled bool
+	SkipChildren bool
 	// Scope is what the children of this parent may be and are stamped with.
 	Scope Scope
 	// Prepare are writes that must succeed before the hook is asked: adopt, release, the parent's
@@ -41,8 +41,8 @@ type Observed struct {
 	Prepare []Action
 	// Apply says how children are written; a shape leaves it empty.
 	Apply Apply
-	// Memory is what the engine remembers of the children; a shape leaves it empty.
-	Memory Memory
+	// Converged is what the engine remembers of the children; a shape leaves it empty.
+	Converged Converged
 	// Records are the parent's revisions; nil where no child is updated by a rolling method.
 	Records *Records
 }
@@ -107,9 +107,9 @@ type Scope struct {
 	Marks map[string]string
 	// Selector must match every desired child; nil asks for nothing.
 	Selector labels.Selector
-	// Recall is what is kept of the parent's last answer; it may be nil, and a shape leaves it
+	// Previous is what is kept of the parent's last answer; it may be nil, and a shape leaves it
 	// empty.
-	Recall *Recall
+	Previous *Previous
 }
 
 // Owner is the parent as its children name it.
@@ -215,9 +215,9 @@ const (
 	// AddFinalizer and RemoveFinalizer change the parent's metadata.finalizers.
 	AddFinalizer    Verb = "add-finalizer"
 	RemoveFinalizer Verb = "remove-finalizer"
-	// Decorate patches labels and annotations of the parent and removes Finalizer, where it is set,
+	// PatchMetadata patches labels and annotations of the parent and removes Finalizer, where it is set,
 	// in one write.
-	Decorate Verb = "decorate"
+	PatchMetadata Verb = "decorate"
 )
 
 // Action is one write. UID and ResourceVersion are preconditions: leader election does not fence,
@@ -273,17 +273,17 @@ func (a Action) String() string {
 	return s
 }
 
-// Settled is what the engine remembers of one child: desired state Desired was seen to be reached.
+// ConvergedAt is what the engine remembers of one child: desired state Desired was seen to be reached.
 // The zero value remembers nothing.
-type Settled struct {
+type ConvergedAt struct {
 	// Desired is the hash of the desired state (Child.Hash).
 	Desired uint64
 	// ResourceVersion is the observed object's at which there was nothing to do.
 	ResourceVersion string
-	// Residue stands for the differences that the server's answer to our write of Desired still
+	// IgnoredDiff stands for the differences that the server's answer to our write of Desired still
 	// had: values that it drops or changes. As long as nothing but these differs, there is nothing
 	// to do. 0 where the server took everything.
-	Residue uint64
+	IgnoredDiff uint64
 	// Held names the fields that the hook wants changed and that OnDelete holds back; empty if
 	// there are none.
 	Held string
@@ -295,17 +295,17 @@ type Settled struct {
 	Unrecorded bool
 }
 
-// Memory is what is remembered of a parent's children. It is a hint: without it the plan is right,
+// Converged is what is remembered of a parent's children. It is a hint: without it the plan is right,
 // with it cheaper.
-type Memory map[object.Ref]Settled
+type Converged map[object.Ref]ConvergedAt
 
 // Result is the plan of one sync.
 type Result struct {
 	// First, Actions and Last are three stages: nothing of a stage is begun before all of the one
 	// before it has succeeded.
 	First, Actions, Last []Action
-	// Settled are the children that were found converged, to be remembered.
-	Settled Memory
+	// Converged are the children that were found converged, to be remembered.
+	Converged Converged
 	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone
 	// by OnDelete.
 	Unchanged, Pending, Held int

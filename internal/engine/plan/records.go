@@ -66,7 +66,7 @@ func (r *Records) create(owner Owner, revision *rollout.Revision, members map[ro
 // Matches says whether a desired child is there, and is as desired: a plan would leave it alone.
 func (o *Observed) Matches(c Child) (bool, error) {
 	p := planner{observed: o}
-	p.result.Settled = Memory{}
+	p.result.Converged = Converged{}
 	err := p.child(c)
 	return p.result.Unchanged == 1, err
 }

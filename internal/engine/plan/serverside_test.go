@@ -34,13 +34,13 @@ const desiredPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spe
 
 // serverSide plans one child under server-side apply.
 type serverSide struct {
-	t      *testing.T
-	scope  plan.Scope
-	memory plan.Memory
+	t         *testing.T
+	scope     plan.Scope
+	converged plan.Converged
 }
 
 func newServerSide(t *testing.T, scope string) *serverSide {
-	return &serverSide{t: t, scope: scopeOf(t, parentOf(t, ""), scope), memory: plan.Memory{}}
+	return &serverSide{t: t, scope: scopeOf(t, parentOf(t, ""), scope), converged: plan.Converged{}}
 }
 
 func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result {
@@ -50,25 +50,25 @@ func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result
 		s.t.Fatal(err)
 	}
 	result, err := plan.Make(&plan.Observed{
-		Scope:    s.scope,
-		Children: complete(s.scope, present...),
-		Memory:   s.memory,
-		Apply:    plan.Apply{ServerSide: true, Manager: "tester"},
+		Scope:     s.scope,
+		Children:  complete(s.scope, present...),
+		Converged: s.converged,
+		Apply:     plan.Apply{ServerSide: true, Manager: "tester"},
 	}, &plan.Desired{Children: children})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.memory = result.Settled
+	s.converged = result.Converged
 	return result
 }
 
 func (s *serverSide) answered(a plan.Action, answer *object.Object) {
 	s.t.Helper()
-	settled, err := plan.Settle(a, answer)
+	at, err := plan.AfterWrite(a, answer)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.memory[a.Ref] = settled
+	s.converged[a.Ref] = at
 }
 
 // verbs are those of a plan's actions.
@@ -144,7 +144,7 @@ func TestLostClaimIsFinished(t *testing.T) {
 			if rest := s.plan(desiredPod, s.changed(claimed)); len(rest.Actions) > 0 {
 				t.Errorf("after the claim the plan is %v", rest.Actions)
 			}
-			s.memory = plan.Memory{} // a restart before the claim was finished
+			s.converged = plan.Converged{} // a restart before the claim was finished
 			after := s.plan(desiredPod, unclaimed)
 			if a := after.Actions[0]; a.Verb == plan.Delete && a.Body == nil {
 				t.Errorf("after a restart the plan is %v, want that nothing is deleted without a question", after.Actions)

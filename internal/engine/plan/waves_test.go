@@ -77,7 +77,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 			}
 			return written
 		}
-		w.memory = result.Settled
+		w.converged = result.Converged
 		for _, a := range result.Actions {
 			if a.Verb != verb {
 				t.Fatalf("%s, expected only %s", a, verb)
@@ -88,7 +88,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 			}
 			written = append(written, i)
 			if answer := w.do(a); answer != nil {
-				if w.memory[a.Ref], err = plan.Settle(a, answer); err != nil {
+				if w.converged[a.Ref], err = plan.AfterWrite(a, answer); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -21,14 +21,14 @@ import (
 // world is an API server in a few lines: it stores objects, checks preconditions, sets system
 // metadata, and alters what it is given.
 type world struct {
-	t       testing.TB
-	scope   plan.Scope
-	objects map[object.Ref]map[string]any
-	shown   map[object.Ref]*object.Object // as the cache has them: the same object until it changes
-	memory  plan.Memory
-	recall  plan.Recall
-	writes  int
-	version int
+	t         testing.TB
+	scope     plan.Scope
+	objects   map[object.Ref]map[string]any
+	shown     map[object.Ref]*object.Object // as the cache has them: the same object until it changes
+	converged plan.Converged
+	recall    plan.Previous
+	writes    int
+	version   int
 	// alter is what the server makes of an object that is written: defaults, dropped and normalised
 	// values.
 	alter func(body map[string]any)
@@ -36,12 +36,12 @@ type world struct {
 
 func newWorld(t testing.TB, scope string) *world {
 	return &world{
-		t:       t,
-		scope:   scopeOf(t, parentOf(t, ""), scope),
-		objects: map[object.Ref]map[string]any{},
-		shown:   map[object.Ref]*object.Object{},
-		memory:  plan.Memory{},
-		alter:   func(map[string]any) {},
+		t:         t,
+		scope:     scopeOf(t, parentOf(t, ""), scope),
+		objects:   map[object.Ref]map[string]any{},
+		shown:     map[object.Ref]*object.Object{},
+		converged: plan.Converged{},
+		alter:     func(map[string]any) {},
 	}
 }
 
@@ -53,7 +53,7 @@ func (w *world) observed() *plan.Observed {
 			children = append(children, o)
 		}
 	}
-	return &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...), Memory: w.memory}
+	return &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...), Converged: w.converged}
 }
 
 // complete are observed children of which none is missing.
@@ -93,9 +93,9 @@ func (w *world) plan(raw []json.RawMessage) plan.Result {
 	}
 	observed := w.observed()
 	scratch := *observed
-	scratch.Memory = maps.Clone(w.memory)
+	scratch.Converged = maps.Clone(w.converged)
 	want := make(&scratch)
-	observed.Scope.Recall = &w.recall
+	observed.Scope.Previous = &w.recall
 	got := make(observed)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b plan.Action) bool {
 		return a.String() == b.String() && reflect.DeepEqual(a.Body, b.Body)
@@ -113,7 +113,7 @@ func (w *world) sync(items ...string) plan.Result {
 		raw[i] = json.RawMessage(item)
 	}
 	result := w.plan(raw)
-	w.memory = result.Settled
+	w.converged = result.Converged
 	var err error
 	for _, a := range result.Actions {
 		w.writes++
@@ -121,7 +121,7 @@ func (w *world) sync(items ...string) plan.Result {
 		if answer == nil {
 			continue
 		}
-		if w.memory[a.Ref], err = plan.Settle(a, answer); err != nil {
+		if w.converged[a.Ref], err = plan.AfterWrite(a, answer); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -200,4 +200,4 @@ func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
 }
 
 // forget is a restart of the engine.
-func (w *world) forget() { w.memory = plan.Memory{} }
+func (w *world) forget() { w.converged = plan.Converged{} }

@@ -13,12 +13,12 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Settle is what to remember after the server has answered an action that brings about a desired
+// AfterWrite returns what to remember of a child after the server has answered an action that brings about a desired
 // state. Dynamic apply finds in the answer's annotation what that state was.
-func Settle(a Action, answer *object.Object) (Settled, error) {
+func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	body, err := answer.Map()
 	if err != nil {
-		return Settled{}, err
+		return ConvergedAt{}, err
 	}
 	applied, recorded := a.Applied, false
 	if a.Manager == "" {
@@ -31,8 +31,8 @@ func Settle(a Action, answer *object.Object) (Settled, error) {
 		recorded = answer.LastApplied() == ""
 	}
 	keepOwner(merged, body, a.Owner.UID)
-	s := Settled{
-		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), Residue: residue(body, merged), Unrecorded: !recorded,
+	s := ConvergedAt{
+		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), IgnoredDiff: ignoredDiff(body, merged), Unrecorded: !recorded,
 	}
 	if !recorded && a.Manager != "" && a.Verb != ServerSideApply { // a lost claim: the next sync writes the record
 		s.Unrecorded, s.ResourceVersion = false, ""
@@ -40,9 +40,9 @@ func Settle(a Action, answer *object.Object) (Settled, error) {
 	return s, nil
 }
 
-// residue is a hash of the differences between an object and what an apply makes of it; 0 if there
+// ignoredDiff is a hash of the differences between an object and what an apply makes of it; 0 if there
 // is none. It does not depend on the rest of the object, which others may change at any time.
-func residue(before, merged map[string]any) uint64 {
+func ignoredDiff(before, merged map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	differs := false

@@ -10,32 +10,32 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// Recall is what is kept of a parent's last answer and of the plan that was made of it, so that the
+// Previous is what is kept of a parent's last answer and of the plan that was made of it, so that the
 // next ones cost what changed: items of an answer that are the same are not read again, and
 // children about which nothing changed are not looked at again. It is a hint, as Memory is: without
 // it plans are the same. The zero value remembers nothing. It belongs to one sync at a time.
-type Recall struct {
+type Previous struct {
 	scope    Scope
 	children []Child // of the last answer, each with the item that it was read from
 	bytes    int     // of the children
-	plan     recalledPlan
+	plan     previousPlan
 }
 
 const (
 	// childBytes is about what a Child takes beside its JSON, placeBytes an entry of
-	// recalledPlan.at, and settledBytes one of Memory.
-	childBytes, placeBytes, settledBytes = 300, 150, 200
+	// recalledPlan.at, and convergedBytes one of Memory.
+	childBytes, placeBytes, convergedBytes = 300, 150, 200
 )
 
 // Bytes is about how much memory the Recall takes. JSON that a stream's session holds, too, is
 // counted once more.
-func (r *Recall) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
+func (r *Previous) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
 
 // Bytes is about how much memory the Memory takes.
-func (m Memory) Bytes() int { return settledBytes * len(m) }
+func (m Converged) Bytes() int { return convergedBytes * len(m) }
 
-// recalledPlan is the last plan, where the next may go on from it.
-type recalledPlan struct {
+// previousPlan is the last plan, where the next may go on from it.
+type previousPlan struct {
 	children []Child
 	observed view.Set
 	// open are the places of children that were not found settled, in order.
@@ -43,8 +43,8 @@ type recalledPlan struct {
 	at   map[object.Ref]int
 }
 
-// known are those of the last answer, if it was read under the same scope.
-func (r *Recall) known(scope *Scope) []Child {
+// sameScope are those of the last answer, if it was read under the same scope.
+func (r *Previous) sameScope(scope *Scope) []Child {
 	if r == nil || len(r.children) == 0 {
 		return nil
 	}
@@ -65,15 +65,15 @@ func sameSelector(a, b *Scope) bool {
 	return a.Selector.String() == b.Selector.String()
 }
 
-// reader finds the items of an answer in the one before it. Items keep their order from one answer
+// itemReader finds the items of an answer in the one before it. Items keep their order from one answer
 // to the next, as a rule.
-type reader struct {
+type itemReader struct {
 	before []Child
 	at     int
 }
 
 // run is how many items the answers have in common at their beginnings.
-func (r *reader) run(items []json.RawMessage) int {
+func (r *itemReader) run(items []json.RawMessage) int {
 	for r.at < min(len(items), len(r.before)) && sameItem(r.before[r.at].item, items[r.at]) {
 		r.at++
 	}
@@ -81,7 +81,7 @@ func (r *reader) run(items []json.RawMessage) int {
 }
 
 // find returns the child that an item was read as before.
-func (r *reader) find(item json.RawMessage) (Child, bool) {
+func (r *itemReader) find(item json.RawMessage) (Child, bool) {
 	for try := r.at; try < min(r.at+2, len(r.before)); try++ {
 		if sameItem(r.before[try].item, item) {
 			r.at = try + 1
@@ -97,8 +97,8 @@ func sameItem(a, b json.RawMessage) bool {
 	return len(a) == len(b) && len(a) > 0 && (&a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// keep remembers an answer.
-func (r *Recall) keep(scope *Scope, children []Child) {
+// keepAnswer remembers an answer.
+func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 	if r == nil {
 		return
 	}
@@ -111,15 +111,15 @@ func (r *Recall) keep(scope *Scope, children []Child) {
 	}
 }
 
-// changes are the places of the children that a plan must look at: those that were open, and those
+// changed are the places of the children that a plan must look at: those that were open, and those
 // whose object is another one now. It returns false where all must be looked at: it is another
 // answer, or there is an object that it does not desire.
-func (r *Recall) changes(observed *Observed, desired []Child) ([]int, bool) {
+func (r *Previous) changed(observed *Observed, desired []Child) ([]int, bool) {
 	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {
 		return nil, false
 	}
 	// the memory that the plan left has been lost
-	if observed.Memory == nil || len(observed.Memory) < len(desired)-len(r.plan.open) {
+	if observed.Converged == nil || len(observed.Converged) < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
 	places, known := slices.Clone(r.plan.open), true
@@ -134,8 +134,8 @@ func (r *Recall) changes(observed *Observed, desired []Child) ([]int, bool) {
 	return slices.Compact(places), true
 }
 
-// planned remembers a plan that others may go on from.
-func (r *Recall) planned(observed *Observed, desired []Child, open []int) {
+// keepPlan remembers a plan that others may go on from.
+func (r *Previous) keepPlan(observed *Observed, desired []Child, open []int) {
 	if r == nil {
 		return
 	}
@@ -150,8 +150,8 @@ func (r *Recall) planned(observed *Observed, desired []Child, open []int) {
 }
 
 // forgetPlan has the next plan look at everything.
-func (r *Recall) forgetPlan() {
+func (r *Previous) forgetPlan() {
 	if r != nil {
-		r.plan = recalledPlan{}
+		r.plan = previousPlan{}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // has the same; where it has not, its own.
 func TestOneCopyOfAnItem(t *testing.T) {
 	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
-	scope := Scope{ParentNamespace: "shop", Declared: []Declared{{Resource: pods}}, Recall: &Recall{}}
+	scope := Scope{ParentNamespace: "shop", Declared: []Declared{{Resource: pods}}, Previous: &Previous{}}
 	for item, once := range map[string]bool{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":1}}`:                    true,
 		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"n": 1}}`:           false,
@@ -30,7 +30,7 @@ func TestOneCopyOfAnItem(t *testing.T) {
 		if !once {
 			held += len(c.raw)
 		}
-		if got := scope.Recall.Bytes(); got != held {
+		if got := scope.Previous.Bytes(); got != held {
 			t.Errorf("%s: %d bytes are held, want %d", item, got, held)
 		}
 		if string(c.item) != item {
