@@ -207,11 +207,10 @@ func overGRPC(t *testing.T, mode string) (*enginehook.Opened, *silentproxy.Proxy
 func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.Opened, *silentproxy.Proxy) {
 	listening := make(chan net.Addr, 1)
 	background(t, func(ctx context.Context) error {
-		o := hook.Options{
-			Listen:      "127.0.0.1:0",
-			Log:         quiet,
-			GracePeriod: time.Second,
-			Listening:   func(at net.Addr) { listening <- at },
+		o := hook.ServeOptions{
+			Options:   hook.Options{Log: quiet, GracePeriod: time.Second},
+			Listen:    "127.0.0.1:0",
+			Listening: func(at net.Addr) { listening <- at },
 		}
 		return hook.Serve(ctx, o, composite)
 	})
@@ -262,7 +261,8 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	certificate, key = clients.Issue("laptop")
 	background(t, func(ctx context.Context) error {
 		return hook.Attach(ctx, hook.AttachOptions{
-			Worker: "hello", Log: quiet, GracePeriod: time.Second,
+			Options: hook.Options{Log: quiet, GracePeriod: time.Second},
+			Worker:  "hello",
 			Gateway: hook.Gateway{
 				Address:  proxy.Address(),
 				CAFile:   file("ca.crt", own.PEM),

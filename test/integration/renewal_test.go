@@ -34,8 +34,8 @@ func serveBuild(t *testing.T, build, address string, bare *atomic.Int64) (stop f
 	ready, ended := make(chan net.Addr, 1), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
-		ended <- hook.Serve(ctx, hook.Options{
-			Listen: address, BuildID: build, Listening: func(a net.Addr) { ready <- a },
+		ended <- hook.Serve(ctx, hook.ServeOptions{
+			Options: hook.Options{BuildID: build}, Listen: address, Listening: func(a net.Addr) { ready <- a },
 		}, hook.Composite{Sync: sync})
 	}()
 	stop = func() {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -66,19 +65,15 @@ type Intercept struct {
 	Namespace, Name, LabelSelector string
 }
 
-// AttachOptions say how a hook dials in.
+// AttachOptions configure Attach. Exactly one of Worker and Intercept must be set.
 type AttachOptions struct {
+	Options
 	Gateway Gateway
-	// Worker is the name that controllers refer to (spec.hooks.*.grpc.worker). It is empty with an
-	// Intercept.
-	Worker    string
+	// Worker is the name by which controllers refer to the hook (spec.hooks.*.grpc.worker).
+	Worker string
+	// Intercept selects the parents for which the hook takes over from the controller's own.
 	Intercept *Intercept
-	// BuildID, Triggers, Log and GracePeriod are as in Options.
-	BuildID     string
-	Triggers    *Triggers
-	Log         *slog.Logger
-	GracePeriod time.Duration
-	// Attached is called, in a goroutine of its own, each time that a session opens. It may be nil.
+	// Attached is called in its own goroutine each time a session opens. The default does nothing.
 	Attached func()
 
 	waits waits // those of an attachment where it is zero
@@ -109,9 +104,7 @@ var dialPing = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * t
 // the grace period. A connection that is lost, or that cannot be made, is made anew, and what the
 // hook was told before is not told again. An error is a fault of the options.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Options = o.withDefaults()
 	if (o.Worker == "") == (o.Intercept == nil) {
 		return errors.New("got a worker and an intercept, or neither; expected one of them")
 	}
@@ -119,21 +112,16 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
-	defer func() {
-		if err := tracing.stop(); err != nil {
-			o.Log.Warn("the last spans were not exported", "error", err)
-		}
-	}()
+	defer tracing.flush(o.Log)
 	connection, err := o.Gateway.connect()
 	if err != nil {
 		return err
 	}
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
-	serving := Options{BuildID: o.BuildID, Triggers: o.Triggers}
-	a.streams = serving.streams(ctx, o.Log, tracing.provider, hooks)
+	a.streams = o.streams(ctx, tracing.provider, hooks)
 	a.run(ctx)
-	if !a.streams.work.wait(a.grace()) {
+	if !a.streams.work.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")
 	}
 	return nil
@@ -207,8 +195,6 @@ type attachment struct {
 	session    atomic.Pointer[string] // the id of the last session; nil before the first
 }
 
-func (a *attachment) grace() time.Duration { return cmp.Or(a.GracePeriod, DefaultGracePeriod) }
-
 // lasting are the refusals that time alone seldom heals.
 var lasting = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument}
 
@@ -250,7 +236,7 @@ func (a *attachment) run(ctx context.Context) {
 func (a *attachment) once(ctx context.Context) (bool, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.grace(), cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.GracePeriod, cancel) })()
 	lasting, err := a.Gateway.authorized(lasting)
 	if err != nil {
 		return false, err

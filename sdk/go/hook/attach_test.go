@@ -149,7 +149,7 @@ func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.Ne
 func TestTriggersWaitForTheSession(t *testing.T) {
 	g, at := openGateway(t)
 	triggers, sent := &hook.Triggers{}, make(chan int, 1)
-	attach(t, hook.AttachOptions{Gateway: at, Triggers: triggers, Attached: func() {
+	attach(t, hook.AttachOptions{Gateway: at, Options: hook.Options{Triggers: triggers}, Attached: func() {
 		n, err := triggers.Send(t.Context(), hook.Trigger{Reason: "hello"})
 		if err != nil {
 			t.Errorf("within Attached: %v", err)
@@ -233,7 +233,10 @@ func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 			attempts <- struct{}{}
 		}
 	}()
-	o := hook.AttachOptions{Gateway: hook.Gateway{Address: listener.Addr().String()}, Log: slog.New(slog.DiscardHandler)}
+	o := hook.AttachOptions{
+		Options: hook.Options{Log: slog.New(slog.DiscardHandler)},
+		Gateway: hook.Gateway{Address: listener.Addr().String()},
+	}
 	o.Hurry()
 	attach(t, o, hook.Composite{})
 	late := time.After(30 * time.Second)
@@ -254,7 +257,7 @@ func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 // TestTriggersOfSeveralStreams reach the one whose controller is meant, and the others refuse.
 func TestTriggersOfSeveralStreams(t *testing.T) {
 	triggers := &hook.Triggers{}
-	connection, _ := start(t, hook.Options{Triggers: triggers}, hook.Composite{})
+	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Triggers: triggers}}, hook.Composite{})
 	refuses, takes := newEngine("a"), newEngine("b")
 	streams := map[*session.Engine[*thing]]*engineEnd{
 		refuses: hello(t, connection, refuses),

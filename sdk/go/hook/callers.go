@@ -26,7 +26,7 @@ type callers struct {
 }
 
 // newCallers reads the file of tokens once, so that a wrong name is an error at start.
-func newCallers(o *Options, log *slog.Logger) (*callers, error) {
+func newCallers(o *ServeOptions, log *slog.Logger) (*callers, error) {
 	c := &callers{name: o.ClientName}
 	if o.TokenFile != "" {
 		c.tokens = &tokenFile{path: o.TokenFile, log: log}
@@ -98,7 +98,7 @@ func (c *callers) checkToken(header metadata.MD) error {
 }
 
 // warnIfOpen warns of a server that anyone may call.
-func (o *Options) warnIfOpen(log *slog.Logger, at net.Addr) {
+func (o *ServeOptions) warnIfOpen(log *slog.Logger, at net.Addr) {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() || o.ClientCA != "" || o.TokenFile != "" {
 		return
 	}

@@ -71,14 +71,14 @@ func TestCallersNeedACertificate(t *testing.T) {
 	put(t, file("tls.crt"), certificate)
 	put(t, file("tls.key"), key)
 	put(t, file("ca.crt"), engines.PEM)
-	connection, _ := start(t, hook.Options{
+	connection, _ := start(t, hook.ServeOptions{
 		TLSCert: file(
 			"tls.crt",
 		),
 		TLSKey:     file("tls.key"),
 		ClientCA:   file("ca.crt"),
 		ClientName: "engine",
-		Log:        slog.New(slog.DiscardHandler),
+		Options:    hook.Options{Log: slog.New(slog.DiscardHandler)},
 	}, empty)
 	for name, c := range map[string]struct {
 		authority *transporttest.Authority
@@ -116,7 +116,7 @@ func TestCallersNeedACertificate(t *testing.T) {
 func TestCallersNeedAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("first\nsecond\n"))
-	connection, _ := start(t, hook.Options{TokenFile: file, Log: slog.New(slog.DiscardHandler)}, empty)
+	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}, TokenFile: file}, empty)
 	ask := func(header ...string) error {
 		ctx := t.Context()
 		for _, value := range header {
@@ -179,12 +179,12 @@ func TestAnOpenServerIsWarnedOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("token"))
 	for name, c := range map[string]struct {
-		o    hook.Options
+		o    hook.ServeOptions
 		want bool
 	}{
-		"on all addresses":               {hook.Options{Listen: "0.0.0.0:0"}, true},
-		"on all addresses, with a token": {hook.Options{Listen: "0.0.0.0:0", TokenFile: file}, false},
-		"on loopback":                    {hook.Options{}, false},
+		"on all addresses":               {hook.ServeOptions{Listen: "0.0.0.0:0"}, true},
+		"on all addresses, with a token": {hook.ServeOptions{Listen: "0.0.0.0:0", TokenFile: file}, false},
+		"on loopback":                    {hook.ServeOptions{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logged{}
@@ -205,7 +205,7 @@ func TestAnOpenServerIsWarnedOf(t *testing.T) {
 func TestStrangersSendLittle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("token"))
-	connection, _ := start(t, hook.Options{TokenFile: file}, empty)
+	connection, _ := start(t, hook.ServeOptions{TokenFile: file}, empty)
 	to, err := net.Dial("tcp", connection.Target())
 	if err != nil {
 		t.Fatal(err)

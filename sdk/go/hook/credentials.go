@@ -13,7 +13,7 @@ import (
 
 // credentials are TLS if files are named. The files are read once here, so that a wrong name is an
 // error at start.
-func (o *Options) credentials() (credentials.TransportCredentials, error) {
+func (o *ServeOptions) credentials() (credentials.TransportCredentials, error) {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return nil, errors.New("TLS: one of certificate and key is missing; expected both files, or neither")
@@ -35,7 +35,7 @@ func (o *Options) credentials() (credentials.TransportCredentials, error) {
 }
 
 // handshake returns what one connection is made with, as the files have it now.
-func (o *Options) handshake() (*tls.Config, error) {
+func (o *ServeOptions) handshake() (*tls.Config, error) {
 	certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 	if err != nil {
 		return nil, fmt.Errorf("TLS certificate %s: %w", o.TLSCert, err)

@@ -33,7 +33,7 @@ func TestSpansAreExportedIfTheEnvironmentSaysSo(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "hello-hook")
 	connection, stop := start(
 		t,
-		hook.Options{},
+		hook.ServeOptions{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			return &hook.SyncResponse{}, nil
 		}},
@@ -59,7 +59,7 @@ func TestTLSFromFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := hook.Options{
+	o := hook.ServeOptions{
 		TLSCert: write(t, "tls.crt", &pem.Block{Type: "CERTIFICATE", Bytes: files.Certificate().Raw}),
 		TLSKey:  write(t, "tls.key", &pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	}

@@ -82,7 +82,7 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 		for way, ask := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
 				log := &logged{}
-				connection, stop := start(t, hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond},
+				connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond}},
 					hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.sync() }})
 				ask(t, connection)
 				if err := stop(); err != nil {
@@ -114,7 +114,7 @@ func parts(of []string, more ...string) []string {
 func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	log := &logged{}
 	release := make(chan struct{})
-	connection, stop := start(t, hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond},
+	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			<-release
 			return &hook.SyncResponse{}, nil

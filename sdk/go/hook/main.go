@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// Main is a whole main function: it reads the flags and variables of Options and of a Gateway, sets
+// Main is a whole main function: it reads the flags and variables of ServeOptions and of a Gateway, sets
 // tracing up by the standard OTEL_* environment, and serves until SIGTERM or SIGINT; calls under
 // way finish. It prints "listening on ADDRESS"; with --attach it dials in instead, and prints
 // "attached to ADDRESS" whenever a session opens. A program with flags of its own uses
-// Options.AddFlags and Serve, or Gateway.AddFlags and Attach.
+// ServeOptions.AddFlags and Serve, or Gateway.AddFlags and Attach.
 func Main(hooks ...Hook) {
-	o := Options{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
+	o := ServeOptions{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
 	o.AddFlags(flag.CommandLine)
 	a := AttachOptions{}
 	a.Gateway.AddFlags(flag.CommandLine)
 	flags{flag.CommandLine}.text(&a.Worker, "worker", "", "with --attach: the worker to serve, which controllers refer to")
 	intercept := interceptFlags(flag.CommandLine)
 	flag.Parse()
-	a.BuildID = o.BuildID
+	a.Options = o.Options
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "unexpected argument %q; expected flags only\n", flag.Arg(0))
 		os.Exit(2)

@@ -13,7 +13,7 @@ func TestFlagsAndVariables(t *testing.T) {
 	t.Setenv("HOOKLOOP_HOOK_CLIENT_CA", "ca.pem")
 	t.Setenv("HOOKLOOP_HOOK_ATTACH", "gateway:1")
 	t.Setenv("HOOKLOOP_HOOK_TOKEN_FILE", "variable")
-	o, g := hook.Options{}, hook.Gateway{}
+	o, g := hook.ServeOptions{}, hook.Gateway{}
 	fs := flag.NewFlagSet("hook", flag.ContinueOnError)
 	o.AddFlags(fs)
 	g.AddFlags(fs)
@@ -23,9 +23,9 @@ func TestFlagsAndVariables(t *testing.T) {
 	if err := fs.Parse([]string{"--client-name", "engine", "--token-file", "flag"}); err != nil {
 		t.Fatal(err)
 	}
-	want := hook.Options{
+	want := hook.ServeOptions{
 		Listen:     hook.DefaultListen,
-		BuildID:    "b1",
+		Options:    hook.Options{BuildID: "b1"},
 		ClientCA:   "ca.pem",
 		ClientName: "engine",
 		TokenFile:  "flag",

@@ -19,7 +19,7 @@ func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 	asked := 0
 	connection, _ := start(
 		t,
-		hook.Options{},
+		hook.ServeOptions{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			asked++
 			return &hook.SyncResponse{Children: []hook.Child{answers[asked-1]}}, nil

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start serves hooks on loopback. stop ends it and returns what Serve returned.
-func start(t *testing.T, o hook.Options, hooks ...hook.Hook) (connection *grpc.ClientConn, stop func() error) {
+func start(t *testing.T, o hook.ServeOptions, hooks ...hook.Hook) (connection *grpc.ClientConn, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, served := make(chan net.Addr, 1), make(chan error, 1)
@@ -58,13 +58,13 @@ func start(t *testing.T, o hook.Options, hooks ...hook.Hook) (connection *grpc.C
 // serve serves a composite hook for one test.
 func serve(t *testing.T, h hook.Composite) hookv1.CompositeHookServiceClient {
 	t.Helper()
-	connection, _ := start(t, hook.Options{}, h)
+	connection, _ := start(t, hook.ServeOptions{}, h)
 	return hookv1.NewCompositeHookServiceClient(connection)
 }
 
 func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 	var log bytes.Buffer
-	connection, stop := start(t, hook.Options{Log: slog.New(slog.NewTextHandler(&log, nil))},
+	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}},
 		hook.Composite{Sync: func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 			if req.Parent.Name == "bad" {
 				panic("boom")
@@ -93,7 +93,7 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 }
 
 func TestTheServerTellsItsHealth(t *testing.T) {
-	connection, _ := start(t, hook.Options{}, hook.Composite{}, hook.Decorator{})
+	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{}, hook.Decorator{})
 	for _, service := range []string{"", "hookloop.hook.v1.CompositeHookService", "hookloop.hook.v1.DecoratorHookService"} {
 		got, err := healthv1.NewHealthClient(connection).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
 		if err != nil || got.GetStatus() != healthv1.HealthCheckResponse_SERVING {
@@ -106,7 +106,7 @@ func TestAStopLetsCallsFinish(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	connection, stop := start(
 		t,
-		hook.Options{GracePeriod: time.Minute},
+		hook.ServeOptions{Options: hook.Options{GracePeriod: time.Minute}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			close(entered)
 			<-leave
@@ -161,7 +161,7 @@ func TestTheCallersTraceGoesOn(t *testing.T) {
 
 func TestADecoratorsAnswer(t *testing.T) {
 	blue := "blue"
-	connection, _ := start(t, hook.Options{Reflection: true}, hook.Decorator{
+	connection, _ := start(t, hook.ServeOptions{Reflection: true}, hook.Decorator{
 		Finalize: func(_ context.Context, req *hook.SyncRequest) (*hook.DecorateResponse, error) {
 			return &hook.DecorateResponse{Labels: map[string]*string{"color": &blue, "old": nil}, Finalized: req.Finalizing}, nil
 		},
@@ -214,18 +214,18 @@ func TestADecoratorsAnswer(t *testing.T) {
 
 func TestWrongOptionsAreToldAtStart(t *testing.T) {
 	cases := map[string]struct {
-		o    hook.Options
+		o    hook.ServeOptions
 		want string
 	}{
-		"a key without a certificate": {hook.Options{TLSKey: "key.pem"}, "one of certificate and key is missing"},
+		"a key without a certificate": {hook.ServeOptions{TLSKey: "key.pem"}, "one of certificate and key is missing"},
 		"files that are not there": {
-			hook.Options{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"},
+			hook.ServeOptions{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"},
 			"testdata/none.pem",
 		},
-		"client authorities without TLS":    {hook.Options{ClientCA: "ca.pem"}, "expected a certificate and its key, too"},
-		"a client name without authorities": {hook.Options{ClientName: "engine"}, "expected both"},
-		"no file of tokens":                 {hook.Options{TokenFile: "testdata/none"}, "testdata/none"},
-		"no address":                        {hook.Options{Listen: "nowhere"}, "nowhere"},
+		"client authorities without TLS":    {hook.ServeOptions{ClientCA: "ca.pem"}, "expected a certificate and its key, too"},
+		"a client name without authorities": {hook.ServeOptions{ClientName: "engine"}, "expected both"},
+		"no file of tokens":                 {hook.ServeOptions{TokenFile: "testdata/none"}, "testdata/none"},
+		"no address":                        {hook.ServeOptions{Listen: "nowhere"}, "nowhere"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func TestSessionMovesToTheNewStream(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{})
 	connection, _ := start(
 		t,
-		hook.Options{},
+		hook.ServeOptions{},
 		hook.Composite{Sync: func(ctx context.Context, _ *hook.SyncRequest) (*hook.SyncResponse, error) {
 			began <- struct{}{}
 			<-ctx.Done()
@@ -129,7 +129,7 @@ func TestSessionMovesToTheNewStream(t *testing.T) {
 
 // TestAnEngineOfAnotherVersionGetsUnimplemented has the engine fall back to unary calls.
 func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
-	connection, _ := start(t, hook.Options{}, hook.Composite{})
+	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{})
 	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
 func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 	connection, _ := start(
 		t,
-		hook.Options{},
+		hook.ServeOptions{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, nil }},
 		hook.Decorator{
 			Finalize: func(context.Context, *hook.SyncRequest) (*hook.DecorateResponse, error) { return nil, nil },
@@ -181,7 +181,7 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 	release := make(chan struct{})
 	connection, stop := start(
 		t,
-		hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond},
+		hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			most.Store(max(most.Load(), running.Add(1)))
 			<-release
@@ -225,7 +225,7 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 func TestStreamsThatBreakOff(t *testing.T) {
 	connection, _ := start(
 		t,
-		hook.Options{},
+		hook.ServeOptions{},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			return &hook.SyncResponse{}, nil
 		}},

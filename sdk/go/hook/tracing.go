@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,13 @@ func startTracing(ctx context.Context) (tracing, error) {
 		defer cancel()
 		return provider.Shutdown(ctx)
 	}}, nil
+}
+
+// flush exports the last spans.
+func (t tracing) flush(log *slog.Logger) {
+	if err := t.stop(); err != nil {
+		log.Warn("the last spans were not exported", "error", err)
+	}
 }
 
 func tracingEnabled() bool {

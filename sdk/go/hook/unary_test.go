@@ -20,7 +20,7 @@ import (
 func TestUnaryCallsAreBounded(t *testing.T) {
 	var running atomic.Int64
 	release := make(chan struct{})
-	connection, stop := start(t, hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond},
+	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			running.Add(1)
 			<-release

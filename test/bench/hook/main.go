@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	o := hook.Options{Listening: listening}
+	o := hook.ServeOptions{Listening: listening}
 	o.AddFlags(flag.CommandLine)
 	webhook := flag.Bool("webhook", false, "serve a JSON webhook; otherwise gRPC")
 	profile := flag.String("profile", "", "file for a CPU profile of the whole run; empty for none")
@@ -54,7 +54,7 @@ func profiled(file string, do func() error) (err error) {
 
 func listening(at net.Addr) { fmt.Printf("listening on %s\n", at) }
 
-func serve(ctx context.Context, o hook.Options, webhook bool) error {
+func serve(ctx context.Context, o hook.ServeOptions, webhook bool) error {
 	if flag.NArg() > 0 {
 		return errors.New("unexpected arguments; expected flags only")
 	}
