@@ -28,7 +28,7 @@ type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object    *object.Object
 	rules     shape.ParentRules
-	declared  []plan.Declared
+	declared  []plan.ChildKind
 	generate  bool
 	selectors *mapper.Selectors[hook.Key]
 	// rolling is nil where no child is updated by a rolling method.
@@ -76,7 +76,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 		if rule.UpdateStrategy != nil && rule.UpdateStrategy.Method != "" {
 			method = plan.Method(rule.UpdateStrategy.Method)
 		}
-		s.declared = append(s.declared, plan.Declared{Resource: r.Children[i], Method: method})
+		s.declared = append(s.declared, plan.ChildKind{Resource: r.Children[i], Method: method})
 	}
 	return s, nil
 }

@@ -20,11 +20,11 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	for _, d := range s.declared {
 		q.Children = append(q.Children, hook.Group{Resource: d.Resource, Objects: o.Children.Of(d.Resource.GVK)})
 	}
-	if o.Records == nil {
+	if o.Revisions == nil {
 		return []*hook.Question{q}
 	}
 	var questions []*hook.Question
-	for i, parent := range o.Records.Parents {
+	for i, parent := range o.Revisions.Parents {
 		switch {
 		case i == 0: // as prepared
 			questions = append(questions, q)
@@ -66,7 +66,7 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if finalized {
 		desired.RemoveFinalizer = s.rules.Finalizer
 	}
-	if o.Records == nil {
+	if o.Revisions == nil {
 		return desired, nil
 	}
 	return desired, s.roll(o, answers, desired)

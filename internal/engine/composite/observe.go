@@ -52,7 +52,7 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error
 		return observed, nil
 	}
 	var adopt []plan.Action
-	if observed.Records, adopt, err = s.records(reader, observed); err != nil {
+	if observed.Revisions, adopt, err = s.records(reader, observed); err != nil {
 		return nil, err
 	}
 	observed.Prepare = append(observed.Prepare, adopt...)
@@ -64,7 +64,7 @@ var marks = map[string]string{claim.DecoratorAnnotation: ""}
 
 func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scope {
 	scope := plan.Scope{
-		Declared:        s.declared,
+		ChildKinds:      s.declared,
 		Owner:           plan.Owner{GVK: parent.GVK(), Name: parent.Name(), UID: parent.UID(), Resource: s.rules.Resource},
 		ParentNamespace: parent.Namespace(),
 		Selector:        selector,
@@ -89,7 +89,7 @@ func (s *Shape) claims(o *plan.Observed, claims claim.Claims) []plan.Action {
 }
 
 func (s *Shape) claim(verb plan.Verb, child *object.Object, owner plan.Owner, why string) plan.Action {
-	i := slices.IndexFunc(s.declared, func(d plan.Declared) bool { return d.Resource.GVK == child.GVK() })
+	i := slices.IndexFunc(s.declared, func(d plan.ChildKind) bool { return d.Resource.GVK == child.GVK() })
 	return claimed(verb, s.declared[i].Resource, child, owner, why)
 }
 

@@ -62,9 +62,9 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 
 // records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent
 // that was deleted without them.
-func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Records, []plan.Action, error) {
+func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Revisions, []plan.Action, error) {
 	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
-	r := &plan.Records{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
+	r := &plan.Revisions{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
 	if r.Namespace == "" {
 		r.Namespace = metav1.NamespaceDefault // where Events of cluster-scoped objects are, too
 	}
@@ -131,11 +131,11 @@ func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*obje
 // answer about its own revision says, all others as the latest does.
 func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Desired) error {
 	w := rollout.World{Paused: o.Finalizing}
-	older := make([]map[rollout.Member]plan.Child, len(o.Records.History))
+	older := make([]map[rollout.Member]plan.Child, len(o.Revisions.History))
 	asked := 1
-	for i := 1; i < len(o.Records.History); i++ {
+	for i := 1; i < len(o.Revisions.History); i++ {
 		older[i] = map[rollout.Member]plan.Child{}
-		if o.Records.Parents[i] != nil {
+		if o.Revisions.Parents[i] != nil {
 			children, err := said.Children(o.Scope, answers[asked])
 			if err != nil {
 				return err
@@ -153,7 +153,7 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 	if w.Latest, err = s.latest(o, desired.Children); err != nil {
 		return err
 	}
-	step := o.Records.History.Next(w)
+	step := o.Revisions.History.Next(w)
 	var merged []plan.Child // the list itself may be the parent's Recall's
 	for i, c := range desired.Children {
 		m := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
@@ -170,7 +170,7 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 	desired.Conditions = append(desired.Conditions, plan.Condition{
 		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,
 	})
-	desired.First, desired.Last, err = o.Records.Writes(o.Scope.Owner, step)
+	desired.First, desired.Last, err = o.Revisions.Writes(o.Scope.Owner, step)
 	return err
 }
 

@@ -149,7 +149,7 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, r := range o.Records.History[1:] {
+		for _, r := range o.Revisions.History[1:] {
 			names = append(names, r.Object.Name())
 		}
 		if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {

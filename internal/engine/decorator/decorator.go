@@ -36,7 +36,7 @@ type Shape struct {
 	object *object.Object
 	// targets are the rules for each resource whose objects are decorated.
 	targets  []*shape.ParentRules
-	declared []plan.Declared
+	declared []plan.ChildKind
 }
 
 var _ shape.Shape = (*Shape)(nil)
@@ -62,7 +62,7 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 		if strategy := c.Spec.Attachments[i].UpdateStrategy; strategy != nil && strategy.Method != "" {
 			method = plan.Method(strategy.Method)
 		}
-		s.declared = append(s.declared, plan.Declared{Resource: r, Method: method})
+		s.declared = append(s.declared, plan.ChildKind{Resource: r, Method: method})
 	}
 	return s, nil
 }
@@ -105,7 +105,7 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error
 		Finalizing:   rules.Departing(target),
 		SkipChildren: rules.SkipChildren(target),
 		Scope: plan.Scope{
-			Field: "attachments", Declared: s.declared, ParentNamespace: target.Namespace(),
+			Field: "attachments", ChildKinds: s.declared, ParentNamespace: target.Namespace(),
 			Owner:       plan.Owner{GVK: target.GVK(), Name: target.Name(), UID: target.UID(), Resource: rules.Resource},
 			Annotations: map[string]string{Annotation: s.object.Name()},
 			Marks:       map[string]string{Annotation: s.object.Name()},

@@ -31,7 +31,7 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
-	scope := plan.Scope{Declared: []plan.Declared{{Resource: pages}}, ParentNamespace: "shop", Previous: &r.recall}
+	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: pages}}, ParentNamespace: "shop", Previous: &r.recall}
 	var items []json.RawMessage
 	for i := range n {
 		items = append(items,

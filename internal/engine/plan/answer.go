@@ -144,7 +144,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 		return Child{}, plain(err, raw)
 	}
 	ref := o.Ref()
-	declared, err := scope.declared(ref.GVK)
+	declared, err := scope.childKind(ref.GVK)
 	if err == nil {
 		err = scope.place(&ref, declared.Resource)
 	}
@@ -160,16 +160,16 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	return newChild(ref, raw, o, declared, scope), nil
 }
 
-// declared finds the declaration of a kind.
-func (s *Scope) declared(gvk schema.GroupVersionKind) (Declared, error) {
-	kinds := make([]string, 0, len(s.Declared))
-	for _, d := range s.Declared {
+// childKind finds the declaration of a kind.
+func (s *Scope) childKind(gvk schema.GroupVersionKind) (ChildKind, error) {
+	kinds := make([]string, 0, len(s.ChildKinds))
+	for _, d := range s.ChildKinds {
 		if d.Resource.GVK == gvk {
 			return d, nil
 		}
 		kinds = append(kinds, object.KindString(d.Resource.GVK))
 	}
-	return Declared{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]",
+	return ChildKind{}, fmt.Errorf("kind is not declared by the controller; expected one of [%s]",
 		strings.Join(kinds, ", "))
 }
 

@@ -13,8 +13,8 @@ import (
 type Child struct {
 	Ref object.Ref
 	// Hash stands for the desired state in Memory.
-	Hash     uint64
-	Declared Declared
+	Hash uint64
+	Kind ChildKind
 	// Ready and DependsOn are the child's State.
 	Ready     *bool
 	DependsOn []Dependency
@@ -30,12 +30,12 @@ type Child struct {
 // newChild keeps bytes only: those of the item where the object has the same, so that they are held
 // once. The scope's stamps are the same for all children of a parent, so that the hash needs no
 // more.
-func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared Declared, scope *Scope) Child {
+func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared ChildKind, scope *Scope) Child {
 	raw := o.Raw()
 	if bytes.Equal(raw, item) {
 		raw = item
 	}
-	return Child{Ref: ref, Hash: o.Hash(), Declared: declared, raw: raw, scope: scope, item: item}
+	return Child{Ref: ref, Hash: o.Hash(), Kind: declared, raw: raw, scope: scope, item: item}
 }
 
 // Map is the desired state as it is written to the last-applied annotation: namespace and stamps

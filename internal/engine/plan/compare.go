@@ -85,7 +85,7 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	if known.Desired != c.Hash {
 		known = ConvergedAt{}
 	}
-	recreate := c.Declared.Method == Recreate || c.Declared.Method == RollingRecreate
+	recreate := c.Kind.Method == Recreate || c.Kind.Method == RollingRecreate
 	rest := ignoredDiff(v.before, v.merged)
 	same := rest == 0 || known.IgnoredDiff == rest
 	recorded := v.recorded || known.Unrecorded || recreate && !p.observed.Apply.ServerSide
@@ -94,7 +94,7 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 		p.converged(c, ConvergedAt{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded})
 		return nil
 	case recreate && !same:
-		p.remove(c.Declared, o, "recreate: "+v.why)
+		p.remove(c.Kind, o, "recreate: "+v.why)
 		p.deletes[len(p.deletes)-1].Fields = v.fields
 		if known.Desired == 0 && (v.same || v.unknown) {
 			return p.requireDryRun(c, v)
@@ -122,7 +122,7 @@ func (p *planner) requireDryRun(c Child, v comparison) error {
 
 func (p *planner) update(c Child, o *object.Object, v comparison) error {
 	a := Action{
-		Verb: Update, Resource: c.Declared.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
+		Verb: Update, Resource: c.Kind.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
 		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
 	}
 	if p.observed.Apply.ServerSide {

@@ -37,7 +37,7 @@ func obstinate(body map[string]any) {
 func methods(t *testing.T, test func(t *testing.T, w *world)) {
 	for _, scope := range []string{inPlace, recreate} {
 		w := newWorld(t, scope)
-		t.Run(string(w.scope.Declared[0].Method), func(t *testing.T) {
+		t.Run(string(w.scope.ChildKinds[0].Method), func(t *testing.T) {
 			w.t, w.alter = t, obstinate
 			test(t, w)
 		})
@@ -82,7 +82,7 @@ func TestDriftIsRepaired(t *testing.T) {
 				w.wantWrites("a new child", 1, pod)
 				w.meddle(podA, func(body map[string]any) { change(body["spec"].(map[string]any)) })
 				repair := 1
-				if w.scope.Declared[0].Method == plan.Recreate {
+				if w.scope.ChildKinds[0].Method == plan.Recreate {
 					repair = 2
 				}
 				w.wantWrites("after the change", repair, pod)
@@ -94,7 +94,7 @@ func TestDriftIsRepaired(t *testing.T) {
 func TestDesiredStateChangesAndReturns(t *testing.T) {
 	methods(t, func(_ *testing.T, w *world) {
 		step := 1
-		if w.scope.Declared[0].Method == plan.Recreate {
+		if w.scope.ChildKinds[0].Method == plan.Recreate {
 			step = 2
 		}
 		w.wantWrites("a new child", 1, pod)

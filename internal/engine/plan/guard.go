@@ -53,7 +53,7 @@ func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
 		return nil
 	}
 	present := 0
-	for _, d := range observed.Scope.Declared {
+	for _, d := range observed.Scope.ChildKinds {
 		for _, o := range observed.Children.Of(d.Resource.GVK) {
 			if !o.Deleting() {
 				present++

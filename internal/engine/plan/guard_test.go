@@ -98,7 +98,7 @@ func newGuarded(t *testing.T, n int, allow string) *plan.Observed {
 	for i := range n {
 		children = append(children, decode(page(i)))
 	}
-	scope := plan.Scope{Declared: []plan.Declared{{Resource: guarded, Method: plan.InPlace}}, ParentNamespace: "shop"}
+	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: guarded, Method: plan.InPlace}}, ParentNamespace: "shop"}
 	return &plan.Observed{
 		Parent: decode(
 			fmt.Sprintf(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","generation":3,

@@ -89,7 +89,7 @@ func (p *planner) undesired(desired []Child) bool {
 		wanted[c.Ref] = true
 	}
 	var going []*object.Object
-	for _, d := range p.observed.Scope.Declared {
+	for _, d := range p.observed.Scope.ChildKinds {
 		for _, o := range p.observed.Children.Of(d.Resource.GVK) {
 			if !wanted[o.Ref()] {
 				going = append(going, o)
@@ -108,14 +108,14 @@ func (p *planner) undesired(desired []Child) bool {
 		case waits:
 			p.waves.waits, p.waves.held = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
 		default:
-			d, _ := p.observed.Scope.declared(o.GVK()) // found above by its declaration
+			d, _ := p.observed.Scope.childKind(o.GVK()) // found above by its declaration
 			p.remove(d, o, "no longer desired")
 		}
 	}
 	return len(going) > 0
 }
 
-func (p *planner) remove(d Declared, o *object.Object, why string) {
+func (p *planner) remove(d ChildKind, o *object.Object, why string) {
 	p.deletes = append(p.deletes, Action{Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why})
 }
 
@@ -135,7 +135,7 @@ func (p *planner) child(c Child) error {
 	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.Held == "":
 		p.converged(c, known)
 		return nil
-	case c.Declared.Method == OnDelete || c.Declared.Method == "":
+	case c.Kind.Method == OnDelete || c.Kind.Method == "":
 		return p.hold(c, o, known)
 	}
 	return p.compare(c, o, known)
@@ -157,7 +157,7 @@ func (p *planner) create(c Child) error {
 	status, carries := desired["status"]
 	merge.Strip(desired)
 	a := Action{
-		Verb: Create, Resource: c.Declared.Resource, Ref: c.Ref,
+		Verb: Create, Resource: c.Kind.Resource, Ref: c.Ref,
 		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
 	}
 	a.Body = merge.Apply(nil, nil, desired)

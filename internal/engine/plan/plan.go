@@ -43,14 +43,14 @@ type Observed struct {
 	Apply Apply
 	// Converged is what the engine remembers of the children; a shape leaves it empty.
 	Converged Converged
-	// Records are the parent's revisions; nil where no child is updated by a rolling method.
-	Records *Records
+	// Revisions are the parent's revisions; nil where no child is updated by a rolling method.
+	Revisions *Revisions
 }
 
 // Check returns an error unless the children of every declared kind are known: nothing may be asked
 // about or planned from a view that may lack objects.
 func (o *Observed) Check() error {
-	for _, d := range o.Scope.Declared {
+	for _, d := range o.Scope.ChildKinds {
 		if !o.Children.Complete(d.Resource.GVK) {
 			return &UnknownError{Resource: d.Resource}
 		}
@@ -81,8 +81,8 @@ const (
 	RollingInPlace  Method = "RollingInPlace"
 )
 
-// Declared is one kind of child that a controller declares.
-type Declared struct {
+// ChildKind is one kind of child that a controller declares.
+type ChildKind struct {
 	Resource object.Resource
 	Method   Method
 }
@@ -91,8 +91,8 @@ type Declared struct {
 type Scope struct {
 	// Field is what an answer's list of children is called in messages; empty stands for children.
 	Field string
-	// Declared are the kinds that may be children, in the declared order.
-	Declared []Declared
+	// ChildKinds are the kinds that may be children, in the declared order.
+	ChildKinds []ChildKind
 	// Owner is the reference that every created child gets (controller=true,
 	// blockOwnerDeletion=true).
 	Owner Owner

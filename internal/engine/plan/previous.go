@@ -50,7 +50,7 @@ func (r *Previous) sameScope(scope *Scope) []Child {
 	}
 	same := r.scope.ParentNamespace == scope.ParentNamespace && r.scope.Owner.UID == scope.Owner.UID && r.scope.Field == scope.Field &&
 		maps.Equal(r.scope.Labels, scope.Labels) && maps.Equal(r.scope.Annotations, scope.Annotations) &&
-		slices.Equal(r.scope.Declared, scope.Declared) &&
+		slices.Equal(r.scope.ChildKinds, scope.ChildKinds) &&
 		sameSelector(&r.scope, scope)
 	if !same {
 		return nil

@@ -12,7 +12,7 @@ import (
 // has the same; where it has not, its own.
 func TestOneCopyOfAnItem(t *testing.T) {
 	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
-	scope := Scope{ParentNamespace: "shop", Declared: []Declared{{Resource: pods}}, Previous: &Previous{}}
+	scope := Scope{ParentNamespace: "shop", ChildKinds: []ChildKind{{Resource: pods}}, Previous: &Previous{}}
 	for item, once := range map[string]bool{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":1}}`:                    true,
 		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"n": 1}}`:           false,

@@ -130,7 +130,7 @@ func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 func TestLostClaimIsFinished(t *testing.T) {
 	for _, scope := range []string{inPlace, recreate} {
 		s := newServerSide(t, scope)
-		t.Run(string(s.scope.Declared[0].Method), func(t *testing.T) {
+		t.Run(string(s.scope.ChildKinds[0].Method), func(t *testing.T) {
 			s.t = t
 			claimed := decodeYAML(t, applied)
 			unclaimed := s.changed(claimed, "managedFields")

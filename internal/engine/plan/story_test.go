@@ -150,7 +150,7 @@ func scopeOf(t testing.TB, parent *object.Object, text string) plan.Scope {
 		ParentNamespace: parent.Namespace(), Labels: file.Labels, Annotations: file.Annotations,
 	}
 	for _, c := range file.Children {
-		scope.Declared = append(scope.Declared, plan.Declared{Method: c.Method, Resource: object.Resource{
+		scope.ChildKinds = append(scope.ChildKinds, plan.ChildKind{Method: c.Method, Resource: object.Resource{
 			GVK: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind), Plural: c.Resource, Namespaced: !c.Cluster,
 		}})
 	}

@@ -36,7 +36,7 @@ type Dependency struct {
 // Ref is the reference that a hook means by a name: an empty namespace stands for the parent's.
 func (s *Scope) Ref(apiVersion, kind, namespace, name string) object.Ref {
 	ref := object.Ref{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: namespace, Name: name}
-	if d, err := s.declared(ref.GVK); err == nil && d.Resource.Namespaced {
+	if d, err := s.childKind(ref.GVK); err == nil && d.Resource.Namespaced {
 		ref.Namespace = cmp.Or(namespace, s.ParentNamespace)
 	}
 	return ref

@@ -59,7 +59,7 @@ func (w *world) observed() *plan.Observed {
 // complete are observed children of which none is missing.
 func complete(scope plan.Scope, children ...*object.Object) view.Set {
 	var declared []object.Resource
-	for _, d := range scope.Declared {
+	for _, d := range scope.ChildKinds {
 		declared = append(declared, d.Resource)
 	}
 	return viewtest.Set(declared, children...)

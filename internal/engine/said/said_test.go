@@ -117,7 +117,7 @@ func check(t *testing.T, err error, want string) {
 
 var scope = plan.Scope{
 	ParentNamespace: "shop",
-	Declared: []plan.Declared{
+	ChildKinds: []plan.ChildKind{
 		{
 			Resource: object.Resource{
 				GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
@@ -147,7 +147,7 @@ func TestStates(t *testing.T) {
 			continue
 		}
 		want := []plan.Dependency{
-			{Ref: object.Ref{GVK: scope.Declared[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
+			{Ref: object.Ref{GVK: scope.ChildKinds[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
 		}
 		if diff := cmp.Diff(
 			want,

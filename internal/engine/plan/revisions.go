@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 )
 
-// Records are a parent's revisions as one sync sees them, and what new ones are made with.
-type Records struct {
+// Revisions are a parent's revisions as one sync sees them, and what new ones are made with.
+type Revisions struct {
 	// Resource is that of ControllerRevisions; Namespace and Labels are those of new ones.
 	Resource  object.Resource
 	Namespace string
@@ -21,7 +21,7 @@ type Records struct {
 
 // Writes puts a step on record. First comes what must be there before a child is touched, last the
 // removal of revisions without children; the latest revision stays on record whatever it has.
-func (r *Records) Writes(owner Owner, step rollout.Step) (first, last []Action, err error) {
+func (r *Revisions) Writes(owner Owner, step rollout.Step) (first, last []Action, err error) {
 	for i, revision := range r.History {
 		members := step.Members[i]
 		switch {
@@ -41,11 +41,11 @@ func (r *Records) Writes(owner Owner, step rollout.Step) (first, last []Action, 
 	return first, last, nil
 }
 
-func (r *Records) action(verb Verb, o *object.Object, why string) Action {
+func (r *Revisions) action(verb Verb, o *object.Object, why string) Action {
 	return Action{Verb: verb, Resource: r.Resource, Ref: o.Ref(), UID: o.UID(), Why: why}
 }
 
-func (r *Records) create(owner Owner, revision *rollout.Revision, members map[rollout.Member]bool) Action {
+func (r *Revisions) create(owner Owner, revision *rollout.Revision, members map[rollout.Member]bool) Action {
 	name := revision.Name(owner.Resource, owner.UID)
 	labels := make(map[string]any, len(r.Labels))
 	for key, value := range r.Labels {
