@@ -44,7 +44,7 @@ test: lint check-gen unit fuzz integration ## Run all checks and tests
 .PHONY: unit
 unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
-	go -C tools/measure test -race -timeout 5m $(TESTFLAGS) ./...
+	go -C tools/code test -race -timeout 5m $(TESTFLAGS) ./...
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
 	cd sdk/typescript && npm test --silent
@@ -82,7 +82,7 @@ microbench: ## Run the benchmarks beside the code, with allocations
 
 .PHONY: measure
 measure: ## Measure the code, its comments and commits, and print tables (MEASURE="-json -since v1": its flags)
-	@go -C tools/measure build -o $(CURDIR)/$(BIN)/measure
+	@go -C tools/code build -o $(CURDIR)/$(BIN)/measure ./measure
 	@exec $(BIN)/measure $(MEASURE)
 
 .PHONY: lint
@@ -91,7 +91,7 @@ lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh
 	$(BIN)/golangci-lint run ./...
-	cd tools/measure && $(CURDIR)/$(BIN)/golangci-lint run ./...
+	cd tools/code && $(CURDIR)/$(BIN)/golangci-lint run ./...
 
 .PHONY: gen
 gen: $(TOOLS) $(TYPESCRIPT) ## Generate gen/, the SDKs' code of the contract, deep copies and CRDs

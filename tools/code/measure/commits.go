@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // maxSubject is the number of characters that the first line of a commit message may have.
@@ -26,7 +28,7 @@ func measureCommits(ctx context.Context, root, since string) (commitSubjects, er
 	if since != "" {
 		revisions = since + "..HEAD"
 	}
-	log, err := output(ctx, root, "git", "log", "--no-merges", "--format=%s", "--end-of-options", revisions, "--")
+	log, err := source.Output(ctx, root, "git", "log", "--no-merges", "--format=%s", "--end-of-options", revisions, "--")
 	if err != nil {
 		return commitSubjects{}, err
 	}

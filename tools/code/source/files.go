@@ -1,4 +1,8 @@
-package main
+// Package source reads the source files of the repository, and finds the comments in them.
+//
+// It reads the tracked and the untracked files that git does not ignore, except for testdata, and
+// runs git. It changes nothing. Its tests are beside the code, and in the packages that use it.
+package source
 
 import (
 	"context"
@@ -13,35 +17,37 @@ import (
 	"strings"
 )
 
-// sourceFile is a file of source code in the repository.
-type sourceFile struct {
-	path      string // relative to the repository's root, with slashes
-	language  string
-	test      bool
-	generated bool
-	text      string
+// File is a file of source code in the repository.
+type File struct {
+	Path      string // relative to the repository's root, with slashes
+	Language  string // empty for go.mod files
+	Test      bool
+	Generated bool
+	Text      string
 }
 
-// group returns the row of a table in which the file counts.
-func (f sourceFile) group() string {
-	if f.test {
-		return f.language + " tests"
+// Group returns the row of a table in which the file counts.
+func (f File) Group() string {
+	if f.Test {
+		return f.Language + " tests"
 	}
-	return f.language
+	return f.Language
 }
 
-// Languages by the extension of a file, and the order of the tables' rows.
-var (
-	languages = map[string]string{".go": "Go", ".py": "Python", ".ts": "TypeScript", ".proto": "Protobuf"}
-	groups    = []string{"Go", "Go tests", "Protobuf", "Python", "Python tests", "TypeScript", "TypeScript tests"}
-)
+// languages maps the extension of a file to its language.
+var languages = map[string]string{
+	".go": "Go", ".py": "Python", ".ts": "TypeScript", ".proto": "Protobuf", ".md": "Markdown",
+}
 
-// moduleFile is the name of the files that declare a module's path.
-const moduleFile = "go.mod"
+// Groups holds the rows of tables about code, in order. Markdown is none of them.
+var Groups = []string{"Go", "Go tests", "Protobuf", "Python", "Python tests", "TypeScript", "TypeScript tests"}
 
-// readFiles returns the source files and the go.mod files of the repository, sorted by path.
-func readFiles(ctx context.Context, root string) ([]sourceFile, error) {
-	listing, err := output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+// ModuleFile is the name of the files that declare a module's path.
+const ModuleFile = "go.mod"
+
+// Read returns the source files and the go.mod files of the repository, sorted by path.
+func Read(ctx context.Context, root string) ([]File, error) {
+	listing, err := Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +58,10 @@ func readFiles(ctx context.Context, root string) ([]sourceFile, error) {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	var files []sourceFile
+	var files []File
 	for _, p := range slices.Compact(paths) {
 		language := languages[path.Ext(p)]
-		if language == "" && path.Base(p) != moduleFile || inTestdata(p) {
+		if language == "" && path.Base(p) != ModuleFile || inTestdata(p) {
 			continue
 		}
 		text, err := dir.ReadFile(p)
@@ -65,8 +71,8 @@ func readFiles(ctx context.Context, root string) ([]sourceFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, sourceFile{
-			path: p, language: language, test: isTest(p), generated: isGenerated(p, string(text)), text: string(text),
+		files = append(files, File{
+			Path: p, Language: language, Test: isTest(p), Generated: isGenerated(p, string(text)), Text: string(text),
 		})
 	}
 	return files, nil
@@ -101,20 +107,20 @@ func isGenerated(p, text string) bool {
 		path.Ext(p) == ".go" && generatedHeader.MatchString(text)
 }
 
-// measured returns the files of a group that were written by hand.
-func measured(files []sourceFile, group string) []sourceFile {
-	var selected []sourceFile
+// Written returns the files of a group that were written by hand.
+func Written(files []File, group string) []File {
+	var selected []File
 	for _, f := range files {
-		if f.group() == group && !f.generated {
+		if f.Group() == group && !f.Generated {
 			selected = append(selected, f)
 		}
 	}
 	return selected
 }
 
-// output runs a command in dir and returns its standard output. The error holds what the command
+// Output runs a command in dir and returns its standard output. The error holds what the command
 // wrote to standard error.
-func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+func Output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // git and go, with the flags of whoever runs this
 	cmd.Dir = dir
 	out, err := cmd.Output()

@@ -19,6 +19,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // config holds the flags.
@@ -65,11 +67,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func measure(ctx context.Context, c config) (*report, error) {
-	files, err := readFiles(ctx, c.root)
+	files, err := source.Read(ctx, c.root)
 	if err != nil {
 		return nil, err
 	}
 	packages, err := parsePackages(files)
+	if err != nil {
+		return nil, err
+	}
+	words, err := measureWords(files, packages)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +92,7 @@ func measure(ctx context.Context, c config) (*report, error) {
 		Files:     measureFiles(files),
 		Graph:     measureGraph(packages),
 		Exported:  measureExported(packages),
-		Words:     measureWords(files, packages),
+		Words:     words,
 		Commits:   commits,
 		Program:   program,
 	}, nil

@@ -5,20 +5,22 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
 
 // modulesByDir returns the module paths that the go.mod files declare, by the directories of these
 // files.
-func modulesByDir(files []sourceFile) map[string]string {
+func modulesByDir(files []source.File) map[string]string {
 	modules := map[string]string{}
 	for _, f := range files {
-		if path.Base(f.path) != moduleFile {
+		if path.Base(f.Path) != source.ModuleFile {
 			continue
 		}
-		if match := moduleLine.FindStringSubmatch(f.text); match != nil {
-			modules[path.Dir(f.path)] = match[1]
+		if match := moduleLine.FindStringSubmatch(f.Text); match != nil {
+			modules[path.Dir(f.Path)] = match[1]
 		}
 	}
 	return modules
@@ -37,6 +39,6 @@ func importPath(modules map[string]string, dir string) string {
 }
 
 // opener lets go/build read a file that is in memory already.
-func opener(f sourceFile) func(string) (io.ReadCloser, error) {
-	return func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(f.text)), nil }
+func opener(f source.File) func(string) (io.ReadCloser, error) {
+	return func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(f.Text)), nil }
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // goPackage holds the figures of one Go package, that is, of one directory with Go files.
@@ -26,14 +28,14 @@ type goPackage struct {
 }
 
 // parsePackages parses all Go files, and returns the packages sorted by directory.
-func parsePackages(files []sourceFile) ([]*goPackage, error) {
+func parsePackages(files []source.File) ([]*goPackage, error) {
 	byDir := map[string]*goPackage{}
 	modules := modulesByDir(files)
 	for _, f := range files {
-		if f.language != "Go" {
+		if f.Language != "Go" {
 			continue
 		}
-		dir := path.Dir(f.path)
+		dir := path.Dir(f.Path)
 		p := byDir[dir]
 		if p == nil {
 			p = &goPackage{
@@ -55,31 +57,31 @@ func parsePackages(files []sourceFile) ([]*goPackage, error) {
 }
 
 // add parses a file of the package.
-func (p *goPackage) add(f sourceFile) error {
+func (p *goPackage) add(f source.File) error {
 	set := token.NewFileSet()
-	syntax, err := parser.ParseFile(set, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(set, f.Path, f.Text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
-	if !f.test {
+	if !f.Test {
 		p.code = true
 		p.command = syntax.Name.Name == "main"
 		if err := p.addImports(f, syntax); err != nil {
 			return err
 		}
 	}
-	if f.generated {
+	if f.Generated {
 		return nil
 	}
 	for _, group := range syntax.Comments {
-		p.comments[f.group()] = append(p.comments[f.group()], group.Text())
+		p.comments[f.Group()] = append(p.comments[f.Group()], group.Text())
 	}
 	for _, decl := range syntax.Decls {
 		if function, ok := decl.(*ast.FuncDecl); ok {
 			lines := set.Position(function.End()).Line - set.Position(function.Pos()).Line + 1
-			p.functions[f.group()] = append(p.functions[f.group()], length{functionName(p.dir, function), lines})
+			p.functions[f.Group()] = append(p.functions[f.Group()], length{functionName(p.dir, function), lines})
 		}
-		if !f.test {
+		if !f.Test {
 			p.addExported(decl)
 		}
 	}
@@ -88,13 +90,13 @@ func (p *goPackage) add(f sourceFile) error {
 
 // addImports adds the imports of a file that is built on Linux; other platforms add none within the
 // repository.
-func (p *goPackage) addImports(f sourceFile, syntax *ast.File) error {
+func (p *goPackage) addImports(f source.File, syntax *ast.File) error {
 	context := build.Default
 	context.GOOS, context.GOARCH, context.CgoEnabled, context.BuildTags = "linux", "amd64", true, nil
 	context.OpenFile = opener(f)
-	match, err := context.MatchFile(path.Dir(f.path), path.Base(f.path))
+	match, err := context.MatchFile(path.Dir(f.Path), path.Base(f.Path))
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
+		return fmt.Errorf("%s: %w", f.Path, err)
 	}
 	if !match {
 		return nil
@@ -102,7 +104,7 @@ func (p *goPackage) addImports(f sourceFile, syntax *ast.File) error {
 	for _, spec := range syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			return fmt.Errorf("%s: import %s: %w", f.path, spec.Path.Value, err)
+			return fmt.Errorf("%s: import %s: %w", f.Path, spec.Path.Value, err)
 		}
 		p.imports[imported] = true
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // maxColumns is the width that a line may have. A tab counts as one column, as it does for the
@@ -74,7 +76,7 @@ func over(all []length, limit int) int {
 // measureFunctions returns one row for code and one for tests.
 func measureFunctions(packages []*goPackage) []functionLengths {
 	var rows []functionLengths
-	for _, group := range groups[:2] {
+	for _, group := range source.Groups[:2] {
 		var all []length
 		for _, p := range packages {
 			all = append(all, p.functions[group]...)
@@ -85,21 +87,21 @@ func measureFunctions(packages []*goPackage) []functionLengths {
 }
 
 // measureFiles returns one row for each language, and for the tests in it.
-func measureFiles(files []sourceFile) []fileLengths {
+func measureFiles(files []source.File) []fileLengths {
 	var rows []fileLengths
-	for _, group := range groups {
+	for _, group := range source.Groups {
 		var all []length
 		var row fileLengths
-		for _, f := range measured(files, group) {
+		for _, f := range source.Written(files, group) {
 			lines := 0
-			for line := range strings.Lines(f.text) {
+			for line := range strings.Lines(f.Text) {
 				lines++
 				if utf8.RuneCountInString(strings.TrimRight(line, "\r\n")) > maxColumns {
 					row.Wide++
 				}
 			}
 			row.Lines += lines
-			all = append(all, length{f.path, lines})
+			all = append(all, length{f.Path, lines})
 		}
 		row.lengths = distribution(group, all)
 		row.Percent = ratio(100*row.Wide, row.Lines)

@@ -3,6 +3,8 @@ package main
 import (
 	"regexp"
 	"strings"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // countedPhrases are the words whose frequency shows how far comments are from plain technical
@@ -18,21 +20,28 @@ type wordCounts struct {
 }
 
 // measureWords returns one row for each language, and for the tests in it.
-func measureWords(files []sourceFile, packages []*goPackage) []wordCounts {
+func measureWords(files []source.File, packages []*goPackage) ([]wordCounts, error) {
 	var rows []wordCounts
-	for _, group := range groups {
+	for _, group := range source.Groups {
 		var comments []string
 		for _, p := range packages {
 			comments = append(comments, p.comments[group]...)
 		}
-		for _, f := range measured(files, group) {
-			if syntax, ok := syntaxes[f.language]; ok {
-				comments = append(comments, syntax.comments(f.text)...)
+		for _, f := range source.Written(files, group) {
+			if f.Language == "Go" {
+				continue // has been parsed with its package, without directives
+			}
+			found, err := source.Comments(f)
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range found {
+				comments = append(comments, c.Text)
 			}
 		}
 		rows = append(rows, countWords(group, comments))
 	}
-	return rows
+	return rows, nil
 }
 
 var word = regexp.MustCompile(`[\p{L}\p{N}_]+(?:['’-][\p{L}\p{N}_]+)*`)

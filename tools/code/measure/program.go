@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/hookloop/hookloop/tools/code/source"
 )
 
 // program is the size of one program and of its dependencies.
@@ -23,7 +25,7 @@ type program struct {
 func measureProgram(ctx context.Context, root, dir string) (program, error) {
 	p := program{Dir: dir}
 	at := filepath.Join(root, dir)
-	packages, err := output(ctx, at, "go", "list", "-deps", "-f", "{{.Standard}}", ".")
+	packages, err := source.Output(ctx, at, "go", "list", "-deps", "-f", "{{.Standard}}", ".")
 	if err != nil {
 		return program{}, err
 	}
@@ -42,7 +44,7 @@ func binarySize(ctx context.Context, dir string) (int64, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	binary := filepath.Join(folder, "program")
-	if _, err := output(ctx, dir, "go", "build", "-buildvcs=false", "-o", binary, "."); err != nil {
+	if _, err := source.Output(ctx, dir, "go", "build", "-buildvcs=false", "-o", binary, "."); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(binary)
@@ -55,7 +57,7 @@ func binarySize(ctx context.Context, dir string) (int64, error) {
 // sumLines returns the number of lines in the go.sum of the module that dir is in. A module without
 // dependencies has none.
 func sumLines(ctx context.Context, dir string) (int, error) {
-	module, err := output(ctx, dir, "go", "env", "GOMOD")
+	module, err := source.Output(ctx, dir, "go", "env", "GOMOD")
 	if err != nil {
 		return 0, err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -151,31 +150,6 @@ func TestErrors(t *testing.T) {
 			err := run(t.Context(), test.args, &bytes.Buffer{})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
-}
-
-func TestComments(t *testing.T) {
-	for _, test := range []struct {
-		name, language, text string
-		want                 []string
-	}{
-		{"line without end", "Protobuf", "a // b", []string{" b"}},
-		{"block without end", "Protobuf", "a /* b", []string{" b"}},
-		{"escaped quote", "Python", `'\'# a' # b`, []string{" b"}},
-		{"string without end", "Python", "'a\n# b\n", []string{" b\n"}},
-		{"docstring after a comment", "Python", "#!x\n\"\"\"a\"\"\"", []string{"!x\n", `a"""`}},
-		{"triple quotes as argument", "Python", `f("""# a""", '''# b''')`, nil},
-		{"division", "TypeScript", "a / b // c", []string{" c"}},
-		{"regular expression", "TypeScript", `x = /"\/[/]/ // c`, []string{" c"}},
-		{"regular expression after return", "TypeScript", "return /'/ // c", []string{" c"}},
-		{"nested templates", "TypeScript", "`${f({a: `// ${'}'}`})} // b` // c", []string{" c"}},
-		{"template over lines", "TypeScript", "`\n// a\n`", nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := syntaxes[test.language].comments(test.text); !reflect.DeepEqual(got, test.want) {
-				t.Errorf("comments of %q: %q, want %q", test.text, got, test.want)
 			}
 		})
 	}

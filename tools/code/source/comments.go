@@ -1,6 +1,42 @@
-package main
+package source
 
-import "strings"
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"strings"
+)
+
+// Comment is a comment, or several comments on lines of their own that follow each other.
+type Comment struct {
+	Line int    // of the first character
+	Text string // without delimiters; has a line for each line of the source
+}
+
+// Comments returns the comments of a file with code. Directives to compilers and linters are
+// comments, too.
+func Comments(f File) ([]Comment, error) {
+	if s, ok := syntaxes[f.Language]; ok {
+		return s.comments(f.Text), nil
+	}
+	if f.Language != "Go" {
+		return nil, nil
+	}
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, f.Path, f.Text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("read comments: %w", err)
+	}
+	var found []Comment
+	for _, group := range file.Comments {
+		var lines []string
+		for _, c := range group.List {
+			lines = append(lines, strings.TrimSuffix(c.Text[2:], "*/"))
+		}
+		found = append(found, Comment{set.Position(group.Pos()).Line, strings.Join(lines, "\n")})
+	}
+	return found, nil
+}
 
 // syntax describes the comments of a language, and the literals that may contain the delimiters of
 // comments. Go has a parser of its own.
@@ -18,9 +54,9 @@ var syntaxes = map[string]syntax{
 	"TypeScript": {line: "//", block: true, quotes: []string{`"`, `'`, "`"}, regexps: true},
 }
 
-// comments returns the text of the comments, without their delimiters.
-func (s syntax) comments(text string) []string {
-	var found []string
+// comments returns the comments of a text.
+func (s syntax) comments(text string) []Comment {
+	c := collector{text: text}
 	var last byte // of the code before, without white space and comments
 	for at := 0; at < len(text); {
 		rest := text[at:]
@@ -28,16 +64,16 @@ func (s syntax) comments(text string) []string {
 		switch {
 		case strings.HasPrefix(rest, s.line):
 			end := until(rest, len(s.line), "\n")
-			found = append(found, rest[len(s.line):end])
+			c.add(at, at+end, strings.TrimSuffix(rest[len(s.line):end], "\n"))
 			at += end
 		case s.block && strings.HasPrefix(rest, "/*"):
 			end := until(rest, 2, "*/")
-			found = append(found, rest[2:end])
+			c.add(at, at+end, strings.TrimSuffix(rest[2:end], "*/"))
 			at += end
 		case quote != "":
 			end := literal(rest, quote)
 			if s.docstrings && len(quote) == 3 && (last == 0 || last == ':') {
-				found = append(found, rest[len(quote):end])
+				c.add(at, at+end, strings.TrimSuffix(rest[len(quote):end], quote))
 			}
 			at, last = at+end, quote[0]
 		case s.regexps && rest[0] == '/' && beginsRegexp(text[:at], last):
@@ -49,7 +85,25 @@ func (s syntax) comments(text string) []string {
 			at++
 		}
 	}
-	return found
+	return c.found
+}
+
+// collector joins comments that follow each other without an empty line.
+type collector struct {
+	text  string
+	found []Comment
+	end   int // of the last comment, with the end of its line
+}
+
+// add takes the comment at text[from:to] in.
+func (c *collector) add(from, to int, comment string) {
+	between := c.text[c.end:from]
+	if n := len(c.found); n > 0 && strings.Trim(between, " \t") == "" && strings.HasSuffix(c.text[:c.end], "\n") {
+		c.found[n-1].Text += "\n" + comment
+	} else {
+		c.found = append(c.found, Comment{strings.Count(c.text[:from], "\n") + 1, comment})
+	}
+	c.end = to
 }
 
 func (s syntax) quoteAt(rest string) string {

@@ -1,3 +1,0 @@
-module github.com/hookloop/hookloop/tools/measure
-
-go 1.26.0
