@@ -31,7 +31,7 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	observed, err := hook.Children[appsv1.Deployment](req)
+	observed, err := hook.ChildrenOf[appsv1.Deployment](req, "Deployment.apps/v1")
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A hook is one function. In a program, main is hook.Main(hook.Composite{Sync: sync}).
@@ -34,7 +36,7 @@ func Example() {
 		if err != nil {
 			return nil, err
 		}
-		pods, err := hook.Children[corev1.Pod](req)
+		pods, err := hook.ChildrenOf[corev1.Pod](req, "Pod.v1")
 		if err != nil {
 			return nil, err
 		}
@@ -134,23 +136,18 @@ func TestARequestIsReadWithItsTypes(t *testing.T) {
 		if n := (*parent)["spec"].(map[string]any)["n"]; n != int64(bigInteger) {
 			t.Errorf("got integer %v (%T), want %d", n, n, bigInteger)
 		}
-		pods, err := hook.Children[corev1.Pod](req)
+		pods, err := hook.ChildrenOf[corev1.Pod](req, "Pod.v1")
 		if err != nil {
 			return nil, err
 		}
 		if len(pods) != 2 || pods["near"].Namespace != "shop" || pods["other/far"].Name != "far" {
 			t.Errorf("got pods %v, want near and other/far", pods)
 		}
-		if sets, err := hook.Children[appsv1.Deployment](req); sets == nil || len(sets) != 0 || err != nil {
+		if sets, err := hook.ChildrenOf[appsv1.Deployment](req, "Deployment.apps/v1"); sets == nil || len(sets) != 0 || err != nil {
 			t.Errorf("a declared kind without objects: got %v, %v, want an empty map", sets, err)
 		}
-		if _, err := hook.Children[corev1.Node](
-			req,
-		); err == nil ||
-			!strings.Contains(
-				err.Error(),
-				`"Node": the controller declares 0 such kinds, expected 1; it declares [Deployment.apps/v1, Pod.v1]`,
-			) {
+		if _, err := hook.ChildrenOf[corev1.Node](req, "Node.v1"); err == nil ||
+			!strings.Contains(err.Error(), `"Node.v1": expected one of the declared kinds [Deployment.apps/v1, Pod.v1]`) {
 			t.Errorf("a kind that is not declared: got %v", err)
 		}
 		checkRelated(t, req)
@@ -158,6 +155,35 @@ func TestARequestIsReadWithItsTypes(t *testing.T) {
 	}})
 	if _, err := client.Sync(t.Context(), request()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestChildrenHaveTheKindThatTheSchemeGivesTheirType(t *testing.T) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, &corev1.Pod{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, &corev1.Node{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "A"}, &corev1.Secret{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "B"}, &corev1.Secret{})
+	object := func(apiVersion, kind string) any {
+		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "one"}}
+	}
+	req, err := hook.NewSyncRequest(object("example.com/v1", "Parent"),
+		[]any{object("v1", "Pod"), object("batch/v1", "Job")}, "A.a/v1", "B.b/v1", "Service.v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pods, err := hook.Children[corev1.Pod](req, scheme); err != nil || pods["one"] == nil {
+		t.Errorf("pods: %v, %v, want one", pods, err)
+	}
+	// The kind has another name than the Go type.
+	if jobs, err := hook.Children[corev1.Node](req, scheme); err != nil || jobs["one"] == nil {
+		t.Errorf("jobs: %v, %v, want one", jobs, err)
+	}
+	if _, err := hook.Children[corev1.Secret](req, scheme); err == nil || !strings.Contains(err.Error(), "for 2 of") {
+		t.Errorf("a type of two kinds: %v, want an error", err)
+	}
+	if _, err := hook.Children[corev1.Service](req, scheme); err == nil || !strings.Contains(err.Error(), "for 0 of") {
+		t.Errorf("a type that is not registered: %v, want an error", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -30,23 +31,43 @@ func Decode[T any](o Object) (*T, error) {
 // Parent decodes the parent, as Decode does.
 func Parent[T any](req *SyncRequest) (*T, error) { return Decode[T](req.Parent) }
 
-// Children decodes the children whose kind is the name of the type T: Children[corev1.Pod] those of
-// kind Pod. The error says that no such kind is declared, or that the kind is declared in several
-// API groups; then use DecodeGroup.
-func Children[T any](req *SyncRequest) (map[string]*T, error) {
-	kind := reflect.TypeFor[T]().Name()
+// Scheme maps kinds to Go types. A *runtime.Scheme of k8s.io/apimachinery is a Scheme.
+type Scheme interface {
+	AllKnownTypes() map[schema.GroupVersionKind]reflect.Type
+}
+
+// Children decodes the children of the kind for which the scheme has the type T, by name. It returns
+// an error if the controller does not declare exactly one such kind, or if an object does not decode.
+// ChildrenOf needs no scheme.
+func Children[T any](req *SyncRequest, scheme Scheme) (map[string]*T, error) {
+	t, types := reflect.TypeFor[T](), scheme.AllKnownTypes()
 	var found []string
 	for key := range req.Children {
-		if name, _, _ := strings.Cut(key, "."); name == kind {
+		kind, version, _ := strings.Cut(key, ".")
+		if types[schema.FromAPIVersionAndKind(version, kind)] == t {
 			found = append(found, key)
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("children of kind %q: the controller declares %d such kinds, expected 1; it declares [%s]",
-			kind, len(found), strings.Join(slices.Sorted(maps.Keys(req.Children)), ", "))
+		return nil, fmt.Errorf("children of type %s: the scheme has it for %d of the declared kinds [%s], expected 1",
+			t, len(found), req.Children.kinds())
 	}
 	return DecodeGroup[T](req.Children[found[0]])
 }
+
+// ChildrenOf decodes the children of one kind, by name: ChildrenOf[appsv1.Deployment](req,
+// "Deployment.apps/v1"). It returns an error if the controller does not declare the kind, or if an
+// object does not decode.
+func ChildrenOf[T any](req *SyncRequest, kind string) (map[string]*T, error) {
+	group, declared := req.Children[kind]
+	if !declared {
+		return nil, fmt.Errorf("children of kind %q: expected one of the declared kinds [%s]", kind, req.Children.kinds())
+	}
+	return DecodeGroup[T](group)
+}
+
+// kinds returns the kinds of the groups, sorted, for messages.
+func (g Groups) kinds() string { return strings.Join(slices.Sorted(maps.Keys(g)), ", ") }
 
 // ErrNotShown is the error of Related for a group that is not in the request: no rule has this name
 // or resource, or its objects are required by a response and have not been shown yet.
