@@ -70,6 +70,14 @@ type Reconciler[K comparable] interface {
 	Reconcile(ctx context.Context, item queue.Item[K]) (Result, error)
 }
 
+// Func is a Reconciler that is a function.
+type Func[K comparable] func(ctx context.Context, item queue.Item[K]) (Result, error)
+
+// Reconcile implements Reconciler.
+func (f Func[K]) Reconcile(ctx context.Context, item queue.Item[K]) (Result, error) {
+	return f(ctx, item)
+}
+
 // Result controls when a key is reconciled again without an event. The zero value waits for an
 // event.
 type Result struct {

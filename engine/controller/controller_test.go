@@ -74,19 +74,13 @@ func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world
 
 // reconciles has every reconcile noted and answered by f; nil answers nothing.
 func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (controller.Result, error)) {
-	w.Reconcile(reconciler(func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+	w.Reconcile(controller.Func[object.Ref](func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 		w.items <- item
 		if f == nil {
 			return controller.Result{}, nil
 		}
 		return f(ctx, item)
 	}))
-}
-
-type reconciler func(context.Context, queue.Item[object.Ref]) (controller.Result, error)
-
-func (r reconciler) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
-	return r(ctx, item)
 }
 
 // run runs the controller until stop is called, which returns Run's result.

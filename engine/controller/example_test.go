@@ -1,0 +1,59 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/cache"
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// A controller of Deployments that looks at the ReplicaSets that they control. It runs until ctx is
+// done.
+func Example() {
+	run := func(ctx context.Context, config *rest.Config) error {
+		resource := func(kind, plural string) object.Resource {
+			return object.Resource{
+				GVK:    schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind},
+				Plural: plural, Namespaced: true,
+			}
+		}
+		deployments, replicaSets := resource("Deployment", "deployments"), resource("ReplicaSet", "replicasets")
+
+		objects, err := cache.New(cache.Settings{Config: config})
+		if err != nil {
+			return err
+		}
+		defer objects.Close()
+		c := controller.New[object.Ref]("count-replica-sets", controller.Settings{
+			Cache: objects, Clock: clock.RealClock{}, Workers: 5,
+		})
+		c.For(deployments, mapper.Ref)
+		c.Watch(replicaSets, mapper.Owner(deployments, mapper.Ref))
+		c.Reconcile(controller.Func[object.Ref](
+			func(_ context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+				all, err := c.Reader().View(deployments)
+				if err != nil {
+					return controller.Result{}, err // the objects are not known: this is not "none"
+				}
+				deployment := all.Get(item.Key.Namespace, item.Key.Name)
+				if deployment == nil {
+					return controller.Result{}, nil // it is deleted
+				}
+				sets, err := c.Reader().View(replicaSets)
+				if err != nil {
+					return controller.Result{}, err
+				}
+				fmt.Println(item.Key, "has", sets.OwnedBy(deployment.UID()).Len(), "ReplicaSets")
+				return controller.Result{}, nil
+			}))
+		return c.Run(ctx)
+	}
+	_ = run
+}

@@ -1,0 +1,33 @@
+package view_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A reader has two results: a view of the objects, or an error. "Unknown" is never "empty".
+func ExampleReader() {
+	services := object.Resource{
+		GVK: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Plural: "services", Namespaced: true,
+	}
+	web, err := object.Decode([]byte(
+		`{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"web"}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var reader view.Reader = &viewtest.Reader{Objects: []*object.Object{web}}
+	v, err := reader.View(services)
+	var unknown *view.Error
+	if errors.As(err, &unknown) {
+		fmt.Println("not known:", unknown.State)
+		return
+	}
+	fmt.Println(v.List("shop").Len(), v.Get("shop", "web").Ref())
+	// Output: 1 Service.v1 "shop/web"
+}
