@@ -85,6 +85,11 @@ measure: ## Measure the code, its comments and commits, and print tables (MEASUR
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/measure ./measure
 	@exec $(BIN)/measure $(MEASURE)
 
+.PHONY: api
+api: ## Rewrite the list of the public Go API, tools/code/api/api.txt
+	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
+	@$(BIN)/api -write
+
 .PHONY: lint
 lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook contract (lint, format, breaking changes)
 	$(BIN)/buf lint
