@@ -28,9 +28,7 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	all := &series{Registerer: registry}
 	parts := controllerMetrics{
-		syncs: newSyncMetrics(
-			all,
-		),
+		syncs:  newSyncMetrics(all),
 		queues: newQueueMetrics(all),
 		shares: newShareMetrics(all, share.NewWaits(1, 1)),
 		hooks:  stack.NewMetrics(all),

@@ -22,15 +22,13 @@ func newMetrics(provider MetricsProvider, name string) *metrics {
 		return nil
 	}
 	return &metrics{
-		depth:   provider.NewDepthMetric(name),
-		adds:    provider.NewAddsMetric(name),
-		latency: provider.NewLatencyMetric(name),
-		works:   provider.NewWorkDurationMetric(name),
-		retries: provider.NewRetriesMetric(name),
-		unfinished: provider.NewUnfinishedWorkSecondsMetric(
-			name,
-		),
-		longest: provider.NewLongestRunningProcessorSecondsMetric(name),
+		depth:      provider.NewDepthMetric(name),
+		adds:       provider.NewAddsMetric(name),
+		latency:    provider.NewLatencyMetric(name),
+		works:      provider.NewWorkDurationMetric(name),
+		retries:    provider.NewRetriesMetric(name),
+		unfinished: provider.NewUnfinishedWorkSecondsMetric(name),
+		longest:    provider.NewLongestRunningProcessorSecondsMetric(name),
 	}
 }
 

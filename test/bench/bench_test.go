@@ -75,9 +75,7 @@ func converged(b *testing.B) *world {
 			i,
 		), fmt.Sprint(
 			i+2,
-		), int64(
-			1,
-		)
+		), int64(1)
 		metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
 		metadata["annotations"] = map[string]any{object.LastAppliedAnnotation: fmt.Sprintf(desired, i)}
 		metadata["ownerReferences"] = []any{

@@ -34,9 +34,7 @@ func (c *Cluster) apiServerArgs() []string {
 		fmt.Sprintf("--secure-port=%d", c.ports.api),
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", c.ports.etcd),
-		"--etcd-cafile=" + c.path(
-			"ca.crt",
-		),
+		"--etcd-cafile=" + c.path("ca.crt"),
 		"--etcd-certfile=" + c.path("etcd-client.crt"),
 		"--etcd-keyfile=" + c.path("etcd-client.key"),
 		"--tls-cert-file=" + c.path("apiserver.crt"),

@@ -69,9 +69,7 @@ func TestFaults(t *testing.T) {
 	if got := count.Failed[http.StatusTooManyRequests]; count.Requests != n || got < n/8 || got > n/3 {
 		t.Errorf("%d of %d requests got 429, want about %d", got, count.Requests, n/5)
 	}
-	if got := int(
-		carried.Load(),
-	); got != n-count.Failed[http.StatusTooManyRequests] ||
+	if got := int(carried.Load()); got != n-count.Failed[http.StatusTooManyRequests] ||
 		count.Failed[http.StatusGatewayTimeout] == 0 {
 		t.Errorf("%d of %d requests were carried out; failed are %v", got, n, count.Failed)
 	}

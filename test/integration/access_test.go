@@ -282,9 +282,7 @@ func TestDialInWithAnotherToken(t *testing.T) {
 		"nothing":          t.Context(),
 	} {
 		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
-		if got := status.Convert(
-			err,
-		); got.Code() != codes.Unauthenticated ||
+		if got := status.Convert(err); got.Code() != codes.Unauthenticated ||
 			!strings.Contains(got.Message(), `of the audience "hookloop"`) {
 			t.Errorf("%s: %s: %q, want Unauthenticated that names the audience", name, got.Code(), got.Message())
 		}

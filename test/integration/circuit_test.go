@@ -75,9 +75,7 @@ func TestUserEndsThePause(t *testing.T) {
 		Parent:   "webs",
 		Children: []string{"v1/configmaps InPlace"},
 		Labels:   labels,
-		Sync: k.Hook(
-			work.answer,
-		).URL,
+		Sync:     k.Hook(work.answer).URL,
 		Finalize: k.Hook(func(kit.Request) any { return map[string]any{"finalized": true} }).URL,
 	})
 	k.Apply(parent("web"))

@@ -96,16 +96,12 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 		"v1",
 		"STORAGE",
 		"true",
-	).Replace(
-		version,
-	) + ", " + strings.NewReplacer(
+	).Replace(version) + ", " + strings.NewReplacer(
 		"NAME",
 		"v2",
 		"STORAGE",
 		"false",
-	).Replace(
-		version,
-	)
+	).Replace(version)
 	k.Apply("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sicks.$GROUP}\n" +
 		"spec: {group: $GROUP, scope: Namespaced, names: {kind: Sick, plural: sicks, singular: sick}, versions: [" + versions + "]}")
 	k.Apply("{apiVersion: $GROUP/v1, kind: Sick, metadata: {name: sick, namespace: $NS}}")

@@ -115,9 +115,7 @@ func TestAPIServerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		edit := fmt.Appendf(nil, `{"data":{"text":"%d"}}`, n)
-		if _, err := client.CoreV1().ConfigMaps(
-			"default",
-		).Patch(
+		if _, err := client.CoreV1().ConfigMaps("default").Patch(
 			ctx,
 			"page",
 			types.MergePatchType,

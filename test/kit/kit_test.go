@@ -112,13 +112,9 @@ func createAsEngine(t *testing.T, k *kit.Kit, name string) {
 	t.Helper()
 	config := k.Cluster.Admin()
 	config.UserAgent = "hookloop/test"
-	_, err := dynamic.NewForConfigOrDie(
-		config,
-	).Resource(
+	_, err := dynamic.NewForConfigOrDie(config).Resource(
 		schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-	).Namespace(
-		k.Namespace,
-	).
+	).Namespace(k.Namespace).
 		Create(
 			t.Context(),
 			&unstructured.Unstructured{Object: map[string]any{

@@ -64,9 +64,7 @@ func (k *Kit) Patch(kind, name, text string, subresources ...string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	if _, err := k.of(
-		kind,
-	).Patch(
+	if _, err := k.of(kind).Patch(
 		k.Context(),
 		name,
 		types.MergePatchType,

@@ -63,9 +63,7 @@ func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) er
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Pods(
-		pod.Namespace,
-	).Patch(
+	_, err = client.CoreV1().Pods(pod.Namespace).Patch(
 		ctx,
 		pod.Name,
 		types.MergePatchType,

@@ -34,9 +34,7 @@ func (s schema) admit(t *testing.T, object map[string]any) field.ErrorList {
 		s.structural,
 		true,
 		structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true},
-	); len(
-		dropped,
-	) > 0 {
+	); len(dropped) > 0 {
 		t.Errorf("fields that the schema does not know: %v", dropped)
 	}
 	defaulting.Default(object, s.structural)

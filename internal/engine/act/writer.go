@@ -92,15 +92,11 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if err != nil {
 		return nil, err
 	}
-	request := w.validated(
-		w.client.Post(),
-	).AbsPath(
+	request := w.validated(w.client.Post()).AbsPath(
 		path(a.Resource, a.Ref.Namespace, "")...).SetHeader(
 		"Content-Type",
 		"application/json",
-	).Body(
-		data,
-	)
+	).Body(data)
 	if a.Manager != "" {
 		request = request.Param("fieldManager", a.Manager)
 	}

@@ -123,9 +123,7 @@ func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set
 		if err != nil {
 			return view.Set{}, err
 		}
-		own[i] = v.OwnedBy(
-			target.UID(),
-		).Where(
+		own[i] = v.OwnedBy(target.UID()).Where(
 			func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() },
 		)
 	}

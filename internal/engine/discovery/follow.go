@@ -44,14 +44,8 @@ func (d *Discovery) Run(ctx context.Context) {
 	for _, r := range sources {
 		h, err := d.settings.Cache.Acquire(ctx, r)
 		if err != nil {
-			klog.FromContext(
-				ctx,
-			).Error(
-				err,
-				"changes of the API are seen late: discovery cannot follow them",
-				"interval",
-				d.settings.Interval,
-			)
+			klog.FromContext(ctx).Error(err, "changes of the API are seen late: discovery cannot follow them",
+				"interval", d.settings.Interval)
 			continue
 		}
 		defer h.Release()

@@ -65,9 +65,7 @@ func TestRefusal(t *testing.T) {
 	}
 	for reason, want := range map[string]string{"NoQuota": "NoQuota", "no quota!": "HookFailed", "": "HookFailed"} {
 		err := fatal(reason)
-		if got := classify(
-			err,
-		); got != (fault{reason: want}) ||
+		if got := classify(err); got != (fault{reason: want}) ||
 			!strings.HasSuffix(err.Error(), "says: the account is empty") {
 			t.Errorf("reason %q: %+v, %v", reason, got, err)
 		}

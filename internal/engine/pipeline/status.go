@@ -91,13 +91,8 @@ func (r *run) replaceStatus(ctx context.Context, parent *object.Object, status m
 	if !apierrors.IsInvalid(err) || !removeOptional(status) {
 		return written, err
 	}
-	klog.FromContext(
-		ctx,
-	).Info(
-		"status is written without conditions with which the API server refuses it",
-		"cause",
-		err.Error(),
-	)
+	klog.FromContext(ctx).Info("status is written without conditions with which the API server refuses it",
+		"cause", err.Error())
 	if written, err = r.Status.Replace(ctx, r.resource, parent, status); err == nil {
 		r.refusesSynced.Store(r.resource, true)
 	}

@@ -235,9 +235,7 @@ func (d Dependency) lacks(present *object.Object, ready *bool) string {
 	return rollout.Checks{
 		Observed:   true,
 		Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}},
-	}.Lacks(
-		present,
-	)
+	}.Lacks(present)
 }
 
 // conditions say on the parent what waits for what: nothing where no dependency is about.

@@ -157,13 +157,11 @@ func (s *Supervisor) open(
 			continue
 		}
 		opened, err := opener(hook.Settings{
-			ControllerKind: c.object.GVK().Kind,
-			ControllerName: c.object.Name(),
-			ControllerUID:  c.object.UID(),
-			Op:             op,
-			Version: string(
-				declared.Version,
-			),
+			ControllerKind:  c.object.GVK().Kind,
+			ControllerName:  c.object.Name(),
+			ControllerUID:   c.object.UID(),
+			Op:              op,
+			Version:         string(declared.Version),
 			Field:           field,
 			EndpointConfigs: endpoints,
 			Lookup:          s.Lookup,

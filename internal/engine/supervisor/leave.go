@@ -197,17 +197,8 @@ func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, fi
 	if len(actions) == 0 {
 		return nil
 	}
-	klog.FromContext(
-		ctx,
-	).Info(
-		"the controller is gone: its finalizer is removed",
-		"finalizer",
-		finalizer,
-		"resource",
-		r.String(),
-		"objects",
-		len(actions),
-	)
+	klog.FromContext(ctx).Info("the controller is gone: its finalizer is removed", "finalizer", finalizer,
+		"resource", r.String(), "objects", len(actions))
 	var errs []error
 	for _, outcome := range s.Writer.All(ctx, actions) {
 		errs = append(errs, outcome.Err) // a stale one, too: the next try lists anew

@@ -272,16 +272,8 @@ func (s *Supervisor) refused(
 	case !fault.Retry:
 		return controller.Result{RequeueAfter: grace}, nil
 	case wait > 0:
-		klog.FromContext(
-			ctx,
-		).Error(
-			err,
-			"the controller does not run",
-			"object",
-			o.Ref().String(),
-			"retryAfter",
-			wait.String(),
-		)
+		klog.FromContext(ctx).Error(err, "the controller does not run", "object", o.Ref().String(), "retryAfter",
+			wait.String())
 		return controller.Result{RequeueAfter: wait}, nil
 	default:
 		return controller.Result{}, err

@@ -179,13 +179,8 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 		if missing < 0 {
 			return true
 		}
-		klog.FromContext(
-			ctx,
-		).Info(
-			"waiting for a CustomResourceDefinition to be installed",
-			"resource",
-			kinds[missing].String(),
-		)
+		klog.FromContext(ctx).Info("waiting for a CustomResourceDefinition to be installed", "resource",
+			kinds[missing].String())
 		select {
 		case <-ctx.Done():
 			return false

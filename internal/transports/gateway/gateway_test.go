@@ -299,9 +299,7 @@ func TestTrigger(t *testing.T) {
 		if _, err := h.Trigger(
 			t.Context(),
 			&streamv1.TriggerRequest{Worker: "hello"},
-		); status.Code(
-			err,
-		) != codes.PermissionDenied {
+		); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("without the right: got %v", err)
 		}
 	})
@@ -317,9 +315,7 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 		if _, err := h.Trigger(
 			t.Context(),
 			&streamv1.TriggerRequest{Worker: "hello"},
-		); status.Code(
-			err,
-		) != codes.ResourceExhausted {
+		); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v, want RESOURCE_EXHAUSTED", err)
 		}
 	})

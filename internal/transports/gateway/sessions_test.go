@@ -182,9 +182,7 @@ func TestStreamsOfACaller(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.begun(
-		"one",
-	); status.Code(err) != codes.ResourceExhausted ||
+	if err := g.begun("one"); status.Code(err) != codes.ResourceExhausted ||
 		!strings.Contains(err.Error(), `User "one" has 128 streams`) {
 		t.Errorf("%v, expected RESOURCE_EXHAUSTED", err)
 	}

@@ -91,18 +91,8 @@ func (f *functions) call(ctx context.Context, name string, request proto.Message
 func (m method) call(ctx context.Context, name string, request proto.Message) (r result) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			klog.FromContext(
-				ctx,
-			).Error(
-				nil,
-				"panic in a hook",
-				"method",
-				name,
-				"panic",
-				fmt.Sprint(cause),
-				"stack",
-				string(debug.Stack()),
-			)
+			klog.FromContext(ctx).Error(nil, "panic in a hook", "method", name, "panic", fmt.Sprint(cause),
+				"stack", string(debug.Stack()))
 			r = result{err: status.Errorf(codes.Internal, "panic: %v", cause)}
 		}
 	}()

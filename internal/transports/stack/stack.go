@@ -70,18 +70,8 @@ func recovered(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				klog.FromContext(
-					ctx,
-				).Error(
-					nil,
-					"panic in a hook's transport",
-					"hook",
-					name,
-					"panic",
-					fmt.Sprint(cause),
-					"stack",
-					string(debug.Stack()),
-				)
+				klog.FromContext(ctx).Error(nil, "panic in a hook's transport", "hook", name, "panic",
+					fmt.Sprint(cause), "stack", string(debug.Stack()))
 				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: fmt.Errorf("panic: %v", cause)}
 			}
 		}()

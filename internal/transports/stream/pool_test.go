@@ -118,9 +118,7 @@ func TestPatience(t *testing.T) {
 					t.Errorf("got %s\nwant %s", text, c.want)
 				}
 				// The clock is the bubble's.
-				if waited, unserved := time.Since(
-					began,
-				), p.Unserved(); unserved != (waited == 0) ||
+				if waited, unserved := time.Since(began), p.Unserved(); unserved != (waited == 0) ||
 					!unserved && waited != patience {
 					t.Errorf("it has waited %s, want %s, or nothing where the service is unknown", waited, patience)
 				}

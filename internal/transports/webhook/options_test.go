@@ -254,9 +254,7 @@ func TestSecretsGoToTheirService(t *testing.T) {
 	for _, url := range []string{
 		`"url":"http://web.hooks/x"`, `"url":"http://user:x@WEB.hooks.svc:80"`, `"service":{"name":"web","namespace":"hooks"}`, `"url":"https://web.hooks.svc.cluster.local"`,
 	} {
-		if err := ask(
-			url,
-		); hook.KindOf(err) == "" ||
+		if err := ask(url); hook.KindOf(err) == "" ||
 			!strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
 			t.Errorf("%s: got %v, want that the whole name is resolved", url, err)
 		}
@@ -267,9 +265,7 @@ func TestSecretsGoToTheirService(t *testing.T) {
 		`"service":{"name":"web","namespace":"shop"}`, `"url":"http://web.hooks./"`, `"url":"https://web.hooks.evil.example.com"`,
 	} {
 		var failure *hook.Error
-		if err := ask(
-			url,
-		); !errors.As(err, &failure) || failure.Reason != "HookCredentials" ||
+		if err := ask(url); !errors.As(err, &failure) || failure.Reason != "HookCredentials" ||
 			strings.Contains(err.Error(), "secret\n") ||
 			!strings.Contains(err.Error(), "expected a Service in namespace hooks") {
 			t.Errorf("%s: got %v, want a refusal that names the rule", url, err)

@@ -177,9 +177,7 @@ func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parent
 	if err != nil {
 		return 0, err
 	}
-	r, err := streamv1.NewGatewayServiceClient(
-		connection,
-	).Trigger(
+	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(
 		ctx,
 		&streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)},
 	)

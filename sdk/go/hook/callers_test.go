@@ -72,9 +72,7 @@ func TestCallersNeedACertificate(t *testing.T) {
 	put(t, file("tls.key"), key)
 	put(t, file("ca.crt"), engines.PEM)
 	connection, _ := start(t, hook.ServeOptions{
-		TLSCert: file(
-			"tls.crt",
-		),
+		TLSCert:    file("tls.crt"),
 		TLSKey:     file("tls.key"),
 		ClientCA:   file("ca.crt"),
 		ClientName: "engine",

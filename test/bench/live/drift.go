@@ -148,9 +148,7 @@ func (d *drift) edit(s *stage) func(context.Context, *view) error {
 // editOne changes one child. It returns the time from the API server's answer until the child that
 // says what it should was seen.
 func (s *stage) editOne(ctx context.Context, v *view, name string) (time.Duration, error) {
-	o, err := s.typed.CoreV1().ConfigMaps(
-		namespace,
-	).Patch(
+	o, err := s.typed.CoreV1().ConfigMaps(namespace).Patch(
 		ctx,
 		name,
 		types.MergePatchType,

@@ -97,11 +97,7 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 		}
 		const then = "second"
 		err = atOnce(ctx, f.Parents, func(ctx context.Context, i int) error {
-			_, err := s.client.Resource(
-				crowds,
-			).Namespace(
-				namespace,
-			).Patch(
+			_, err := s.client.Resource(crowds).Namespace(namespace).Patch(
 				ctx,
 				parentName(i),
 				types.MergePatchType,

@@ -71,9 +71,7 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	passed := now.wire.Sub(since.wire)
 	by := func(name, label string) map[string]int { return difference(since.samples, now.samples, name, label) }
 	return cost{
-		Wall: until.Sub(
-			since.at,
-		),
+		Wall:      until.Sub(since.at),
 		EngineCPU: now.engine - since.engine,
 		HookCPU:   now.hook - since.hook,
 		Sent:      passed.Sent,

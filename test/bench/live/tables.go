@@ -129,9 +129,7 @@ func (r *report) buildTable() *table {
 			fmt.Sprintf("%.0f", speed),
 			fmt.Sprintf("%.0f", d.Floor),
 			fmt.Sprintf("%.2f", speed/d.Floor),
-			ms(
-				c.EngineCPU,
-			),
+			ms(c.EngineCPU),
 			ms(c.HookCPU),
 			size(c.Sent),
 			size(c.Received),
@@ -189,9 +187,7 @@ func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor 
 		ms(c.EngineCPU),
 		ms(each(c.EngineCPU, sum(c.Syncs))),
 		ms(c.HookCPU),
-		size(
-			c.Sent,
-		),
+		size(c.Sent),
 		size(c.Received),
 		fmt.Sprint(sum(c.Syncs)),
 		fmt.Sprint(sum(c.Calls)),

@@ -45,9 +45,7 @@ type waiter struct {
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 	ctx, stop := context.WithCancel(ctx)
 	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, says: map[string]int{}}
-	w, err := client.CoreV1().ConfigMaps(
-		namespace,
-	).Watch(
+	w, err := client.CoreV1().ConfigMaps(namespace).Watch(
 		ctx,
 		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"},
 	)

@@ -56,11 +56,7 @@ func (s *stage) declare(ctx context.Context) error {
 // warm has the API server create a parent without doing it: it holds the first creation after a CRD
 // for two seconds.
 func (s *stage) warm(ctx context.Context) error {
-	_, err := s.client.Resource(
-		crowds,
-	).Namespace(
-		namespace,
-	).Create(
+	_, err := s.client.Resource(crowds).Namespace(namespace).Create(
 		ctx,
 		&unstructured.Unstructured{Object: s.parent("warm", 0, text)},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
@@ -166,11 +162,7 @@ func (s *stage) parent(name string, children int, text string) object {
 // touch changes an annotation of a parent, which is no concern of its children.
 func (s *stage) touch(ctx context.Context, name string, round int) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.example.com/touched":"%d"}}}`, round)
-	_, err := s.client.Resource(
-		crowds,
-	).Namespace(
-		namespace,
-	).Patch(
+	_, err := s.client.Resource(crowds).Namespace(namespace).Patch(
 		ctx,
 		name,
 		types.MergePatchType,

@@ -51,17 +51,8 @@ func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error
 		case status.Code(err) == codes.Unavailable && failed < patience:
 			failed++
 		default:
-			klog.FromContext(
-				ctx,
-			).Info(
-				"a stream is ended",
-				"caller",
-				caller.Name,
-				"code",
-				status.Code(err).String(),
-				"why",
-				status.Convert(err).Message(),
-			)
+			klog.FromContext(ctx).Info("a stream is ended", "caller", caller.Name, "code",
+				status.Code(err).String(), "why", status.Convert(err).Message())
 			return err
 		}
 	}

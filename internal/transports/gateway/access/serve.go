@@ -119,21 +119,15 @@ func (g *Guard) interceptors(
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
 	return []grpc.UnaryServerInterceptor{
-			recovery.UnaryServerInterceptor(
-				panics,
-			),
+			recovery.UnaryServerInterceptor(panics),
 			plainUnary,
 			ratelimit.UnaryServerInterceptor(addresses),
 			auth.UnaryServerInterceptor(recognize),
-			ratelimit.UnaryServerInterceptor(
-				callers,
-			),
+			ratelimit.UnaryServerInterceptor(callers),
 			traceUnary,
 			logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
 		}, []grpc.StreamServerInterceptor{
-			recovery.StreamServerInterceptor(
-				panics,
-			),
+			recovery.StreamServerInterceptor(panics),
 			plainStream,
 			ratelimit.StreamServerInterceptor(addresses),
 			auth.StreamServerInterceptor(recognize),
