@@ -1,26 +1,31 @@
-"""The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service."""
+"""The hook of the website controller. A Website becomes three children: a ConfigMap with its pages,
+a Deployment that serves them, and a Service."""
 
 import hashlib
 
-from hookloop import Composite, child, dependency, serve
+from hookloop import (
+    Child, Composite, ConditionStatus, Dependency, Object, ObjectMeta, SyncRequest, SyncResponse, serve,
+)
 
 IMAGE = "nginx:1.29-alpine"
+PAGES = "website.example.com/pages"  # the annotation with a hash of the pages
 
 
-def sync(request):
+def sync(request: SyncRequest) -> SyncResponse:
     parent = request["parent"]
-    name, namespace, spec = parent["metadata"]["name"], parent["metadata"].get("namespace", ""), parent["spec"]
+    name, spec = parent["metadata"]["name"], parent["spec"]
+    namespace = parent["metadata"].get("namespace", "")
     html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
     observed = request["children"]["Deployment.apps/v1"].get(name)
-    up = (observed or {}).get("status", {}).get("readyReplicas", 0)
+    up = observed.get("status", {}).get("readyReplicas", 0) if observed else 0
     ready = observed is not None and up >= replicas
-    metadata = {"name": name, "labels": labels}
-    pages = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
-    servers = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+    metadata: ObjectMeta = {"name": name, "labels": labels}
+    pages: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
+    servers: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
         "replicas": replicas,
         "selector": {"matchLabels": labels},
         "template": {
-            "metadata": {"labels": labels, "annotations": {"website.example.com/pages": digest(html)}},
+            "metadata": {"labels": labels, "annotations": {PAGES: digest(html)}},
             "spec": {
                 "containers": [{
                     "name": "web",
@@ -32,22 +37,29 @@ def sync(request):
             },
         },
     }}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+        "selector": labels, "ports": [{"port": 80}],
+    }}
     return {
         "status": {"url": f"http://{name}.{namespace}.svc", "replicas": replicas, "ready": up},
-        "conditions": [{"type": "Ready", "status": str(ready), "reason": "AllUp" if ready else "Starting",
-                        "message": f"{up} of {replicas} servers are ready"}],
+        "conditions": [{
+            "type": "Ready",
+            "status": ConditionStatus.TRUE if ready else ConditionStatus.FALSE,
+            "reason": "AllUp" if ready else "Starting",
+            "message": f"{up} of {replicas} servers are ready",
+        }],
         "children": [
             pages,
-            child(servers, depends_on=[dependency("v1", "ConfigMap", name)]),
-            child(service, depends_on=[dependency("apps/v1", "Deployment", name)]),
+            Child(servers, depends_on=[Dependency("v1", "ConfigMap", name)]),
+            Child(service, depends_on=[Dependency("apps/v1", "Deployment", name)]),
         ],
     }
 
 
-def digest(html):
-    """A hash of the pages. It stands in the Pods' template, so that new pages make new Pods."""
-    return hashlib.sha256("".join(f"{name}\0{html[name]}\0" for name in sorted(html)).encode()).hexdigest()
+def digest(html: dict[str, str]) -> str:
+    """Returns a hash of the pages. It is in the Pods' template, so new pages replace the Pods."""
+    pages = "".join(f"{name}\0{html[name]}\0" for name in sorted(html))
+    return hashlib.sha256(pages.encode()).hexdigest()
 
 
 if __name__ == "__main__":

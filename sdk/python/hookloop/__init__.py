@@ -1,34 +1,124 @@
 """Hooks of Hookloop controllers in Python.
 
-A hook is a function from the observed state of one parent to its desired state; serve is a whole program around it:
+A hook is a function from the observed state of one parent to its desired state. serve is a whole
+program:
 
-    from hookloop import Composite, serve
+    from hookloop import Composite, SyncRequest, SyncResponse, serve
 
-    def sync(request):
+    def sync(request: SyncRequest) -> SyncResponse:
         name = request["parent"]["metadata"]["name"]
-        return {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}]}
+        page = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        return {"children": [page]}
 
     serve(Composite(sync=sync))
 
-The function is level-triggered: it may be asked the same question again at any time and should answer it the same way. It is called
-concurrently, in threads, for different parents. It needs neither a client of the API server nor a server to be tested: hookloop.testing
-calls it.
+The function is level-triggered: Hookloop may call it again at any time with the same request, and
+it should return the same response. Calls for different parents run concurrently, in threads. A test
+needs no API server and no running hook: hookloop.testing calls the function.
 
-Requests and answers are dicts of the form that webhooks know, so that one function serves all transports: webhooks, single calls, and
-streams, which the engine opens (Server) or the hook (attach). Data comes from the engine's requests under the contract, packages
-hookloop.hook.v1 and hookloop.stream.v1 of proto. Unit tests cover the translation and the stream's state machine, and tests over a
-loopback connection servers and attachments.
+Requests and responses are dicts in the form of the JSON of webhooks, so that one function serves
+all transports: webhooks, single gRPC calls, and streams that the engine (Server) or the hook
+(attach) opens. The annotations are for mypy and pyright, and may be left out.
+
+Only the names in __all__ of hookloop and hookloop.testing are public.
 """
 
-from hookloop.attachment import Attachment, Intercept, attach
-from hookloop.errors import NotServed, Reject, RelatedUnknown, RetryAfter, TriggerError
+from hookloop.attachment import Attachment, Backoff, Intercept, attach
+from hookloop.errors import (
+    InvalidResponse,
+    NotServed,
+    Reject,
+    RelatedUnknown,
+    RetryAfter,
+    TriggerError,
+)
 from hookloop.gateway import Gateway, trigger
-from hookloop.hooks import Composite, Decorator, child, dependency
+from hookloop.hooks import (
+    Composite,
+    CustomizeFunction,
+    DecorateFunction,
+    Decorator,
+    Hook,
+    SyncFunction,
+)
+from hookloop.messages import (
+    Child,
+    Condition,
+    ConditionStatus,
+    CustomizeRequest,
+    CustomizeResponse,
+    DecorateRequest,
+    DecorateResponse,
+    Dependency,
+    Event,
+    EventType,
+    Group,
+    RelatedRule,
+    Result,
+    Severity,
+    SyncRequest,
+    SyncResponse,
+)
+from hookloop.objects import (
+    BaseObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+    Object,
+    ObjectMeta,
+    Operator,
+    OwnerReference,
+)
+from hookloop.options import Options
 from hookloop.program import serve
 from hookloop.related import require_related
 from hookloop.server import Server
+from hookloop.triggers import Trigger
 
 __all__ = [
-    "Attachment", "Composite", "Decorator", "Gateway", "Intercept", "NotServed", "Reject", "RelatedUnknown", "RetryAfter", "Server",
-    "TriggerError", "attach", "child", "dependency", "require_related", "serve", "trigger",
+    "Attachment",
+    "Backoff",
+    "BaseObject",
+    "Child",
+    "Composite",
+    "Condition",
+    "ConditionStatus",
+    "CustomizeFunction",
+    "CustomizeRequest",
+    "CustomizeResponse",
+    "DecorateFunction",
+    "DecorateRequest",
+    "DecorateResponse",
+    "Decorator",
+    "Dependency",
+    "Event",
+    "EventType",
+    "Gateway",
+    "Group",
+    "Hook",
+    "Intercept",
+    "InvalidResponse",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "NotServed",
+    "Object",
+    "ObjectMeta",
+    "Operator",
+    "Options",
+    "OwnerReference",
+    "Reject",
+    "RelatedRule",
+    "RelatedUnknown",
+    "Result",
+    "RetryAfter",
+    "Server",
+    "Severity",
+    "SyncFunction",
+    "SyncRequest",
+    "SyncResponse",
+    "Trigger",
+    "TriggerError",
+    "attach",
+    "require_related",
+    "serve",
+    "trigger",
 ]

@@ -1,9 +1,12 @@
-"""Drives a session.Machine: the one place with threads and a clock. It knows no connection; who has one feeds messages and sends them.
+"""Drives a session.Machine: the only place with threads and a clock.
 
-    reader's thread ─ receive ─→ Machine ─→ Work ─→ pool: Route.ask ─→ answer
-    writer's thread ←─ outgoing ←─ outbox ←─────────────────────────────┘
+It is independent of the connection, which passes messages in and sends messages out.
 
-The writer also keeps the calls' time: an answer that comes too late finds its call refused.
+    reader's thread ─ receive ─→ Machine ─→ Work ─→ pool: Route.call ─→ response
+    writer's thread ←─ outgoing ←─ outbox ←────────────────────────────────┘
+
+The writer also keeps the deadlines: it answers a call whose timeout has passed, and drops the
+response that comes later.
 """
 
 import heapq
@@ -12,19 +15,21 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from hookloop import status
-from hookloop.errors import InvalidRequest, Unimplemented, TriggerError
+from hookloop.errors import InvalidRequest, TriggerError, Unimplemented
 from hookloop.service import Route, display_name, objects_by_slot
 from hookloop.session import Cancelled, Machine, ProtocolError, VersionMismatch, Work
 from hookloop.session.observed import ObservedSet
 from hookloop.stream.v1 import stream_pb2
+from hookloop.triggers import Trigger, trigger_message
 
-# How long a hook that is about to stop waits, in seconds and without work, for calls that were sent before the engine heard of it.
+# A hook that drains waits so many seconds without work for calls that were sent before the engine
+# received the drain.
 LINGER = 1.0
 
 log = logging.getLogger("hookloop")
@@ -35,23 +40,25 @@ class Conversation:
 
     def __init__(self, machine: Machine, routes: Mapping[str, Route], pool: Executor):
         self._routes, self._pool = routes, pool
-        self._changed = threading.Condition()  # guards all below, and what the writer waits for
+        self._changed = threading.Condition()  # guards the fields below; the writer waits for it
         self._machine = machine
-        self._deadlines: list[tuple[float, int]] = []  # a heap of times and call ids
-        self._running: dict[int, tuple[Work, Future]] = {}
-        self._triggers: dict[int, Future] = {}
-        self._last_trigger = 0  # triggers so far
-        self._stopping = False  # whether no more calls are wanted
-        self._linger_until: Optional[float] = None  # when a hook that is stopping has waited long enough
-        self.reason: Optional[status.Failure] = None  # why the hook has ended the stream, where that is not its proper end
+        self._deadlines: list[tuple[float, int]] = []  # a heap of times and call IDs
+        self._running: dict[int, tuple[Work, "Future[None]"]] = {}
+        self._triggers: dict[int, "Future[int]"] = {}
+        self._last_trigger = 0
+        self._stopping = False  # whether the hook requests no more calls
+        self._linger_until: Optional[float] = None
+        # The reason if the hook has ended the stream because of an error, or a second stream.
+        self.reason: Optional[status.Failure] = None
 
     def receive(self, message: Any) -> None:
-        """Takes a message of the engine in. ProtocolError ends the conversation."""
+        """Handles a message of the engine. ProtocolError ends the conversation."""
         with self._changed:
             try:
                 received = self._machine.receive(message)
             except ProtocolError as error:
-                code = status.UNIMPLEMENTED if isinstance(error, VersionMismatch) else status.INVALID_ARGUMENT
+                mismatch = isinstance(error, VersionMismatch)
+                code = status.UNIMPLEMENTED if mismatch else status.INVALID_ARGUMENT
                 self._close(status.Failure(code, str(error)))
                 raise
             if isinstance(received, Work):
@@ -61,11 +68,12 @@ class Conversation:
             elif isinstance(received, stream_pb2.Triggered):
                 self._triggered(received)
             elif isinstance(received, stream_pb2.Status):
-                log.warning("the engine ends the stream: %s (code %d)", received.message, received.code)
+                text = "the engine ends the stream: %s (code %d)"
+                log.warning(text, received.message, received.code)
             self._changed.notify_all()
 
     def outgoing(self) -> Iterator[Any]:
-        """The messages to send. It waits for them, and ends when the conversation does."""
+        """Yields the messages to send. It waits for them, and ends with the conversation."""
         while batch := self._next_batch():
             yield from batch
 
@@ -75,24 +83,22 @@ class Conversation:
         with self._changed:
             return self._machine.open
 
-    def trigger(self, trigger: Any) -> Future:
-        """Asks for syncs. The future has the number of parents, TriggerError, or ConnectionError where the session is not open."""
-        future: Future = Future()
+    def trigger(self, request: Trigger) -> "Future[int]":
+        """Requests syncs. The future has the number of parents, TriggerError, or ConnectionError if
+        the session is not open."""
+        future: "Future[int]" = Future()
         with self._changed:
             if not self._machine.open:
                 future.set_exception(ConnectionError("no stream is open"))
                 return future
             self._last_trigger += 1
             self._triggers[self._last_trigger] = future
-            copy = stream_pb2.Trigger()
-            copy.CopyFrom(trigger)
-            copy.id = self._last_trigger
-            self._machine.trigger(copy)
+            self._machine.trigger(trigger_message(request, self._last_trigger))
             self._changed.notify_all()
         return future
 
     def drain(self) -> None:
-        """Asks for no more calls; the conversation ends when those under way are answered."""
+        """Requests no more calls; the conversation ends when the open ones are answered."""
         with self._changed:
             if not self._stopping:
                 self._stopping = True
@@ -100,28 +106,30 @@ class Conversation:
                 self._changed.notify_all()
 
     def finish(self) -> None:
-        """Says that nothing more comes from the engine, which still reads: what is under way is answered."""
+        """Ends the engine's side, which still reads: open calls are answered."""
         with self._changed:
             self._machine.draining = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends the conversation at once: the stream is gone."""
+        """Ends the conversation at once, because the stream is lost."""
         with self._changed:
             self._close()
 
     def revoke(self) -> None:
-        """Ends the conversation at once: another stream has its session, and its state."""
+        """Ends the conversation at once, because another stream has its session and its state."""
+        text = "the engine has opened the session on another stream"
         with self._changed:
-            self._close(status.Failure(status.ABORTED, "the engine has opened the session on another stream"))
+            self._close(status.Failure(status.ABORTED, text))
 
     def _start(self, work: Work) -> None:
         if work.timeout is not None:
             heapq.heappush(self._deadlines, (time.monotonic() + work.timeout, work.call_id))
         try:
             self._running[work.call_id] = work, self._pool.submit(self._run, work)
-        except RuntimeError:  # the pool takes no more
-            self._refuse(work.call_id, status.Failure(status.UNAVAILABLE, "the hook is stopping"))
+        except RuntimeError:  # the pool is shut down
+            text = "the hook is stopping"
+            self._refuse(work.call_id, status.Failure(status.UNAVAILABLE, text))
 
     def _run(self, work: Work) -> None:
         """Answers a call, in a thread of the pool."""
@@ -129,52 +137,53 @@ class Conversation:
             if not self._machine.is_open(work.call_id):
                 return
         failed: Optional[BaseException] = None
+        result: Union[tuple[bytes, list[bytes]], status.Failure]
         try:
-            answer = _call_route(self._routes, work)
-        except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
-            answer, failed = status.failure(error), error
+            result = _call_route(self._routes, work)
+        except (Exception, SystemExit) as error:  # an exception of a function ends only its call
+            result, failed = status.failure(error), error
         with self._changed:
-            if failed is not None and self._machine.is_open(work.call_id):  # else it is logged already
+            # The log already has a call that is no longer open.
+            if failed is not None and self._machine.is_open(work.call_id):
                 status.report(failed, work.method, _parent_of(work))
             self._dequeue(work.call_id)
-            if isinstance(answer, status.Failure):
-                self._refuse(work.call_id, answer)
+            if isinstance(result, status.Failure):
+                self._refuse(work.call_id, result)
             else:
-                self._machine.answer(work.call_id, *answer)
+                self._machine.answer(work.call_id, *result)
             self._changed.notify_all()
 
     def _refuse(self, call_id: int, failed: status.Failure) -> None:
-        details = [failed.detail] if failed.detail is not None else []
-        self._machine.refuse(call_id, stream_pb2.Status(
-            code=failed.code,
-            message=failed.message,
-            details=[any_pb2.Any(type_url=detail.type_url, value=detail.value) for detail in details],
-        ))
+        details = []
+        if failed.detail is not None:
+            details.append(any_pb2.Any(type_url=failed.detail.type_url, value=failed.detail.value))
+        message = stream_pb2.Status(code=failed.code, message=failed.message, details=details)
+        self._machine.refuse(call_id, message)
 
     def _dequeue(self, call_id: int) -> None:
-        """Takes a call out of the queue where it has not begun."""
+        """Removes a call from the pool's queue if its function has not begun."""
         found = self._running.pop(call_id, None)
         if found is not None:
             found[1].cancel()
 
-    def _abandon(self, call_id: int, why: str) -> None:
-        """Logs a call without an answer, and takes it out of the queue."""
+    def _abandon(self, call_id: int, reason: str) -> None:
+        """Logs a call without a response, and removes it from the queue."""
         found = self._running.get(call_id)
         if found is not None:
-            status.report_abandoned(found[0].method, _parent_of(found[0]), why)
+            status.report_abandoned(found[0].method, _parent_of(found[0]), reason)
         self._dequeue(call_id)
 
-    def _triggered(self, received: Any) -> None:
-        future = self._triggers.pop(received.id, None)
+    def _triggered(self, message: Any) -> None:
+        future = self._triggers.pop(message.id, None)
         if future is None:
             return
-        if received.HasField("error"):
-            future.set_exception(TriggerError(received.error.code, received.error.message))
+        if message.HasField("error"):
+            future.set_exception(TriggerError(message.error.code, message.error.message))
         else:
-            future.set_result(received.parents)
+            future.set_result(message.parents)
 
     def _next_batch(self) -> list[Any]:
-        """Waits for messages to send; none at the end."""
+        """Waits for messages to send. The list is empty at the end of the conversation."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -185,6 +194,7 @@ class Conversation:
                 self._changed.wait(self._wait_time(now))
 
     def _expire(self, now: float) -> None:
+        """Answers the calls whose timeouts have passed."""
         while self._deadlines and self._deadlines[0][0] <= now:
             _, call_id = heapq.heappop(self._deadlines)
             if self._machine.is_open(call_id):
@@ -200,10 +210,12 @@ class Conversation:
             return False
         if self._stopping and self._linger_until is None:
             self._linger_until = now + LINGER
-        return self._machine.draining or (self._linger_until is not None and self._linger_until <= now)
+        if self._machine.draining:
+            return True
+        return self._linger_until is not None and self._linger_until <= now
 
     def _wait_time(self, now: float) -> Optional[float]:
-        """How long to wait at most, in seconds; None: until something happens."""
+        """Returns the maximum wait in seconds; None waits for the next change."""
         times = [at for at, _ in self._deadlines[:1]]
         if self._linger_until is not None:
             times.append(self._linger_until)
@@ -216,7 +228,8 @@ class Conversation:
         for call_id in list(self._running):
             self._dequeue(call_id)
         for future in self._triggers.values():
-            future.set_exception(ConnectionError("the stream ended before the engine received what became of the trigger"))
+            text = "the stream ended before the engine answered the trigger"
+            future.set_exception(ConnectionError(text))
         self._triggers = {}
         self._deadlines = []
         self._changed.notify_all()
@@ -227,7 +240,7 @@ def _parent_of(work: Work) -> str:
 
 
 def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[bytes]]:
-    """Puts work to the function that answers it: the response and its desired objects, serialized."""
+    """Calls the function for the work. It returns the response and its desired objects, encoded."""
     route = routes.get(work.method)
     if route is None:
         raise Unimplemented(f"this hook does not serve {work.method}")
@@ -235,16 +248,18 @@ def _call_route(routes: Mapping[str, Route], work: Work) -> tuple[bytes, list[by
         message = route.shape.message(route.method, "Request").FromString(work.request)
     except DecodeError as error:
         raise InvalidRequest(f"the request of {work.method} cannot be read: {error}") from error
-    _check_places(route, message, work.objects)
+    _check_slots(route, message, work.objects)
     response, desired = route.call(message, work.objects.view, work.trace.items())
-    return response.SerializeToString(), [one.SerializeToString() for one in desired]
+    return response.SerializeToString(), [each.SerializeToString() for each in desired]
 
 
-def _check_places(route: Route, message: Any, objects: ObservedSet) -> None:
-    """Refuses a request that holds objects itself, or whose set has objects that it has no place for."""
+def _check_slots(route: Route, message: Any, objects: ObservedSet) -> None:
+    """Checks that the request itself holds no objects, and that it has a place for each slot."""
     places = objects_by_slot(route.shape, route.method, message)
     if any(places.values()):
-        raise InvalidRequest(f"the request of {route.path} holds objects, expected them in the slots")
+        text = f"the request of {route.path} holds objects, expected them in the slots"
+        raise InvalidRequest(text)
     for slot in objects.slots:
         if slot not in places:
-            raise InvalidRequest(f"the request of {route.path} has no place for the objects in slot {slot}")
+            text = f"the request of {route.path} has no place for the objects in slot {slot}"
+            raise InvalidRequest(text)

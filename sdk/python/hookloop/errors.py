@@ -1,18 +1,18 @@
-"""The errors that a hook raises to say more than "it failed", and those that it meets."""
+"""The exceptions of the package: those that a hook's function raises, and those that it meets."""
 
-MAX_WAIT_SECONDS = 10 * 365 * 24 * 3600  # the longest wait that a hook may ask for, in seconds: ten years
+MAX_WAIT_SECONDS = 10 * 365 * 24 * 3600  # the longest wait that a hook may request: ten years
 
 
 def sendable(text: str) -> str:
-    """A text without lone surrogates, which cannot be sent."""
+    """Returns the text without lone surrogates, which protobuf cannot encode."""
     return text.encode(errors="replace").decode()
 
 
 class Reject(Exception):
-    """Refuses a parent as it is.
+    """Rejects the parent in its present state.
 
-    The reason (one word in CamelCase) and the message are shown on the parent, which is asked about again when something changes. Every
-    other exception is tried again with backoff.
+    Hookloop reports the reason (one word in CamelCase) and the message on the parent, and calls the
+    hook again when something changes. After any other exception it retries with backoff.
     """
 
     def __init__(self, reason: str, message: str):
@@ -23,37 +23,38 @@ class Reject(Exception):
 
 
 class RetryAfter(Exception):
-    """Asks for the same question again after some seconds, without backoff."""
+    """Requests the same call again after so many seconds, without backoff."""
 
     def __init__(self, seconds: float, message: str):
         if not 0 <= seconds <= MAX_WAIT_SECONDS:
-            raise ValueError(f"RetryAfter: seconds is {seconds}, expected 0 or more, up to {MAX_WAIT_SECONDS}")
+            expected = f"0 or more, up to {MAX_WAIT_SECONDS}"
+            raise ValueError(f"RetryAfter: seconds is {seconds}, expected {expected}")
         super().__init__(message)
         self.seconds = seconds
 
 
 class RelatedUnknown(Exception):
-    """Related objects could not be read: whether there are any is not known."""
+    """Hookloop could not read a group of related objects, so the group may not be empty."""
 
 
 class NotServed(RelatedUnknown):
-    """The API server does not serve the resource of related objects."""
+    """The API server does not serve the resource of a group of related objects."""
 
 
 class InvalidResponse(Exception):
-    """A hook's function answered something that no answer can be. The message names the item and what was expected."""
+    """A function returned an invalid response. The message names the item and the fault."""
 
 
 class InvalidRequest(Exception):
-    """A question cannot be read."""
+    """A request cannot be decoded."""
 
 
 class Unimplemented(Exception):
-    """A question that nothing here answers."""
+    """The hook has no function for a request."""
 
 
 class TriggerError(Exception):
-    """Hookloop refused a trigger. code is that of the gRPC status."""
+    """Hookloop refused a trigger. code is the number of the gRPC status code."""
 
     def __init__(self, code: int, message: str):
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A whole main function around hooks: flags and variables, signals, a graceful stop."""
+"""A whole main function for hooks: flags, environment variables, signals, a graceful stop."""
 
 import argparse
 import logging
@@ -11,22 +11,26 @@ from typing import Any, Optional, Union
 
 from hookloop.attachment import Attachment, Intercept
 from hookloop.gateway import Gateway
-from hookloop.server import DEFAULT_LISTEN, DEFAULT_THREADS, Server
-from hookloop.service import Hook
+from hookloop.hooks import Hook
+from hookloop.options import Options
+from hookloop.server import DEFAULT_LISTEN, Server
 
 
 def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
-    """Serves hooks until SIGTERM or SIGINT; calls under way finish.
+    """Serves hooks until SIGTERM or SIGINT, and finishes open calls.
 
-    It reads the command line (or args), where each flag has a variable: HOOKLOOP_HOOK_TLS_CERT is that of --tls-cert. It listens, and prints "listening on ADDRESS"; with --attach it dials in to a gateway instead, prints "attached to
-    ADDRESS" once that has accepted it, and listens only where --listen says so. It is for the main thread of a program. A hook that cannot
-    be served ends the program.
+    It reads the command line, or args. Each flag has an environment variable: that of --tls-cert is
+    HOOKLOOP_HOOK_TLS_CERT. It listens, and prints "listening on ADDRESS". With --attach it connects
+    to a gateway instead, prints "attached to ADDRESS" when the gateway has accepted it, and listens
+    only with --listen. Call it in the main thread. It ends the program if it cannot serve the
+    hooks.
     """
-    options = _parse(args)
+    flags = _parse(args)
     if not logging.getLogger().handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+        layout = "%(asctime)s %(levelname)s %(name)s %(message)s"
+        logging.basicConfig(level=logging.INFO, format=layout)
     try:
-        services = _services(hooks, options)
+        services = _services(hooks, flags)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(f"hookloop: {error}")
     stop_requested = threading.Event()
@@ -34,7 +38,7 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         signal.signal(number, lambda *_: stop_requested.set())
     for service in services:
         service.start()
-        threading.Thread(target=_print_address, args=(service, options), daemon=True).start()
+        threading.Thread(target=_print_address, args=(service, flags), daemon=True).start()
     stop_requested.wait()
     stops = [threading.Thread(target=service.stop) for service in services]
     for stop in stops:
@@ -43,38 +47,75 @@ def serve(*hooks: Hook, args: Optional[Sequence[str]] = None) -> None:
         stop.join()
 
 
-def _services(hooks: Sequence[Hook], options: argparse.Namespace) -> list[Union[Server, Attachment]]:
+def _services(hooks: Sequence[Hook], flags: argparse.Namespace) -> list[Union[Server, Attachment]]:
+    options = Options(threads=flags.threads, build_id=flags.build_id)
     services: list[Union[Server, Attachment]] = []
-    if options.attach:
-        services.append(_attachment(hooks, options))
-    if options.listen or not options.attach:
-        services.append(Server(
-            *hooks, listen=options.listen or DEFAULT_LISTEN, tls_cert=options.tls_cert, tls_key=options.tls_key,
-            client_ca=options.client_ca, client_name=options.client_name, token_file="" if options.attach else options.token_file,
-            threads=options.threads, build_id=options.build_id,
-        ))
+    if flags.attach:
+        services.append(_attachment(hooks, flags, options))
+    if flags.listen or not flags.attach:
+        server = Server(
+            *hooks,
+            listen=flags.listen or DEFAULT_LISTEN,
+            tls_cert=flags.tls_cert,
+            tls_key=flags.tls_key,
+            client_ca=flags.client_ca,
+            client_name=flags.client_name,
+            token_file="" if flags.attach else flags.token_file,
+            options=options,
+        )
+        services.append(server)
     return services
 
 
-def _attachment(hooks: Sequence[Hook], options: argparse.Namespace) -> Attachment:
+def _attachment(hooks: Sequence[Hook], flags: argparse.Namespace, options: Options) -> Attachment:
     gateway = Gateway(
-        options.attach, ca_file=options.ca_file, token_file=options.token_file,
-        client_cert=options.client_cert, client_key=options.client_key, server_name=options.server_name,
+        flags.attach,
+        ca_file=flags.ca_file,
+        token_file=flags.token_file,
+        client_cert=flags.client_cert,
+        client_key=flags.client_key,
+        server_name=flags.server_name,
     )
     intercept = None
-    if options.intercept:
-        intercept = Intercept(options.intercept, namespace=options.namespace, name=options.name, labels=options.labels)
+    if flags.intercept:
+        kind, _, name = flags.intercept.partition("/")
+        intercept = Intercept(kind, name, flags.namespace, flags.name, flags.labels)
     return Attachment(
-        *hooks, gateway=gateway, worker=options.worker, intercept=intercept, threads=options.threads, build_id=options.build_id
+        *hooks, gateway=gateway, worker=flags.worker, intercept=intercept, options=options
     )
 
 
-def _print_address(service: Union[Server, Attachment], options: argparse.Namespace) -> None:
-    """Prints where a hook is served."""
+def _print_address(service: Union[Server, Attachment], flags: argparse.Namespace) -> None:
     if isinstance(service, Server):
         print(f"listening on {service.address}", flush=True)
     elif service.wait_attached():
-        print(f"attached to {options.attach}", flush=True)
+        print(f"attached to {flags.attach}", flush=True)
+
+
+# Flags and their help texts.
+_FLAGS = {
+    "--listen": "address to listen on, host:port; port 0 takes a free one "
+    f"(default: {DEFAULT_LISTEN}, or none with --attach)",
+    "--tls-cert": "PEM file with the certificate; empty means plain text",
+    "--tls-key": "PEM file with the certificate's key",
+    "--client-ca": "PEM file with the authorities of callers' certificates; "
+    "empty requires no certificate",
+    "--client-name": "with --client-ca: name that a caller's certificate must have",
+    "--token-file": "file with the tokens of callers, one in each line; "
+    "with --attach, with the token for the gateway",
+    "--build-id": "version of the hook; after a change engines call it for all parents again "
+    "(default: a hash of the functions' files)",
+}
+_ATTACH_FLAGS = {
+    "--worker": "name by which controllers refer to the hook",
+    "--namespace": "with --intercept: only parents in this namespace",
+    "--name": "with --intercept: only the parent with this name",
+    "--ca-file": "PEM file with the authorities of the gateway's certificate "
+    "(default: gRPC's roots)",
+    "--client-cert": "PEM file with a client certificate, instead of --token-file",
+    "--client-key": "PEM file with the key of --client-cert",
+    "--server-name": "name in the gateway's certificate, if it is not the host of the address",
+}
 
 
 def _parse(args: Optional[Sequence[str]]) -> argparse.Namespace:
@@ -82,29 +123,22 @@ def _parse(args: Optional[Sequence[str]]) -> argparse.Namespace:
         description="A hook of Hookloop controllers, served over gRPC.",
         epilog="Each flag has a variable: HOOKLOOP_HOOK_TLS_CERT is that of --tls-cert.",
     )
-    _flag(parser, "--listen", f"address to listen on, host:port; port 0 takes a free one (default: {DEFAULT_LISTEN}, or none with --attach)")
-    _flag(parser, "--tls-cert", "PEM file with the certificate; empty means plain text")
-    _flag(parser, "--tls-key", "PEM file with the certificate's key")
-    _flag(parser, "--client-ca", "PEM file with the authorities of callers' certificates; empty asks for none")
-    _flag(parser, "--client-name", "with --client-ca: name that a caller's certificate must have")
-    _flag(parser, "--token-file", "file with the tokens of callers, one in each line; with --attach, with the token that is sent to the gateway")
-    _flag(parser, "--threads", "how many calls are answered at a time (default: %(default)s)", default=str(DEFAULT_THREADS), type=int)
-    _flag(parser, "--build-id", "name of the hook's build; a change has everything asked again (default: a hash of the functions' files)")
-    dial = parser.add_argument_group("dialling in to an engine")
+    for name, usage in _FLAGS.items():
+        _flag(parser, name, usage)
+    threads = "maximum number of concurrent calls (default: %(default)s)"
+    _flag(parser, "--threads", threads, default=str(Options.threads), type=int)
+    dial = parser.add_argument_group("connecting to an engine's gateway")
     _flag(dial, "--attach", "address of the gateway, host:port", metavar="GATEWAY")
-    _flag(dial, "--worker", "the name by which controllers refer to the hook")
-    _flag(dial, "--intercept", "a controller to take parents from, instead of --worker", metavar="KIND/NAME")
-    _flag(dial, "--namespace", "with --intercept: only parents in this namespace")
-    _flag(dial, "--name", "with --intercept: only the parent with this name")
-    _flag(dial, "--labels", "with --intercept: only parents with these labels", metavar="SELECTOR")
-    _flag(dial, "--ca-file", "PEM file with the authorities of the gateway's certificate (default: gRPC's roots)")
-    _flag(dial, "--client-cert", "PEM file with a client's certificate, instead of --token-file")
-    _flag(dial, "--client-key", "PEM file with the key of --client-cert")
-    _flag(dial, "--server-name", "the name in the gateway's certificate, if it is not the address's host")
+    intercept = "controller to take parents from, instead of --worker"
+    _flag(dial, "--intercept", intercept, metavar="KIND/NAME")
+    labels = "with --intercept: only parents with these labels"
+    _flag(dial, "--labels", labels, metavar="SELECTOR")
+    for name, usage in _ATTACH_FLAGS.items():
+        _flag(dial, name, usage)
     return parser.parse_args(args)
 
 
 def _flag(group: Any, name: str, usage: str, default: str = "", **more: Any) -> None:
-    """Adds a flag, with its variable as the default."""
+    """Adds a flag. Its environment variable is its default."""
     variable = "HOOKLOOP_HOOK_" + name[2:].upper().replace("-", "_")
     group.add_argument(name, default=os.environ.get(variable) or default, help=usage, **more)

@@ -1,17 +1,33 @@
-"""Related objects that an answer requires, without a customize function."""
+"""Related objects that a response requires, without a customize function."""
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Optional, Union
+
+from hookloop.messages import (
+    DecorateRequest,
+    DecorateResponse,
+    RelatedRule,
+    SyncRequest,
+    SyncResponse,
+)
+from hookloop.objects import Object
 
 
-def require_related(request: Mapping[str, Any], answer: dict[str, Any], rule: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
-    """Adds a rule to the answer's requirements and returns the objects that it selects, by name.
+def require_related(
+    request: Union[SyncRequest, DecorateRequest],
+    response: Union[SyncResponse, DecorateResponse],
+    rule: RelatedRule,
+) -> Optional[Mapping[str, Object]]:
+    """Adds a rule to the requirements of the response, and returns the selected objects by name.
 
-    rule has apiVersion, resource and a name, and perhaps names, namespace, labelSelector and namespaceSelector. The result is None if the
-    objects have not been shown yet: return the answer as it is; Hookloop writes nothing of it and asks again with the objects. Looking into
-    a group whose objects are not known raises RelatedUnknown.
+    The rule needs a name. The result is None if the request does not have the objects yet: return
+    the response as it is. Hookloop then writes nothing, and calls the hook again with the objects.
+    Access to a group that could not be read raises RelatedUnknown.
     """
-    if not rule.get("name"):
-        raise ValueError(f"requirement on {rule.get('resource')}: name is {rule.get('name')!r}, expected the name of a group")
-    answer.setdefault("requirements", []).append(dict(rule))
-    return request["related"].get(rule["name"])
+    name = rule.get("name")
+    if not name:
+        raise ValueError(
+            f"requirement on {rule.get('resource')}: name is {name!r}, expected the name of a group"
+        )
+    response["requirements"] = [*(response.get("requirements") or ()), rule]
+    return request["related"].get(name)

@@ -1,4 +1,7 @@
-"""Checks the answers of functions and writes them as the contract has them. Every error names the item at fault."""
+"""Checks the results of functions, and encodes them as messages of the contract.
+
+Every error is an InvalidResponse that names the item.
+"""
 
 import json
 import math
@@ -9,23 +12,27 @@ from google.protobuf import duration_pb2
 
 from hookloop.errors import MAX_WAIT_SECONDS, InvalidResponse
 from hookloop.hook.v1 import answer_pb2, customize_pb2, object_pb2
-from hookloop.hooks import Child, Dependency
+from hookloop.messages import Child, Dependency
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
-def check_fields(answer: Any, allowed: Iterable[str], what: str = "the answer") -> Mapping[str, Any]:
-    """The answer itself, if it has no other fields than those allowed: a misspelt one would delete what it should keep."""
-    if not isinstance(answer, Mapping):
-        raise InvalidResponse(f"{what} is {_describe(answer)}, expected a dict")
-    for name in answer:
+def check_fields(
+    value: Any, allowed: Iterable[str], item: str = "the response"
+) -> Mapping[str, Any]:
+    """Returns the value if it is a dict with no other fields than those allowed. A misspelt field
+    could delete objects."""
+    if not isinstance(value, Mapping):
+        raise InvalidResponse(f"{item} is {_describe(value)}, expected a dict")
+    for name in value:
         if name not in allowed:
-            raise InvalidResponse(f"{what} has the field {name!r}, expected one of {', '.join(sorted(allowed))}")
-    return answer
+            expected = ", ".join(sorted(allowed))
+            raise InvalidResponse(f"{item} has the field {name!r}, expected one of {expected}")
+    return value
 
 
 def encode_status(status: Any) -> Optional[bytes]:
-    """The status as JSON; None where the answer has none."""
+    """Encodes the status as JSON; None if the response has none."""
     if status is None:
         return None
     if not isinstance(status, Mapping):
@@ -33,8 +40,8 @@ def encode_status(status: Any) -> Optional[bytes]:
     return _json(status, "status")
 
 
-def encode_desired(field: str, objects: Any) -> list:
-    """Desired objects; each has apiVersion, kind and metadata.name."""
+def encode_desired(field: str, objects: Any) -> list[Any]:
+    """Encodes desired objects. Each needs apiVersion, kind and metadata.name."""
     if objects is None:
         return []
     if isinstance(objects, (str, bytes, Mapping)) or not isinstance(objects, Iterable):
@@ -43,22 +50,26 @@ def encode_desired(field: str, objects: Any) -> list:
 
 
 def _desired(desired: Any, item: str) -> Any:
-    wrapped = desired if isinstance(desired, Child) else Child(desired, None, ())
-    _check_identity(wrapped.object, item)
-    if not isinstance(wrapped.ready, (bool, type(None))):
-        raise InvalidResponse(f"{item}: ready is {_describe(wrapped.ready)}, expected True, False or None")
+    child = desired if isinstance(desired, Child) else Child(desired)
+    _check_identity(child.object, item)
+    if not isinstance(child.ready, (bool, type(None))):
+        got = _describe(child.ready)
+        raise InvalidResponse(f"{item}: ready is {got}, expected True, False or None")
     return object_pb2.DesiredObject(
         encoding=object_pb2.ENCODING_JSON,
-        body=_json(wrapped.object, item),
-        ready=wrapped.ready,
-        depends_on=[_dependency(named, f"{item}: depends_on[{index}]") for index, named in enumerate(wrapped.depends_on)],
+        body=_json(child.object, item),
+        ready=child.ready,
+        depends_on=[
+            _dependency(dependency, f"{item}: depends_on[{index}]")
+            for index, dependency in enumerate(child.depends_on)
+        ],
     )
 
 
-def _dependency(named: Any, item: str) -> Any:
-    if not isinstance(named, Dependency):
-        raise InvalidResponse(f"{item} is {_describe(named)}, expected what dependency() makes")
-    fields = vars(named)
+def _dependency(dependency: Any, item: str) -> Any:
+    if not isinstance(dependency, Dependency):
+        raise InvalidResponse(f"{item} is {_describe(dependency)}, expected a Dependency")
+    fields = vars(dependency)
     for name in ("api_version", "kind", "name"):
         _nonempty_string(fields, name, item)
     return answer_pb2.Dependency(**{name: _string(fields, name, item) for name in fields})
@@ -66,7 +77,8 @@ def _dependency(named: Any, item: str) -> Any:
 
 def _check_identity(desired: Any, item: str) -> None:
     if not isinstance(desired, Mapping):
-        raise InvalidResponse(f"{item} is {_describe(desired)}, expected a dict with apiVersion, kind and metadata.name")
+        expected = "a dict with apiVersion, kind and metadata.name"
+        raise InvalidResponse(f"{item} is {_describe(desired)}, expected {expected}")
     metadata = desired.get("metadata")
     fields = {
         "apiVersion": desired.get("apiVersion"),
@@ -75,59 +87,75 @@ def _check_identity(desired: Any, item: str) -> None:
     }
     for name, value in fields.items():
         if not isinstance(value, str) or not value:
-            raise InvalidResponse(f"{item}: {name} is {_describe(value)}, expected a string that is not empty")
+            expected = "expected a string that is not empty"
+            raise InvalidResponse(f"{item}: {name} is {_describe(value)}, {expected}")
 
 
 def encode_resync(seconds: Any) -> Optional[duration_pb2.Duration]:
-    """resyncAfterSeconds; None where nothing is asked for."""
+    """Encodes resyncAfterSeconds; None if the response requests no resync."""
     if seconds is None or seconds == 0:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not number or not 0 <= seconds <= MAX_WAIT_SECONDS:
-        raise InvalidResponse(f"resyncAfterSeconds is {seconds!r}, expected a number from 0 to {MAX_WAIT_SECONDS}")
+        expected = f"a number from 0 to {MAX_WAIT_SECONDS}"
+        raise InvalidResponse(f"resyncAfterSeconds is {seconds!r}, expected {expected}")
     return duration(seconds)
 
 
 def duration(seconds: float) -> duration_pb2.Duration:
-    """Seconds as the contract has them."""
+    """Encodes seconds as a Duration."""
     whole = math.floor(seconds)
     return duration_pb2.Duration(seconds=whole, nanos=int((seconds - whole) * 1_000_000_000))
 
 
 def encode_finalized(finalized: Any) -> bool:
-    """finalized, which must not be true by accident."""
+    """Checks finalized. A value of another type must not finalize a parent by accident."""
     if finalized is None or isinstance(finalized, bool):
         return bool(finalized)
     raise InvalidResponse(f"finalized is {_describe(finalized)}, expected True or False")
 
 
 def encode_patch(field: str, patch: Any) -> tuple[dict[str, str], list[str]]:
-    """What a patch of labels or annotations sets, and what it removes: the keys whose value is None."""
+    """Splits a patch of labels or annotations into the values to set, and the keys to remove, which
+    have the value None."""
     if patch is None:
         return {}, []
     if not isinstance(patch, Mapping):
         raise InvalidResponse(f"{field} is {_describe(patch)}, expected a dict")
     for key, value in patch.items():
         if not isinstance(key, str) or not isinstance(value, (str, type(None))):
-            raise InvalidResponse(f"{field}[{key!r}] is {_describe(value)}, expected a string, or None to remove it")
-    return {k: v for k, v in patch.items() if v is not None}, [k for k, v in patch.items() if v is None]
+            got = _describe(value)
+            raise InvalidResponse(
+                f"{field}[{key!r}] is {got}, expected a string, or None to remove it"
+            )
+    removed = [key for key, value in patch.items() if value is None]
+    return {key: value for key, value in patch.items() if value is not None}, removed
 
 
-RULE_FIELDS = ("apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names")
+RULE_FIELDS = (
+    "apiVersion",
+    "resource",
+    "labelSelector",
+    "namespaceSelector",
+    "namespace",
+    "names",
+)
 
 
-def encode_rules(field: str, rules: Any) -> list:
-    """The rules of a customize answer (relatedResources) or of any other (requirements, which may have names)."""
+def encode_rules(field: str, rules: Any) -> list[Any]:
+    """Encodes relatedResources or requirements. Only rules of requirements may have a name."""
     allowed = (*RULE_FIELDS, "name") if field == "requirements" else RULE_FIELDS
-    return [_rule(check_fields(rule, allowed, item), item) for rule, item in _items(field, rules, "rules")]
+    items = _items(field, rules, "rules")
+    return [_rule(check_fields(rule, allowed, item), item) for rule, item in items]
 
 
 def _rule(rule: Mapping[str, Any], item: str) -> Any:
+    namespaces = f"{item}.namespaceSelector"
     return customize_pb2.RelatedResourceRule(
         api_version=_string(rule, "apiVersion", item),
         resource=_string(rule, "resource", item),
         label_selector=_selector(rule.get("labelSelector"), f"{item}.labelSelector"),
-        namespace_selector=_selector(rule.get("namespaceSelector"), f"{item}.namespaceSelector"),
+        namespace_selector=_selector(rule.get("namespaceSelector"), namespaces),
         namespace=_string(rule, "namespace", item),
         names=_strings(rule, "names", item),
         name=_string(rule, "name", item),
@@ -143,7 +171,8 @@ def _selector(selector: Any, item: str) -> Any:
         raise InvalidResponse(f"{item}.matchLabels[{removed[0]!r}] is None, expected a string")
     message = customize_pb2.LabelSelector(match_labels=labels)
     for index, expression in enumerate(selector.get("matchExpressions") or []):
-        message.match_expressions.append(_requirement(expression, f"{item}.matchExpressions[{index}]"))
+        encoded = _selector_requirement(expression, f"{item}.matchExpressions[{index}]")
+        message.match_expressions.append(encoded)
     return message
 
 
@@ -155,31 +184,32 @@ OPERATORS = {
 }
 
 
-def _requirement(expression: Any, item: str) -> Any:
+def _selector_requirement(expression: Any, item: str) -> Any:
     expression = check_fields(expression, ("key", "operator", "values"), item)
-    operator = _string(expression, "operator", item)
-    if operator not in OPERATORS:
-        raise InvalidResponse(f"{item}.operator is {operator!r}, expected one of {', '.join(OPERATORS)}")
+    operator = _one_of(expression, "operator", tuple(OPERATORS), item)
     return customize_pb2.LabelSelectorRequirement(
-        key=_string(expression, "key", item), operator=OPERATORS[operator], values=_strings(expression, "values", item)
+        key=_string(expression, "key", item),
+        operator=OPERATORS[operator],
+        values=_strings(expression, "values", item),
     )
 
 
-def encode_conditions(conditions: Any) -> list:
-    """Conditions of the parent; each type once."""
+def encode_conditions(conditions: Any) -> list[Any]:
+    """Encodes the conditions of the parent. Each type may occur once."""
     encoded, types = [], set()
     for condition, item in _items("conditions", conditions, "conditions"):
         condition = check_fields(condition, ("type", "status", "reason", "message"), item)
         if (name := _nonempty_string(condition, "type", item)) in types:
-            raise InvalidResponse(f"{item}: type is {name!r} a second time, expected each type once")
+            raise InvalidResponse(f"{item}: type {name!r} occurs twice, expected each type once")
         types.add(name)
         status = _one_of(condition, "status", ("True", "False", "Unknown"), item)
-        encoded.append(answer_pb2.Condition(type=name, status=status, **_reason_and_message(condition, item)))
+        reason = _reason_and_message(condition, item)
+        encoded.append(answer_pb2.Condition(type=name, status=status, **reason))
     return encoded
 
 
-def encode_events(events: Any) -> list:
-    """Events to record on the parent. Without a type an event is Normal."""
+def encode_events(events: Any) -> list[Any]:
+    """Encodes the events on the parent. The default type is Normal."""
     encoded = []
     for event, item in _items("events", events, "events"):
         event = {"type": "Normal"} | dict(check_fields(event, ("type", "reason", "message"), item))
@@ -189,57 +219,64 @@ def encode_events(events: Any) -> list:
     return encoded
 
 
-SEVERITIES = {"Info": answer_pb2.SEVERITY_INFO, "Warning": answer_pb2.SEVERITY_WARNING, "Fatal": answer_pb2.SEVERITY_FATAL}
+SEVERITIES = {
+    "Info": answer_pb2.SEVERITY_INFO,
+    "Warning": answer_pb2.SEVERITY_WARNING,
+    "Fatal": answer_pb2.SEVERITY_FATAL,
+}
 
 
-def encode_results(results: Any) -> list:
-    """Remarks about the answer."""
+def encode_results(results: Any) -> list[Any]:
+    """Encodes the remarks about the response. The default severity is Info."""
     encoded = []
     for result, item in _items("results", results, "results"):
-        result = {"severity": "Info"} | dict(check_fields(result, ("severity", "reason", "message"), item))
+        fields = check_fields(result, ("severity", "reason", "message"), item)
+        result = {"severity": "Info"} | dict(fields)
         severity = SEVERITIES[_one_of(result, "severity", tuple(SEVERITIES), item)]
         encoded.append(answer_pb2.Result(severity=severity, **_reason_and_message(result, item)))
     return encoded
 
 
-def _reason_and_message(of: Mapping[str, Any], item: str) -> dict[str, str]:
-    return {name: _string(of, name, item) for name in ("reason", "message")}
+def _reason_and_message(fields: Mapping[str, Any], item: str) -> dict[str, str]:
+    return {name: _string(fields, name, item) for name in ("reason", "message")}
 
 
-def _items(field: str, values: Any, what: str) -> Iterator[tuple[Any, str]]:
-    """The items of a list with what messages call them."""
+def _items(field: str, values: Any, plural: str) -> Iterator[tuple[Any, str]]:
+    """Yields the items of a list with their names for messages."""
     if values is None:
         return
     if not isinstance(values, (list, tuple)):
-        raise InvalidResponse(f"{field} is {_describe(values)}, expected a list of {what}")
+        raise InvalidResponse(f"{field} is {_describe(values)}, expected a list of {plural}")
     for index, value in enumerate(values):
         yield value, f"{field}[{index}]"
 
 
-def _one_of(of: Mapping[str, Any], name: str, allowed: tuple[str, ...], item: str) -> str:
-    value = of.get(name)
-    if value not in allowed:
-        got = repr(value) if isinstance(value, str) else _describe(value)
-        raise InvalidResponse(f"{item}.{name} is {got}, expected one of {', '.join(allowed)}")
-    return value
+def _one_of(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], item: str) -> str:
+    value = fields.get(name)
+    for word in allowed:
+        if value == word:  # an enumeration's member is equal to its value
+            return word
+    got = repr(value) if isinstance(value, str) else _describe(value)
+    raise InvalidResponse(f"{item}.{name} is {got}, expected one of {', '.join(allowed)}")
 
 
-def _nonempty_string(of: Mapping[str, Any], name: str, item: str) -> str:
-    value = of.get(name)
+def _nonempty_string(fields: Mapping[str, Any], name: str, item: str) -> str:
+    value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidResponse(f"{item}.{name} is {_describe(value)}, expected a string that is not empty")
+        expected = "expected a string that is not empty"
+        raise InvalidResponse(f"{item}.{name} is {_describe(value)}, {expected}")
     return value
 
 
-def _string(of: Mapping[str, Any], name: str, item: str) -> str:
-    value = of.get(name)
+def _string(fields: Mapping[str, Any], name: str, item: str) -> str:
+    value = fields.get(name)
     if value is None or isinstance(value, str):
         return value or ""
     raise InvalidResponse(f"{item}.{name} is {_describe(value)}, expected a string")
 
 
-def _strings(of: Mapping[str, Any], name: str, item: str) -> list[str]:
-    values = of.get(name)
+def _strings(fields: Mapping[str, Any], name: str, item: str) -> list[str]:
+    values = fields.get(name)
     if values is None:
         return []
     if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
@@ -255,7 +292,7 @@ def _json(value: Any, item: str) -> bytes:
 
 
 def _describe(value: Any) -> str:
-    """A value as messages show it: its type, and the value where that cannot hold a secret."""
+    """Describes a value in a message: its type, and the value if it cannot hold a secret."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     return '""' if value == "" else type(value).__name__

@@ -1,69 +1,89 @@
-"""A gRPC server for hooks, for programs that have a main function of their own. hookloop.serve is a whole one."""
+"""A gRPC server for hooks, for programs with a main function of their own."""
 
 import pathlib
-from typing import Any, Optional
+from typing import Optional
 
 import grpc
 
 from hookloop import build, service, streams
 from hookloop.callers import CallerInterceptor, Tokens, warn_if_open
-from hookloop.streams import StreamService
 from hookloop.errors import TriggerError
 from hookloop.health import Health
+from hookloop.hooks import Hook
+from hookloop.options import Options
 from hookloop.pool import Pool
 from hookloop.session import Limits
-from hookloop.triggers import trigger_message
+from hookloop.streams import StreamService
+from hookloop.triggers import Trigger
 from hookloop.unary import Unary
 
-DEFAULT_LISTEN = "127.0.0.1:9443"  # on loopback, because without TLS a hook speaks plain text
-DEFAULT_GRACE_PERIOD = 10.0  # seconds that calls under way may take once the server is told to stop
-DEFAULT_THREADS = 32
-MAX_MESSAGE_BYTES = 16 << 20  # bytes of a question or an answer; the engine's limit
-MIN_PING_MS = 20_000  # clients may ping more often than gRPC's default allows, so that engines notice a dead connection soon
+DEFAULT_LISTEN = "127.0.0.1:9443"  # on loopback, because without TLS a hook uses plain text
+MAX_MESSAGE_BYTES = 16 << 20  # of a request or a response; the engine's limit
+# Clients may ping more often than gRPC's default allows, so that engines find a dead connection.
+MIN_PING_MS = 20_000
 
 
 class Server:
-    """Serves hooks, by single calls and over streams. Functions are called concurrently, in as many threads as `threads` says; a quarter as
-    many clients may watch the server's health.
+    """Serves hooks by single calls and over streams.
 
-    With tls_cert and tls_key, PEM files, it speaks TLS. With client_ca, the authorities of callers' certificates, only who has one can
-    connect, and with client_name only who has one for that name (its common name, or an alternative one) can call. With token_file, which has
-    one token in each line, a call has the header "authorization: Bearer TOKEN" with one of them. Files are read anew: those of TLS for each
-    connection, that of tokens when it changes.
-    Port 0 takes a free one; address is where the server listens once it is started. build_id names the hook's version: engines ask again
-    about everything when it changes. Without one it is a hash of the files in which the functions stand.
+    listen is host:port; port 0 takes a free port, and address has the result. tls_cert and tls_key
+    are PEM files; without them the server uses plain text. client_ca is a PEM file with the
+    authorities of callers' certificates: only a caller with such a certificate can connect.
+    client_name is a name that the certificate must have, as its common name or an alternative name.
+    token_file has one token in each line; a call must have the header "authorization: Bearer TOKEN"
+    with one of them. The server reads the TLS files again for each connection, and the tokens when
+    their file changes. At most a quarter as many clients as threads may watch the server's health.
+
+    A wrong argument raises ValueError or TypeError; an address or a file that cannot be used raises
+    OSError or RuntimeError.
     """
+
+    address: str
 
     def __init__(
         self,
-        *hooks: service.Hook,
+        *hooks: Hook,
         listen: str = DEFAULT_LISTEN,
         tls_cert: str = "",
         tls_key: str = "",
         client_ca: str = "",
         client_name: str = "",
         token_file: str = "",
-        threads: int = DEFAULT_THREADS,
-        build_id: str = "",
+        options: Options = Options(),
     ):
         routes = service.routes(hooks)
+        threads = options.threads
+        self._options = options
         self._functions = Pool(threads, "hookloop")
-        self._streams = StreamService(routes, self._functions, Limits(calls=threads), build_id or build.build_id(routes.values()))
+        self._streams = StreamService(
+            routes,
+            self._functions,
+            Limits(calls=threads),
+            options.build_id or build.build_id(routes.values()),
+        )
         watches = max(1, threads // 4)
-        self._health = Health({route.shape.service for route in routes.values()} | {streams.SERVICE}, watches)
-        # Threads of calls wait for functions. There are some for each way to occupy one, so that no way keeps the others out.
+        services = {route.shape.service for route in routes.values()} | {streams.SERVICE}
+        self._health = Health(services, watches)
+        # The threads of calls wait for functions. Unary calls, watches and streams each have a
+        # share of them, so that none of the three can occupy all.
         self._calls = Pool(threads + watches + streams.MAX_STREAMS, "hookloop-call")
         interceptors = []
         if client_name or token_file:
-            interceptors.append(CallerInterceptor(client_name, Tokens(token_file) if token_file else None))
-        self._server = grpc.server(self._calls, interceptors=interceptors, options=(
-            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_MS),
-            ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.so_reuseport", 0),  # a second hook at the same address is a mistake
-        ))
-        self._server.add_generic_rpc_handlers((self._health.handler(), Unary(routes, self._functions), self._streams.handler()))
+            tokens = Tokens(token_file) if token_file else None
+            interceptors.append(CallerInterceptor(client_name, tokens))
+        self._server = grpc.server(
+            self._calls,
+            interceptors=interceptors,
+            options=(
+                ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+                ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_MS),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.so_reuseport", 0),  # a second hook at the same address is an error
+            ),
+        )
+        handlers = (self._health.handler(), Unary(routes, self._functions), self._streams.handler())
+        self._server.add_generic_rpc_handlers(handlers)
         self.address = self._bind(listen, _credentials(tls_cert, tls_key, client_ca, client_name))
         if not client_ca and not token_file:
             warn_if_open(self.address)
@@ -74,27 +94,33 @@ class Server:
             raise ValueError(f"listen is {listen!r}, expected host:port")
         if not host:  # all addresses
             host, listen = "[::]", f"[::]{listen}"
-        add = self._server.add_insecure_port
-        port = add(listen) if credentials is None else self._server.add_secure_port(listen, credentials)
+        if credentials is None:
+            port = self._server.add_insecure_port(listen)
+        else:
+            port = self._server.add_secure_port(listen, credentials)
         if port == 0:
             raise OSError(f"cannot listen on {listen}")
         return f"{host}:{port}"
 
     def start(self) -> None:
-        """Begins to serve; it returns at once."""
+        """Starts to serve, and returns at once."""
         self._server.start()
 
-    def trigger(self, *, timeout: float = 30.0, **what: Any) -> int:
-        """Asks for syncs over every open stream, and returns how many parents will be synced; one that is reached over two streams counts
-        twice. The arguments are those of hookloop.trigger, without the gateway's. TriggerError says why not, where no stream took it: each
-        serves one controller. ConnectionError says that no stream is open, or that it ended. timeout is how long an engine may take, in
-        seconds."""
-        wanted = trigger_message(**what)
-        asked = [conversation.trigger(wanted) for conversation in self._streams.conversations() if conversation.open]
-        if not asked:
+    def trigger(self, request: Trigger = Trigger(), *, timeout: float = 30.0) -> int:
+        """Requests syncs over every open stream, and returns the number of parents to be synced.
+
+        A parent that two streams reach counts twice. timeout is the time that each engine has, in
+        seconds. If no stream accepts the trigger, TriggerError has the reason of the first refusal:
+        each stream serves one controller. ConnectionError reports that no stream is open or that
+        the stream ended.
+        """
+        conversations = [each for each in self._streams.conversations() if each.open]
+        futures = [conversation.trigger(request) for conversation in conversations]
+        if not futures:
             raise ConnectionError("no stream is open")
-        counts, failures = [], []
-        for future in asked:
+        counts: list[int] = []
+        failures: list[Exception] = []
+        for future in futures:
             try:
                 counts.append(future.result(timeout))
             except (TriggerError, ConnectionError) as error:
@@ -103,8 +129,12 @@ class Server:
             raise failures[0]
         return sum(counts)
 
-    def stop(self, grace: float = DEFAULT_GRACE_PERIOD) -> None:
-        """Takes no new calls, and returns when those under way have ended, at the latest after the grace period in seconds."""
+    def stop(self, grace_period: Optional[float] = None) -> None:
+        """Accepts no more calls, and returns when the open ones have ended.
+
+        grace_period is the maximum wait in seconds; None is that of the options.
+        """
+        grace = self._options.grace_period if grace_period is None else grace_period
         self._health.shutdown()
         self._streams.drain()
         self._server.stop(grace).wait()
@@ -112,14 +142,20 @@ class Server:
         self._calls.shutdown(wait=False)
 
 
-def _credentials(cert: str, key: str, client_ca: str, client_name: str) -> Optional[grpc.ServerCredentials]:
-    """TLS if files are named. They are read once here, so that a wrong name is an error at start."""
+def _credentials(
+    cert: str, key: str, client_ca: str, client_name: str
+) -> Optional[grpc.ServerCredentials]:
+    """Returns TLS credentials, or None without files. It reads the files once, so that a wrong
+    name is an error at the start."""
     if bool(cert) != bool(key):
-        raise ValueError("TLS: one of certificate and key is missing; expected both files, or neither")
+        problem = "one of certificate and key is missing; expected both files, or neither"
+        raise ValueError(f"TLS: {problem}")
     if client_name and not client_ca:
-        raise ValueError("client name: without client authorities no caller has a certificate; expected both")
+        problem = "without client authorities no caller has a certificate; expected both"
+        raise ValueError(f"client name: {problem}")
     if client_ca and not cert:
-        raise ValueError("client authorities: callers have certificates over TLS only; expected a certificate and its key, too")
+        problem = "callers have certificates over TLS only; expected a certificate and its key, too"
+        raise ValueError(f"client authorities: {problem}")
     if not cert:
         return None
 
@@ -128,4 +164,6 @@ def _credentials(cert: str, key: str, client_ca: str, client_name: str) -> Optio
         authorities = pathlib.Path(client_ca).read_bytes() if client_ca else None
         return grpc.ssl_server_certificate_configuration([pair], authorities)
 
-    return grpc.dynamic_ssl_server_credentials(load(), load, require_client_authentication=bool(client_ca))
+    return grpc.dynamic_ssl_server_credentials(
+        load(), load, require_client_authentication=bool(client_ca)
+    )

@@ -1,35 +1,62 @@
-"""Writes triggers: what a hook sends to have parents synced because of something that Hookloop does not watch."""
+"""Triggers: requests of a hook to sync parents after a change that Hookloop does not watch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hookloop.errors import sendable
 from hookloop.stream.v1 import stream_pb2
 
-MAX_REASON_BYTES = 256  # bytes
+MAX_REASON_BYTES = 256
+CONTROLLER_KINDS = ("CompositeController", "DecoratorController")
 
 
-KINDS = ("", "CompositeController", "DecoratorController")
+@dataclass(frozen=True)
+class Trigger:
+    """Selects the parents to sync. Without any field it selects all parents of the hook.
+
+    controller_kind is "CompositeController" or "DecoratorController", and controller_name limits
+    the trigger to one controller. parents are "namespace/name", or "name" for a cluster-scoped
+    parent; label_selector has kubectl's syntax and excludes parents. reason is a short text for the
+    log and the traces, at most 256 bytes. A wrong value raises ValueError.
+    """
+
+    controller_kind: str = ""
+    controller_name: str = ""
+    parents: Sequence[str] = ()
+    label_selector: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        kind, parents = self.controller_kind, self.parents
+        if kind and kind not in CONTROLLER_KINDS:
+            raise ValueError(
+                f'trigger: controller_kind is "{kind}", expected {" or ".join(CONTROLLER_KINDS)}'
+            )
+        if isinstance(parents, str):
+            expected = 'a list of "namespace/name"'
+            raise ValueError(f'trigger: parents is "{parents}", expected {expected}')
+        for parent in parents:
+            if not parent.rpartition("/")[2]:
+                raise ValueError(
+                    f'trigger: parents has "{parent}", expected "namespace/name" or "name"'
+                )
+        if self.label_selector and parents:
+            raise ValueError("trigger: label_selector and parents are set, expected one of them")
+        if (size := len(sendable(self.reason).encode())) > MAX_REASON_BYTES:
+            raise ValueError(
+                f"trigger: reason has {size} bytes, expected at most {MAX_REASON_BYTES}"
+            )
 
 
-def trigger_message(
-    *, controller: str = "", kind: str = "", parents: Sequence[str] = (), labels: str = "", reason: str = ""
-) -> Any:
-    """A Trigger. kind is the controller's, "CompositeController" or "DecoratorController", or empty for both. parents are "namespace/name", or "name" where they have no namespace; without any, labels says which."""
-    if kind not in KINDS:
-        raise ValueError(f'trigger: kind is "{kind}", expected CompositeController or DecoratorController')
-    if isinstance(parents, str):
-        raise ValueError(f'trigger: parents is "{parents}", expected a list of "namespace/name"')
-    if (size := len(sendable(reason).encode())) > MAX_REASON_BYTES:
-        raise ValueError(f"trigger: reason has {size} bytes, expected at most {MAX_REASON_BYTES}")
-    if labels and parents:
-        raise ValueError("trigger: labels is set beside parents, expected one of them")
-    named = []
-    for parent in parents:
-        namespace, _, name = parent.rpartition("/")
-        if not name:
-            raise ValueError(f'trigger: parents has "{parent}", expected "namespace/name" or "name"')
-        named.append(stream_pb2.ParentName(namespace=namespace, name=name))
+def trigger_message(trigger: Trigger, trigger_id: int = 0) -> Any:
+    """Encodes a trigger as a hookloop.stream.v1.Trigger."""
+    names = [parent.rpartition("/") for parent in trigger.parents]
     return stream_pb2.Trigger(
-        controller_name=controller, controller_kind=kind, parents=named, label_selector=labels, reason=sendable(reason)
+        id=trigger_id,
+        controller_kind=trigger.controller_kind,
+        controller_name=trigger.controller_name,
+        parents=[stream_pb2.ParentName(namespace=ns, name=name) for ns, _, name in names],
+        label_selector=trigger.label_selector,
+        reason=sendable(trigger.reason),
     )

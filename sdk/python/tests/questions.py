@@ -5,7 +5,7 @@ import json
 
 import grpc
 
-from hookloop import Server
+from hookloop import Options, Server
 from hookloop.hook.v1 import composite_pb2, decorator_pb2, object_pb2
 from hookloop.service import COMPOSITE, DECORATOR
 
@@ -58,15 +58,16 @@ def customize_request():
 
 
 @contextlib.contextmanager
-def serving(*hooks, **options):
+def serving(*hooks, threads=Options.threads, build_id="", **fields):
     """A channel to a server on loopback, and the server."""
-    server = Server(*hooks, listen="127.0.0.1:0", **options)
+    options = Options(threads=threads, build_id=build_id)
+    server = Server(*hooks, listen="127.0.0.1:0", options=options, **fields)
     server.start()
     try:
         with grpc.insecure_channel(server.address) as channel:
             yield channel, server
     finally:
-        server.stop(grace=0)
+        server.stop(grace_period=0)
 
 
 def ask(channel, method, request, **options):

@@ -127,16 +127,17 @@ class Attached(unittest.TestCase):
         self.addCleanup(self.gateway.stop)
 
     @contextlib.contextmanager
-    def attached(self, function=echo, **options):
-        options = {"worker": "web", "backoff": QUICK} | options
-        attachment = hookloop.attach(hookloop.Composite(sync=function), gateway=self.gateway.reached(), **options)
+    def attached(self, function=echo, options=hookloop.Options(), **fields):
+        fields = {"worker": "web", "backoff": QUICK} | fields
+        hook, reached = hookloop.Composite(sync=function), self.gateway.reached()
+        attachment = hookloop.attach(hook, gateway=reached, options=options, **fields)
         try:
             yield attachment
         finally:
-            attachment.stop(grace=0)
+            attachment.stop(grace_period=0)
 
     def test_questions_are_answered(self):
-        with self.attached(build_id="v1", threads=6) as attachment:
+        with self.attached(options=hookloop.Options(build_id="v1", threads=6)) as attachment:
             session, engine = self.gateway.next(), Engine()
             self.assertEqual((session.attach.worker, session.attach.session_id), ("web", ""))
             self.assertFalse(session.attach.HasField("intercept"))
@@ -148,7 +149,7 @@ class Attached(unittest.TestCase):
             session.end()
 
     def test_an_intercept(self):
-        intercept = hookloop.Intercept("CompositeController/web", namespace="shop", labels="team=blue")
+        intercept = hookloop.Intercept("CompositeController", "web", namespace="shop", label_selector="team=blue")
         with self.attached(worker="", intercept=intercept):
             session = self.gateway.next()
             self.assertEqual(session.attach.intercept, stream_pb2.Intercept(
@@ -228,7 +229,7 @@ class Attached(unittest.TestCase):
             session.open(engine)
             self.assertEqual(list(session.ask(engine, pods(parent="fast")).children), [])
             session.send(engine.call(pods(parent="slow"), subject="b"))
-            with contextlib.closing(Later(lambda: attachment.stop(grace=0))) as stopped:
+            with contextlib.closing(Later(lambda: attachment.stop(grace_period=0))) as stopped:
                 stopped.result()
 
     def test_a_function_that_does_not_return_does_not_keep_the_program(self):
@@ -240,7 +241,7 @@ def sync(request):
 address, ca, token = sys.argv[1:]
 attachment = hookloop.attach(hookloop.Composite(sync=sync), gateway=hookloop.Gateway(address, ca_file=ca, token_file=token), worker="web")
 entered.wait()
-attachment.stop(grace=0)
+attachment.stop(grace_period=0)
 '''
         files = [str(self.gateway.folder / name) for name in ("ca.crt", "token")]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -306,10 +307,10 @@ attachment.stop(grace=0)
     def test_a_trigger_over_the_stream(self):
         with self.attached() as attachment:
             with self.assertRaisesRegex(ConnectionError, "no stream is open"):
-                attachment.trigger(reason="too soon")
+                attachment.trigger(hookloop.Trigger(reason="too soon"))
             session = self.gateway.next()
             session.open(Engine())
-            with contextlib.closing(Later(lambda: attachment.trigger(parents=["shop/hi"]))) as later:
+            with contextlib.closing(Later(lambda: attachment.trigger(hookloop.Trigger(parents=["shop/hi"])))) as later:
                 asked = session.read().trigger
                 session.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=1)))
                 self.assertEqual(later.result(), 1)
@@ -320,7 +321,7 @@ attachment.stop(grace=0)
                     later.result()
 
     def test_a_trigger_without_a_stream(self):
-        self.assertEqual(hookloop.trigger(self.gateway.reached(), "web", labels="a=b", reason="tick"), 3)
+        self.assertEqual(hookloop.trigger(self.gateway.reached(), "web", hookloop.Trigger(label_selector="a=b", reason="tick")), 3)
         request, token = self.gateway.triggers.get(timeout=WAIT)
         self.assertEqual((request.worker, request.trigger.label_selector, request.trigger.reason), ("web", "a=b", "tick"))
         self.assertEqual(token, "Bearer first")
@@ -359,7 +360,7 @@ class Certificates(unittest.TestCase):
             self.assertEqual(session.identity, [b"hook"])
             session.open(Engine())
             session.end()
-            attachment.stop(grace=0)
+            attachment.stop(grace_period=0)
 
 
 class WhatCannotBe(unittest.TestCase):
@@ -372,7 +373,7 @@ class WhatCannotBe(unittest.TestCase):
             "expected both files, or neither": lambda: hookloop.Gateway("a:1", client_cert="c"),
             "expected either a worker or an intercept": lambda: hookloop.attach(hook, gateway=reach),
             "got no hook": lambda: hookloop.attach(gateway=reach, worker="w"),
-            "expected CompositeController/name or": lambda: hookloop.Intercept("web"),
+            "expected CompositeController/name or": lambda: hookloop.Intercept("web", "a"),
         }
         for text, make in cases.items():
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):

@@ -87,7 +87,7 @@ class Stopping(unittest.TestCase):
             answers = []
             call.start()
             self.assertTrue(entered.wait(WAIT))
-            stop = threading.Thread(target=server.stop, kwargs={"grace": WAIT})
+            stop = threading.Thread(target=server.stop, kwargs={"grace_period": WAIT})
             stop.start()
             leave.set()
             stop.join(WAIT)
@@ -176,7 +176,7 @@ class TLS(unittest.TestCase):
                 make_certificate(cert, key)
                 self.ask(server, cert)
             finally:
-                server.stop(grace=0)
+                server.stop(grace_period=0)
 
     def ask(self, server, cert):
         with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(cert.read_bytes())) as channel:

@@ -147,10 +147,26 @@ class Answers(unittest.TestCase):
             self.assertEqual([(r.name, r.resource, list(r.names)) for r in got.requirements], [("pages", "configmaps", ["a"])])
         self.assertEqual(self.answer({"conditions": answer["conditions"]}, request=decorator_request()).conditions[0].type, "Ready")
 
+    def test_members_of_enumerations_are_their_values(self):
+        got = self.answer({
+            "conditions": [{"type": "Ready", "status": hookloop.ConditionStatus.FALSE, "reason": "Slow"}],
+            "events": [{"type": hookloop.EventType.WARNING, "reason": "Slow"}],
+            "results": [{"severity": hookloop.Severity.FATAL, "reason": "Broken"}],
+            "status": {"phase": hookloop.Severity.INFO},
+        })
+        self.assertEqual(got.conditions[0].status, "False")
+        self.assertTrue(got.events[0].warning)
+        self.assertEqual(got.results[0].severity, answer_pb2.SEVERITY_FATAL)
+        self.assertEqual(json.loads(got.status), {"phase": "Info"})
+        expression = {"key": "k", "operator": hookloop.Operator.EXISTS}
+        rule = {"apiVersion": "v1", "resource": "pods", "labelSelector": {"matchExpressions": [expression]}}
+        rules = self.answer({"relatedResources": [rule]}, "Customize", customize_request()).related_resources
+        self.assertEqual(rules[0].label_selector.match_expressions[0].operator, Operator.OPERATOR_EXISTS)
+
     def test_children_say_what_they_need(self):
-        ready = hookloop.dependency("v1", "ConfigMap", "a", namespace="shop", condition="Ready")
+        ready = hookloop.Dependency("v1", "ConfigMap", "a", namespace="shop", condition="Ready")
         got = self.answer({"children": [
-            hookloop.child(desired("b"), ready=False, depends_on=[ready]), hookloop.child(desired("c")), desired("d"),
+            hookloop.Child(desired("b"), ready=False, depends_on=[ready]), hookloop.Child(desired("c")), desired("d"),
         ]}).children
         self.assertEqual([child.ready if child.HasField("ready") else None for child in got], [False, None, None])
         self.assertEqual(list(got[0].depends_on), [
@@ -158,13 +174,13 @@ class Answers(unittest.TestCase):
         self.assertEqual([json.loads(child.body)["metadata"]["name"] for child in got], ["b", "c", "d"])
 
     def test_what_says_more_wrongly_is_named(self):
-        dependency, child = hookloop.dependency, hookloop.child
+        Dependency, Child = hookloop.Dependency, hookloop.Child
         cases = [
             ({"conditions": {}}, "conditions is dict, expected a list of conditions"),
             ({"conditions": [{"type": ""}]}, 'conditions[0].type is "", expected a string that is not empty'),
             ({"conditions": [{"type": "A", "status": True}]}, "conditions[0].status is True, expected one of True, False, Unknown"),
             ({"conditions": [{"type": "A", "status": "true"}]}, "conditions[0].status is 'true', expected one of True, False, Unknown"),
-            ({"conditions": [{"type": "A", "status": "True"}] * 2}, "conditions[1]: type is 'A' a second time, expected each type once"),
+            ({"conditions": [{"type": "A", "status": "True"}] * 2}, "conditions[1]: type 'A' occurs twice, expected each type once"),
             ({"conditions": [{"type": "A", "status": "True", "observedGeneration": 1}]}, "conditions[0] has the field 'observedGeneration'"),
             ({"conditions": [{"type": "A", "status": "True", "reason": 1}]}, "conditions[0].reason is 1, expected a string"),
             ({"events": ["a"]}, "events[0] is str, expected a dict"),
@@ -172,10 +188,10 @@ class Answers(unittest.TestCase):
             ({"events": [{"message": "a"}]}, "events[0].reason is None, expected a string that is not empty"),
             ({"results": [{"severity": "bad"}]}, "results[0].severity is 'bad', expected one of Info, Warning, Fatal"),
             ({"requirements": [{"resource": 1}]}, "requirements[0].resource is 1, expected a string"),
-            ({"children": [child("a")]}, "children[0] is str, expected a dict with apiVersion, kind and metadata.name"),
-            ({"children": [child(desired("a"), ready="yes")]}, "children[0]: ready is str, expected True, False or None"),
-            ({"children": [child(desired("a"), depends_on=["b"])]}, "children[0]: depends_on[0] is str, expected what dependency() makes"),
-            ({"children": [child(desired("a"), depends_on=[dependency("v1", "", "b")])]},
+            ({"children": [Child("a")]}, "children[0] is str, expected a dict with apiVersion, kind and metadata.name"),
+            ({"children": [Child(desired("a"), ready="yes")]}, "children[0]: ready is str, expected True, False or None"),
+            ({"children": [Child(desired("a"), depends_on=["b"])]}, "children[0]: depends_on[0] is str, expected a Dependency"),
+            ({"children": [Child(desired("a"), depends_on=[Dependency("v1", "", "b")])]},
              'children[0]: depends_on[0].kind is "", expected a string that is not empty'),
         ]
         self.check(cases, "Sync", sync_request)
@@ -185,8 +201,8 @@ class Answers(unittest.TestCase):
         cycle.append(cycle)
         cases = [
             (None, "returned None, expected a dict"),
-            ([], "the answer is list, expected a dict"),
-            ({"childen": []}, "the answer has the field 'childen', expected one of children, conditions, events, finalized, requirements, results, "
+            ([], "the response is list, expected a dict"),
+            ({"childen": []}, "the response has the field 'childen', expected one of children, conditions, events, finalized, requirements, results, "
              "resyncAfterSeconds, status"),
             ({"children": {}}, "children is dict, expected a list of objects"),
             ({"children": ["a"]}, "children[0] is str, expected a dict with apiVersion, kind and metadata.name"),
@@ -207,7 +223,7 @@ class Answers(unittest.TestCase):
         cases = [
             ({"labels": {"a": 1}}, "labels['a'] is 1, expected a string, or None to remove it"),
             ({"annotations": []}, "annotations is list, expected a dict"),
-            ({"children": []}, "the answer has the field 'children', expected one of annotations, attachments, conditions"),
+            ({"children": []}, "the response has the field 'children', expected one of annotations, attachments, conditions"),
         ]
         self.check(cases, "Sync", decorator_request)
 

@@ -304,13 +304,13 @@ class Streams(unittest.TestCase):
 
     def test_a_trigger_is_answered(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
-            with contextlib.closing(Later(lambda: server.trigger(controller="c", parents=["shop/hi", "all"], reason="new data"))) as later:
+            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_name="c", parents=["shop/hi", "all"], reason="new data")))) as later:
                 asked = stream.read().trigger
                 self.assertEqual([(p.namespace, p.name) for p in asked.parents], [("shop", "hi"), ("", "all")])
                 self.assertEqual((asked.controller_name, asked.reason), ("c", "new data"))
                 stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=7)))
                 self.assertEqual(later.result(), 7)
-            with contextlib.closing(Later(lambda: server.trigger(labels="a in"))) as later:
+            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(label_selector="a in")))) as later:
                 refusal = stream_pb2.Status(code=3, message="a in: no selector")
                 stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, error=refusal)))
                 with self.assertRaisesRegex(hookloop.TriggerError, "no selector"):
@@ -322,7 +322,7 @@ class Streams(unittest.TestCase):
             second.open()
 
             def triggered(*answers):
-                with contextlib.closing(Later(lambda: server.trigger(controller="c"))) as later:
+                with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_name="c")))) as later:
                     for stream, answer in zip((first, second), answers):
                         stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, **answer)))
                     return later.result()
@@ -343,7 +343,7 @@ class Streams(unittest.TestCase):
             with self.assertRaisesRegex(ConnectionError, "no stream is open"):
                 server.trigger(timeout=1)
             with self.assertRaisesRegex(ConnectionError, "no stream is open"):
-                server._streams.conversations()[0].trigger(stream_pb2.Trigger()).result(1)
+                server._streams.conversations()[0].trigger(hookloop.Trigger()).result(1)
             stream.send(stream.engine.hello())
             self.assertEqual(stream.read().WhichOneof("message"), "welcome")
             stream.end()
@@ -353,7 +353,7 @@ class Streams(unittest.TestCase):
 
         def sync(_):
             server = servers.get(timeout=WAIT)
-            return {"status": {"parents": server.trigger(reason="from within")}}
+            return {"status": {"parents": server.trigger(hookloop.Trigger(reason="from within"))}}
 
         with streaming(hookloop.Composite(sync=sync), threads=1) as (stream, _, server):
             servers.put(server)
@@ -364,15 +364,15 @@ class Streams(unittest.TestCase):
 
     def test_triggers_that_cannot_be(self):
         with serving(hookloop.Composite(sync=echo)) as (_, server):
-            for what, error, text in (
+            for fields, error, text in (
                 ({}, ConnectionError, "no stream is open"),
                 ({"parents": "shop/hi"}, ValueError, "expected a list"),
                 ({"parents": ["shop/"]}, ValueError, 'expected "namespace/name" or "name"'),
-                ({"parents": ["a"], "labels": "b=c"}, ValueError, "labels is set beside parents"),
+                ({"parents": ["a"], "label_selector": "b=c"}, ValueError, "label_selector and parents are set"),
                 ({"reason": "x" * 257}, ValueError, "reason has 257 bytes, expected at most 256"),
             ):
                 with self.subTest(text), self.assertRaisesRegex(error, text):
-                    server.trigger(**what)
+                    server.trigger(hookloop.Trigger(**fields))
 
 
 class Later:
@@ -432,7 +432,7 @@ class Ends(unittest.TestCase):
         with streaming(hookloop.Composite(sync=slow)) as (stream, _, server):
             stream.send(stream.engine.call(pods(1)))
             self.assertTrue(slow.entered.wait(WAIT))
-            with contextlib.closing(Later(lambda: server.stop(grace=0))) as stopped:
+            with contextlib.closing(Later(lambda: server.stop(grace_period=0))) as stopped:
                 stopped.result()
 
     def test_a_call_that_crosses_the_drain_is_answered(self):

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from hookloop import child, dependency, testing
+from hookloop import Child, Dependency, testing
 from hookloop.errors import InvalidResponse
 
 PARENT = {"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": "shop", "namespace": "web"}}
@@ -48,7 +48,7 @@ class Calls(unittest.TestCase):
 
     def test_what_answers_say_beside_children(self):
         answer = {
-            "children": [child(PAGE, ready=True, depends_on=[dependency("v1", "Pod", "a")]), POD],
+            "children": [Child(PAGE, ready=True, depends_on=[Dependency("v1", "Pod", "a")]), POD],
             "conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "all"}],
             "events": [{"type": "Warning", "reason": "Late", "message": "by a day"}],
             "results": [{"severity": "Info", "reason": "Fine", "message": "so far"}],
@@ -121,8 +121,8 @@ def about(found, states):
     for state in states:
         if identity == {name: state[name] for name in ("apiVersion", "kind", "name", "namespace") if name in state}:
             depends_on = [
-                dependency(d["apiVersion"], d["kind"], d["name"], namespace=d.get("namespace", ""), condition=d.get("condition", ""))
+                Dependency(d["apiVersion"], d["kind"], d["name"], namespace=d.get("namespace", ""), condition=d.get("condition", ""))
                 for d in state.get("dependsOn", [])
             ]
-            return child(found, ready=state.get("ready"), depends_on=depends_on)
+            return Child(found, ready=state.get("ready"), depends_on=depends_on)
     return found
