@@ -1,4 +1,4 @@
-"""Names a hook's build, so that engines ask again when it changes."""
+"""The version of a hook. Engines call the hook for all parents again when it changes."""
 
 import hashlib
 import inspect
@@ -9,13 +9,13 @@ from hookloop.service import Route
 
 
 def build_id(routes: Iterable[Route]) -> str:
-    """A hash of the source files in which a hook's functions stand; empty where there are none."""
+    """Returns a hash of the source files of a hook's functions; it is empty without such files."""
     files = set()
     for route in routes:
         try:
             if route.function is not None:
                 files.add(inspect.getsourcefile(inspect.unwrap(route.function)) or "")
-        except TypeError:  # an object that can be called has its source elsewhere
+        except TypeError:  # a callable object has no source file
             continue
     texts = [path.read_bytes() for path in map(pathlib.Path, sorted(files)) if path.is_file()]
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16] if texts else ""

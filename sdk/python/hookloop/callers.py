@@ -1,4 +1,4 @@
-"""Who may call a server: the authority and the name of a caller's certificate, or a token."""
+"""Authenticates the callers of a server: by their certificates' names, and by tokens."""
 
 import hashlib
 import hmac
@@ -14,32 +14,37 @@ import grpc
 
 from hookloop import health
 
-NAMES = ("x509_common_name", "x509_subject_alternative_name")  # of a peer's certificate, as gRPC calls them
+# gRPC's names for the names in a peer's certificate.
+NAMES = ("x509_common_name", "x509_subject_alternative_name")
 
 log = logging.getLogger("hookloop")
 
 
 class Tokens:
-    """The tokens that callers may send, one in each line of a file. It is read anew when it has changed; while it cannot be read, no token
-    is accepts. OSError and ValueError say at the beginning why it cannot be read."""
+    """The accepted tokens: one in each line of a file.
+
+    It reads the file again when it changes. While the file cannot be read, no token is accepted.
+    The constructor raises OSError or ValueError if it cannot read the file.
+    """
 
     def __init__(self, file: str):
         self._file = pathlib.Path(file)
-        self._lock = threading.Lock()  # guards all below
+        self._lock = threading.Lock()  # guards the fields below
         self._loaded_version: Any = None
         self._sums: list[bytes] = []
         self._error: Optional[str] = None
         self._loaded_version, self._sums = self._file_version(), self._read()
 
     def accepts(self, token: str) -> bool:
-        """Whether a token is one of the file, in a time that does not depend on them. OSError says that the file cannot be read."""
+        """Reports whether the file has the token, in a time that does not depend on the tokens.
+        OSError reports that the file cannot be read."""
         with self._lock:
             self._reload()
             if self._error is not None:
                 raise OSError(self._error)
             sums = list(self._sums)
-        asked = _sum(token)
-        return any([hmac.compare_digest(asked, known) for known in sums])
+        actual = _sum(token)
+        return any([hmac.compare_digest(actual, expected) for expected in sums])
 
     def _reload(self) -> None:
         try:
@@ -50,7 +55,7 @@ class Tokens:
             self._sums, self._error = self._read(), None
         except (OSError, ValueError) as error:
             if self._error != str(error):
-                log.error("the tokens of callers cannot be read; every call is refused: %s", error)
+                log.error("cannot read the tokens of callers; every call is refused: %s", error)
             self._loaded_version, self._error = None, str(error)
 
     def _file_version(self) -> tuple[int, ...]:
@@ -58,8 +63,8 @@ class Tokens:
         return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
     def _read(self) -> list[bytes]:
-        tokens = [line.strip() for line in self._file.read_text(encoding="ascii").splitlines()]
-        sums = [_sum(token) for token in tokens if token]
+        lines = self._file.read_text(encoding="ascii").splitlines()
+        sums = [_sum(line.strip()) for line in lines if line.strip()]
         if not sums:
             raise ValueError(f"{self._file} has no token, expected one in each line")
         return sums
@@ -69,22 +74,34 @@ def _sum(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
-class CallerInterceptor(grpc.ServerInterceptor):
-    """Refuses calls before their bodies are read. The health service is for everyone: probes have no credentials. That a caller's
-    certificate is of the right authority, the TLS handshake has checked."""
+class CallerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # no annotations in grpcio
+    """Refuses calls before their bodies are read.
+
+    The health service accepts all callers, because probes have no credentials. The TLS handshake
+    has already checked the authority of a caller's certificate.
+    """
 
     def __init__(self, name: str, tokens: Optional[Tokens]):
         self._name, self._tokens = name, tokens
 
-    def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of a method; None where there is none."""
+    def intercept_service(
+        self,
+        continuation: Callable[[Any], Any],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Returns the handler of a method, or None for an unknown method."""
         handler = continuation(handler_call_details)
         if handler is None or handler_call_details.method.startswith(f"/{health.SERVICE}/"):
             return handler
-        codec = {"request_deserializer": handler.request_deserializer, "response_serializer": handler.response_serializer}
+        codec = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
         if handler.stream_stream is not None:
-            return grpc.stream_stream_rpc_method_handler(self._streamed(handler.stream_stream), **codec)
-        # As a stream of one request, because a handler of single requests is called when the body is there.
+            stream = self._streamed(handler.stream_stream)
+            return grpc.stream_stream_rpc_method_handler(stream, **codec)
+        # gRPC calls a handler of single requests only after it has read the body, and a handler of
+        # streams before.
         return grpc.stream_unary_rpc_method_handler(self._single(handler.unary_unary), **codec)
 
     def _streamed(self, serve: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
@@ -105,35 +122,41 @@ class CallerInterceptor(grpc.ServerInterceptor):
         return admitted
 
     def _admit(self, context: grpc.ServicerContext) -> None:
-        refused = self._refusal(context)
-        if refused is not None:
-            context.abort(*refused)
+        refusal = self._refusal(context)
+        if refusal is not None:
+            context.abort(*refusal)
 
     def _refusal(self, context: grpc.ServicerContext) -> Optional[tuple[grpc.StatusCode, str]]:
-        names = [name.decode(errors="replace") for field in NAMES for name in context.auth_context().get(field, ())]
+        """Returns the status with which to refuse a call, or None for an accepted one."""
+        refuse = grpc.StatusCode.UNAUTHENTICATED
+        peer = context.auth_context()
+        names = [name.decode(errors="replace") for key in NAMES for name in peer.get(key, ())]
         if self._name and self._name not in names:
-            return grpc.StatusCode.UNAUTHENTICATED, f'the caller\'s certificate is for {names}, expected "{self._name}"'
+            return refuse, f'the caller\'s certificate is for {names}, expected "{self._name}"'
         if self._tokens is None:
             return None
         sent = [value for key, value in context.invocation_metadata() if key == "authorization"]
         if len(sent) != 1:
-            return grpc.StatusCode.UNAUTHENTICATED, "the call has no token; expected the header authorization: Bearer TOKEN"
+            text = "the call has no token; expected the header authorization: Bearer TOKEN"
+            return refuse, text
         kind, _, token = sent[0].partition(" ")
         if kind != "Bearer":
-            return grpc.StatusCode.UNAUTHENTICATED, "the call has another kind of authorization; expected Bearer"
+            return refuse, "the call has another kind of authorization; expected Bearer"
         try:
-            accepts = self._tokens.accepts(token)
-        except OSError:  # which is logged
+            accepted = self._tokens.accepts(token)
+        except OSError:  # which Tokens has logged
             return grpc.StatusCode.UNAVAILABLE, "the hook cannot read its file of tokens"
-        return None if accepts else (grpc.StatusCode.UNAUTHENTICATED, "the call's token is not one that this hook knows")
+        text = "the call's token is not one that this hook knows"
+        return None if accepted else (refuse, text)
 
 
 def warn_if_open(address: str) -> None:
-    """Warns of a server that anyone may call."""
+    """Logs a warning about a server that accepts everyone, unless it listens on loopback."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         loopback = False
     if not loopback:
-        log.warning("anyone who reaches %s can call the hook; set --client-ca or --token-file", address)
+        text = "anyone who reaches %s can call the hook; set --client-ca or --token-file"
+        log.warning(text, address)

@@ -1,4 +1,4 @@
-"""The standard health service (grpc.health.v1): whether the server takes questions."""
+"""The standard health service (grpc.health.v1), which reports whether the server accepts calls."""
 
 import threading
 from collections.abc import Iterator
@@ -13,31 +13,35 @@ SERVING, NOT_SERVING = 1, 2
 
 
 class Health:
-    """Says SERVING for some services until it is told to shut down.
+    """Reports SERVING for the given services until shutdown.
 
-    A watch occupies one of the server's threads. So that watches never take all of them, no more are served than given; further ones are
-    told UNIMPLEMENTED, with which clients do without.
+    A watch occupies one of the server's threads, so the number of watches is limited. A further
+    watch fails with UNIMPLEMENTED; clients then work without health checks.
     """
 
     def __init__(self, services: set[str], watches: int):
         self._services = services | {""}
         self._free_watches = threading.Semaphore(watches)
-        self._changed = threading.Condition()  # guards _serving, and what a watch waits for
+        self._changed = threading.Condition()  # guards _serving; watches wait for it
         self._serving = True
 
     def shutdown(self) -> None:
-        """Says NOT_SERVING from now on, to those who watch too."""
+        """Reports NOT_SERVING from now on, also to open watches."""
         with self._changed:
             self._serving = False
             self._changed.notify_all()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a gRPC server needs."""
-        codec = {"request_deserializer": HealthCheckRequest.FromString, "response_serializer": HealthCheckResponse.SerializeToString}
-        return grpc.method_handlers_generic_handler(SERVICE, {
+        """Returns the handler for a gRPC server."""
+        codec = {
+            "request_deserializer": HealthCheckRequest.FromString,
+            "response_serializer": HealthCheckResponse.SerializeToString,
+        }
+        methods = {
             "Check": grpc.unary_unary_rpc_method_handler(self._check, **codec),
             "Watch": grpc.unary_stream_rpc_method_handler(self._watch, **codec),
-        })
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     def _check(self, request: Any, context: grpc.ServicerContext) -> Any:
         self._check_service(request.service, context)
@@ -46,9 +50,10 @@ class Health:
     def _watch(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         self._check_service(request.service, context)
         if not self._free_watches.acquire(blocking=False):
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, "this server is watched by as many clients as it allows")
+            text = "the server has as many watches as it allows"
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         try:
-            if not context.add_callback(self._notify):  # the client has gone already
+            if not context.add_callback(self._notify):  # the call has ended already
                 return
             if self._serving:
                 yield HealthCheckResponse(status=SERVING)
@@ -65,4 +70,5 @@ class Health:
 
     def _check_service(self, service: str, context: grpc.ServicerContext) -> None:
         if service not in self._services:
-            context.abort(grpc.StatusCode.NOT_FOUND, f"no service {service!r}; expected one of {sorted(self._services)}")
+            text = f"no service {service!r}; expected one of {sorted(self._services)}"
+            context.abort(grpc.StatusCode.NOT_FOUND, text)

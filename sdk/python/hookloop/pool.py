@@ -1,4 +1,7 @@
-"""Threads for functions that may never return: unlike those of concurrent.futures they do not keep a program from ending."""
+"""A thread pool whose threads do not keep the program from ending, unlike concurrent.futures'.
+
+A hook's function may never return.
+"""
 
 import threading
 from collections import OrderedDict
@@ -6,28 +9,32 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Optional
 
+Task = Callable[[], Any]
+
 
 class Pool(Executor):
-    """Runs tasks in so many threads at most; they are started when they are needed."""
+    """Runs tasks in at most so many threads, which it starts when it needs them."""
 
     def __init__(self, threads: int, name: str):
         if threads < 1:
             raise ValueError(f"threads is {threads}, expected at least 1")
         self._max_threads, self._name = threads, name
-        self._changed = threading.Condition()  # guards all below, and what idle threads wait for
-        self._tasks: OrderedDict[Future, Callable[[], Any]] = OrderedDict()  # in the order in which they came
+        self._changed = threading.Condition()  # guards the fields below; idle threads wait for it
+        self._tasks: OrderedDict["Future[Any]", Task] = OrderedDict()  # in the order of submit
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._closed = False
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        """Has a function called, and gives the future of its result. RuntimeError says that the pool takes no more."""
-        future: Future = Future()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Queues a call of the function, and returns the future of its result. It raises
+        RuntimeError after shutdown."""
+        future: "Future[Any]" = Future()
         with self._changed:
             if self._closed:
                 raise RuntimeError(f"the pool {self._name} is shut down")
             if self._idle <= len(self._tasks) and len(self._threads) < self._max_threads:
-                thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
+                name = f"{self._name}-{len(self._threads)}"
+                thread = threading.Thread(target=self._work, name=name, daemon=True)
                 thread.start()
                 self._threads.append(thread)
             self._tasks[future] = lambda: fn(*args, **kwargs)
@@ -36,7 +43,7 @@ class Pool(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more tasks. Those that wait for a thread still get one, unless they are cancelled."""
+        """Accepts no more tasks. Queued tasks still run, unless cancel_futures is True."""
         with self._changed:
             self._closed = True
             dropped = list(self._tasks) if cancel_futures else []
@@ -48,18 +55,18 @@ class Pool(Executor):
         for thread in self._threads if wait else ():
             thread.join()
 
-    def _remove(self, future: Future) -> None:
-        """Lets a task go that is cancelled before a thread has taken it."""
+    def _remove(self, future: "Future[Any]") -> None:
+        """Removes a task that was cancelled before a thread took it."""
         with self._changed:
             self._tasks.pop(future, None)
 
     def _work(self) -> None:
-        """A thread."""
+        """Runs in each thread."""
         while task := self._next():
             _run(*task)
-            del task  # an idle thread holds nothing of the last one
+            del task  # an idle thread holds no reference to its last task
 
-    def _next(self) -> Optional[tuple[Future, Callable[[], Any]]]:
+    def _next(self) -> Optional[tuple["Future[Any]", Task]]:
         with self._changed:
             self._idle += 1
             self._changed.wait_for(lambda: self._tasks or self._closed)
@@ -67,12 +74,12 @@ class Pool(Executor):
             return self._tasks.popitem(last=False) if self._tasks else None
 
 
-def _run(future: Future, call: Callable[[], Any]) -> None:
+def _run(future: "Future[Any]", task: Task) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
-        result = call()
-    except BaseException as error:  # it is the future's
+        result = task()
+    except BaseException as error:  # the caller of result gets it
         future.set_exception(error)
     else:
         future.set_result(result)

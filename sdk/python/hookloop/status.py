@@ -1,14 +1,21 @@
-"""Turns what a function raises into the fields of a google.rpc.Status: the same ones for all transports."""
+"""Converts a function's exception to the fields of a google.rpc.Status, for all transports."""
 
 import logging
 from dataclasses import dataclass
 from typing import Any, Optional
 
 from hookloop import wellknown
-from hookloop.errors import InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter, sendable
+from hookloop.errors import (
+    InvalidRequest,
+    InvalidResponse,
+    Reject,
+    RetryAfter,
+    Unimplemented,
+    sendable,
+)
 from hookloop.response import duration
 
-# Says whose reasons those in google.rpc.ErrorInfo are.
+# The domain of the reasons in google.rpc.ErrorInfo.
 DOMAIN = "hookloop.hook.v1"
 # The codes of google.rpc.Code that a hook uses.
 INVALID_ARGUMENT, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 3, 4, 8
@@ -27,27 +34,28 @@ class Failure:
 
 
 def failure(error: BaseException) -> Failure:
-    """The status of what a question ended with."""
-    code, detail = _coded(error)
+    """Returns the status for an exception."""
+    code, detail = _code_and_detail(error)
     return Failure(code, _text(error), detail)
 
 
 def report(error: BaseException, method: str, parent: str) -> None:
-    """Logs what is a fault of the hook's program, with the parent's name. Reject and RetryAfter are answers."""
+    """Logs an exception that is a fault of the hook's program. Reject and RetryAfter are not."""
     if isinstance(error, (InvalidResponse, InvalidRequest)):
         log.error("%s of %s failed: %s", method, parent, error)
-    elif _coded(error)[0] == INTERNAL:
+    elif _code_and_detail(error)[0] == INTERNAL:
         log.error("%s of %s failed", method, parent, exc_info=error)
 
 
-def report_abandoned(method: str, parent: str, why: str) -> None:
-    """Logs a call that ended before its function had an answer."""
-    log.warning("%s of %s was given up: %s", method, parent, why)
+def report_abandoned(method: str, parent: str, reason: str) -> None:
+    """Logs a call that ended before its function returned."""
+    log.warning("%s of %s was given up: %s", method, parent, reason)
 
 
-def _coded(error: BaseException) -> tuple[int, Optional[Any]]:
+def _code_and_detail(error: BaseException) -> tuple[int, Optional[Any]]:
     if isinstance(error, Reject):
-        return FAILED_PRECONDITION, _detail("ErrorInfo", wellknown.ErrorInfo(reason=error.reason, domain=DOMAIN))
+        info = wellknown.ErrorInfo(reason=error.reason, domain=DOMAIN)
+        return FAILED_PRECONDITION, _detail("ErrorInfo", info)
     if isinstance(error, RetryAfter):
         wait = duration(error.seconds)
         delay = wellknown.Duration(seconds=wait.seconds, nanos=wait.nanos)
@@ -58,10 +66,12 @@ def _coded(error: BaseException) -> tuple[int, Optional[Any]]:
 
 
 def _detail(name: str, message: Any) -> Any:
-    return wellknown.Any_(type_url=f"type.googleapis.com/google.rpc.{name}", value=message.SerializeToString())
+    type_url = f"type.googleapis.com/google.rpc.{name}"
+    return wellknown.Any_(type_url=type_url, value=message.SerializeToString())
 
 
 def _text(error: BaseException) -> str:
-    """What the engine shows: for exceptions of other packages with their type, without which some say little ("KeyError: 'spec'")."""
+    """Returns the message that the engine shows. An exception of another package is shown with its
+    type, because its message alone may not be clear ("KeyError: 'spec'")."""
     own = isinstance(error, (InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter))
     return sendable(str(error) if own else f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Serves HookStreamService: engines dial in and open streams."""
+"""Serves HookStreamService: streams that engines open."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -9,9 +9,9 @@ import grpc
 
 from hookloop import service, status
 from hookloop.conversation import Conversation
-from hookloop.states import States
 from hookloop.service import Route
 from hookloop.session import Limits, Machine, ProtocolError
+from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
 
 SERVICE = "hookloop.stream.v1.HookStreamService"
@@ -20,35 +20,38 @@ _STATUS_CODES = {
     status.ABORTED: grpc.StatusCode.ABORTED,
     status.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
 }
-MAX_STREAMS = 512  # open at a time: an engine opens one for each hook that a controller declares. Each takes a thread of the server's
+# Open streams at a time: an engine opens one for each hook of a controller. Each occupies one of
+# the server's threads.
+MAX_STREAMS = 512
 
 
 class StreamService:
-    """The streams that engines have open with a server. Functions run in the pool, which is as wide as limits.calls says."""
+    """The streams that engines have open with a server. Functions run in the pool."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor, limits: Limits, build_id: str):
         self._routes, self._pool, self._limits, self._build_id = routes, pool, limits, build_id
         self._states = States()
         self._free = threading.Semaphore(MAX_STREAMS)
-        self._lock = threading.Lock()  # guards all below
+        self._lock = threading.Lock()  # guards the fields below
         self._open: set[Conversation] = set()
         self._stopping = False
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a gRPC server needs."""
-        return grpc.method_handlers_generic_handler(SERVICE, {"Connect": grpc.stream_stream_rpc_method_handler(
+        """Returns the handler for a gRPC server."""
+        method = grpc.stream_stream_rpc_method_handler(
             self._connect,
             request_deserializer=stream_pb2.EngineMessage.FromString,
             response_serializer=stream_pb2.HookMessage.SerializeToString,
-        )})
+        )
+        return grpc.method_handlers_generic_handler(SERVICE, {"Connect": method})
 
     def conversations(self) -> list[Conversation]:
-        """Those that are open."""
+        """Returns the open conversations."""
         with self._lock:
             return list(self._open)
 
     def drain(self) -> None:
-        """Asks engines for no more calls; streams end when what is under way is answered."""
+        """Requests no more calls; a stream ends when its open calls are answered."""
         with self._lock:
             self._stopping = True
         for conversation in self.conversations():
@@ -56,7 +59,8 @@ class StreamService:
 
     def _connect(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         if not self._free.acquire(blocking=False):
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"this hook has {MAX_STREAMS} streams open, which is as many as it allows")
+            text = f"this hook has {MAX_STREAMS} streams open, which is its limit"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         try:
             yield from self._converse(messages, context)
         finally:
@@ -64,7 +68,9 @@ class StreamService:
 
     def _converse(self, messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         machine = Machine(
-            lambda session_id: self._states.acquire(session_id, conversation.revoke), self._limits, self._build_id,
+            lambda session_id: self._states.acquire(session_id, conversation.revoke),
+            self._limits,
+            self._build_id,
             methods=service.implemented_methods(self._routes),
         )
         conversation = Conversation(machine, self._routes, self._pool)
@@ -74,8 +80,11 @@ class StreamService:
         if stopping:
             conversation.drain()
         try:
-            if context.add_callback(conversation.close):  # otherwise the engine has gone already
-                threading.Thread(target=_read, args=(messages, conversation), name="hookloop-read", daemon=True).start()
+            if context.add_callback(conversation.close):  # False if the call has ended already
+                arguments = (messages, conversation)
+                threading.Thread(
+                    target=_read, args=arguments, name="hookloop-read", daemon=True
+                ).start()
                 yield from conversation.outgoing()
         finally:
             conversation.close()
@@ -87,13 +96,13 @@ class StreamService:
 
 
 def _read(messages: Iterator[Any], conversation: Conversation) -> None:
-    """Feeds what an engine sends, until the stream ends; then so does the thread."""
+    """Passes the engine's messages to the conversation until the stream ends."""
     try:
         for message in messages:
             conversation.receive(message)
     except ProtocolError:
-        return  # the conversation says it
-    except Exception:  # what gRPC raises once the stream is gone has no type of its own
+        return  # the conversation has the reason
+    except Exception:  # gRPC raises an untyped exception if the stream is lost
         conversation.close()
         return
     conversation.finish()

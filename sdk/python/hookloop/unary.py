@@ -1,34 +1,34 @@
-"""Serves hooks with one call for each question: the services of package hookloop.hook.v1."""
+"""Serves hooks with one call for each request: the services of package hookloop.hook.v1."""
 
 import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 
 from hookloop import wellknown
 from hookloop.service import Route, display_name, objects_by_slot, with_desired
-from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, report_abandoned, report
+from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, report, report_abandoned
 
 DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-class Unary(grpc.GenericRpcHandler):
-    """What a gRPC server needs for routes. Functions run in the pool."""
+class Unary(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio has no annotations
+    """The handler of the routes for a gRPC server. Functions run in the pool."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor):
         self._handlers = {path: _handler(route, pool) for path, route in routes.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of a method; None where there is none."""
+        """Returns the handler of a method, or None for an unknown method."""
         return self._handlers.get(handler_call_details.method)
 
 
 def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
-    def answer(message: Any, metadata: Any) -> Any:
+    def call(message: Any, metadata: Any) -> Any:
         objects = objects_by_slot(route.shape, route.method, message).__getitem__
         return with_desired(route.shape, *route.call(message, objects, metadata))
 
@@ -39,7 +39,7 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
         def run() -> Any:
             if not is_wanted():
                 raise CancelledError
-            return answer(message, context.invocation_metadata())
+            return call(message, context.invocation_metadata())
 
         future = pool.submit(run)
         if not context.add_callback(lambda: _abandon(future, route.path, parent)):
@@ -47,8 +47,9 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
         try:
             return future.result()
         except CancelledError:
-            failed = Failure(DEADLINE_EXCEEDED, "the call ended before the hook's function began")
-        except (Exception, SystemExit) as error:  # whatever a hook's function raises is an error of this call only
+            text = "the call ended before the hook's function began"
+            failed = Failure(DEADLINE_EXCEEDED, text)
+        except (Exception, SystemExit) as error:  # an exception of a function ends only its call
             if is_wanted():
                 report(error, route.path, parent)
             failed = failure(error)
@@ -62,21 +63,24 @@ def _handler(route: Route, pool: Executor) -> grpc.RpcMethodHandler:
 
 
 def _wanted(context: grpc.ServicerContext) -> Callable[[], bool]:
-    """Says, whenever it is called, whether an answer is still wanted."""
+    """Returns a function that reports whether the caller still waits for the response."""
     remaining = context.time_remaining()
     deadline = math.inf if remaining is None else time.monotonic() + remaining
-    return lambda: time.monotonic() < deadline and context.is_active()
+    return lambda: time.monotonic() < deadline and bool(context.is_active())
 
 
-def _abandon(future: Future, method: str, parent: str) -> None:
-    """Takes a call that has ended out of the pool's queue. A function that has begun runs on."""
+def _abandon(future: "Future[Any]", method: str, parent: str) -> None:
+    """Removes a call that has ended from the pool's queue. A function that has begun runs on."""
     if not future.done():
         future.cancel()
-        report_abandoned(method, parent, "its time is over, or the engine has cancelled it")
+        report_abandoned(method, parent, "its timeout passed, or the engine cancelled it")
 
 
-def _abort(context: grpc.ServicerContext, failed: Failure) -> NoReturn:
+def _abort(context: grpc.ServicerContext, failed: Failure) -> None:
+    """Ends a call with a status. It raises the exception of context.abort."""
     if failed.detail is not None:
-        full = wellknown.Status(code=failed.code, message=failed.message, details=[failed.detail])
-        context.set_trailing_metadata(((DETAILS, full.SerializeToString()),))
+        status = wellknown.Status(
+            code=failed.code, message=failed.message, details=[failed.detail]
+        )
+        context.set_trailing_metadata(((DETAILS, status.SerializeToString()),))
     context.abort(_CODES[failed.code], failed.message)

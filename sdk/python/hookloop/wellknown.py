@@ -1,8 +1,8 @@
-"""The few messages of google.rpc and grpc.health.v1 that a hook speaks.
+"""The few messages of google.rpc and grpc.health.v1 that a hook uses.
 
-They are described here, in a descriptor pool of their own, because neither package comes with protobuf or grpcio, and because a program
-may well have generated code of its own for them, with which the same names in the common pool would collide. On the wire they are the
-same: a message's own name is not part of it.
+Neither protobuf nor grpcio has them. They are described here, in a descriptor pool of their own,
+because a program may have generated code for them, and the same names would collide in the common
+pool. The encoding is the same, because the name of a message is not part of it.
 """
 
 from typing import Any
@@ -11,7 +11,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE = "hookloop.wellknown"
 _FIELD = descriptor_pb2.FieldDescriptorProto
-# Each message's fields in order, from number 1: (name, type). A type that begins with a dot is a message, with a + it is repeated.
+# The fields of each message in order, from number 1: (name, type). A type with a dot in front is a
+# message; with a plus sign the field is repeated.
 _MESSAGES = {
     "Any": (("type_url", "string"), ("value", "bytes")),  # google.protobuf
     "Duration": (("seconds", "int64"), ("nanos", "int32")),  # google.protobuf
@@ -19,7 +20,7 @@ _MESSAGES = {
     "ErrorInfo": (("reason", "string"), ("domain", "string")),  # google.rpc
     "RetryInfo": (("retry_delay", ".Duration"),),  # google.rpc
     "HealthCheckRequest": (("service", "string"),),  # grpc.health.v1
-    "HealthCheckResponse": (("status", "int32"),),  # grpc.health.v1; its enum is a number here
+    "HealthCheckResponse": (("status", "int32"),),  # grpc.health.v1; the enum is a number
 }
 
 

@@ -1,6 +1,7 @@
-"""A hook that answers what its parent, or the object that it decorates, says: spec.answer, or spec.finally while the parent is being deleted.
+"""A webhook that returns its parent's spec.answer, or spec.finally while the parent is deleted.
 
-With spec.rules, it answers an annotation with the names of the related objects."""
+With spec.rules it returns an annotation with the names of the related objects.
+"""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,8 @@ class Handler(BaseHTTPRequestHandler):
         spec = parent.get("spec", {})
         answer = spec.get(field, {})
         if "rules" in spec:
-            answer["annotations"] = {"seen": " ".join(sorted(name for group in request["related"].values() for name in group))}
+            names = sorted(name for group in request["related"].values() for name in group)
+            answer["annotations"] = {"seen": " ".join(names)}
         data = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))

@@ -1,5 +1,8 @@
-"""A hook on the SDK that answers what its parent says: spec.answer, or spec.finally while the parent is being deleted. It refuses a parent with
-spec.refuse, and counts in an answer without a status the ConfigMaps that it is shown."""
+"""A hook that returns spec.answer of its parent, or spec.finally while the parent is being deleted.
+
+It rejects a parent with spec.refuse. In a response without a status it reports the number of
+observed ConfigMaps.
+"""
 
 from hookloop import Composite, Reject, serve
 

@@ -1,6 +1,6 @@
-"""Desired lists, and how one is written as the pieces that differ from another."""
+"""Desired lists, and the pieces in which one differs from another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -10,46 +10,51 @@ from hookloop.stream.v1 import stream_pb2
 
 @dataclass(frozen=True)
 class Item:
-    """One desired object, serialized."""
+    """One desired object, encoded."""
 
     raw: bytes
     hash: bytes
 
 
 class DesiredList:
-    """A desired list. It is not changed."""
+    """A desired list. It is immutable."""
 
     def __init__(self, items: Sequence[Item] = ()):
         self.items = items
         self.size = sum(len(item.raw) for item in items)
         hashes = [item.hash for item in items]
-        self.digest = total(hash_of(before + own) for before, own in zip([EMPTY_DIGEST, *hashes], hashes))
+        previous = [EMPTY_DIGEST, *hashes]
+        self.digest = total(hash_of(before + own) for before, own in zip(previous, hashes))
 
 
-def difference(before: Optional[DesiredList], raws: Sequence[bytes]) -> tuple[DesiredList, list[Any]]:
-    """A list, and its pieces: runs of the one before, and new items."""
+def difference(
+    before: Optional[DesiredList], raws: Sequence[bytes]
+) -> tuple[DesiredList, list[Any]]:
+    """Returns a list, and its pieces: runs of the list before, and new items."""
     old = before.items if before else ()
-    head = _common(zip(old, raws))
+    head = _common((item.raw, raw) for item, raw in zip(old, raws))
     most = min(len(old), len(raws)) - head
-    tail = min(most, _common(zip(reversed(old), reversed(raws))))
-    writer = _Pieces(old)
+    tail = _common((item.raw, raw) for item, raw in zip(reversed(old), reversed(raws)))
+    tail = min(most, tail)
+    writer = _PieceWriter(old)
     writer.keep(0, head)
     writer.middle(head, len(old) - tail, raws[head : len(raws) - tail])
     writer.keep(len(old) - tail, tail)
     return DesiredList(writer.items), writer.pieces
 
 
-def _common(pairs: Any) -> int:
+def _common(pairs: Iterable[tuple[bytes, bytes]]) -> int:
+    """Returns the number of equal pairs before the first different one."""
     count = 0
-    for item, raw in pairs:
-        if item.raw != raw:
+    for old, new in pairs:
+        if old != new:
             break
         count += 1
     return count
 
 
-class _Pieces:
-    """Writes pieces one after the other; a run that follows the last one makes it longer."""
+class _PieceWriter:
+    """Writes pieces in sequence. A run that follows directly on the last one extends it."""
 
     def __init__(self, old: Sequence[Item]):
         self._old = old
@@ -57,18 +62,19 @@ class _Pieces:
         self.pieces: list[Any] = []
 
     def keep(self, first: int, count: int) -> None:
-        """Items of the list before."""
+        """Adds a run of the list before."""
         if count == 0:
             return
         self.items.extend(self._old[first : first + count])
         last = self.pieces[-1] if self.pieces else None
-        if last is not None and last.HasField("keep") and last.keep.first + last.keep.count == first:
+        follows = last is not None and last.HasField("keep")
+        if last is not None and follows and last.keep.first + last.keep.count == first:
             last.keep.count += count
         else:
             self.pieces.append(stream_pb2.Piece(keep=stream_pb2.Run(first=first, count=count)))
 
     def middle(self, first: int, end: int, raws: Sequence[bytes]) -> None:
-        """What lies between the common beginning and the common end: items may have moved."""
+        """Adds the items between the common head and the common tail, which may have moved."""
         at = {self._old[n].hash: n for n in range(first, end)}
         for raw in raws:
             item = Item(raw, hash_of(raw))

@@ -1,4 +1,4 @@
-"""Observed sets: what the questions about one subject are about, and how a call changes it."""
+"""Observed sets: the objects of the requests about one subject, and their changes."""
 
 import bisect
 from dataclasses import dataclass, field
@@ -6,33 +6,36 @@ from typing import Any, Optional
 
 from hookloop.session.wire import EMPTY_DIGEST, hash_of, minus, plus
 
-Key = tuple[str, str]  # namespace and name; strings compare as their UTF-8 does
+Key = tuple[str, str]  # namespace and name; the order is that of their UTF-8
 
 
 @dataclass
 class SharedObject:
-    """An object that a hook holds. Sets share it, and its message is never changed."""
+    """An object that sets share. Its message is immutable."""
 
     message: Any  # hookloop.hook.v1.Object
     hash: bytes
     size: int
-    references: int = 0  # how many entries of sets refer to it; one that nobody references is let go
+    references: int = 0  # the number of entries of sets; the state drops an object at 0
 
     @property
     def key(self) -> Key:
-        """Where it stands within a slot."""
+        """The key within a slot."""
         return self.message.namespace, self.message.name
 
 
 @dataclass
 class Slot:
-    """The objects of one place in a request, in the order of their keys, which are unique."""
+    """The objects of one place in a request.
+
+    Invariant: keys are sorted and unique, and objects are in the same order.
+    """
 
     keys: list[Key] = field(default_factory=list)
     objects: list[SharedObject] = field(default_factory=list)
 
     def find(self, key: Key) -> tuple[int, bool]:
-        """Where a key stands or would stand, and whether it is there."""
+        """Returns the position of a key, or the one to insert it at, and whether it exists."""
         if not self.keys or key > self.keys[-1]:
             return len(self.keys), False
         at = bisect.bisect_left(self.keys, key)
@@ -41,25 +44,28 @@ class Slot:
 
 @dataclass
 class ObservedSet:
-    """An observed set. It is not changed once it is held; no slot is empty, and digest is that of all entries."""
+    """An observed set. It is immutable once the state has it.
+
+    Invariant: no slot is empty, and digest is that of all entries.
+    """
 
     slots: dict[int, Slot] = field(default_factory=dict)
     digest: bytes = EMPTY_DIGEST
 
     def view(self, slot: int) -> list[Any]:
-        """The messages of a slot, which are only read."""
+        """Returns the messages of a slot, which the caller must not change."""
         found = self.slots.get(slot)
-        return [held.message for held in found.objects] if found else []
+        return [shared.message for shared in found.objects] if found else []
 
     def entries(self) -> list[SharedObject]:
-        """The objects of all entries."""
-        return [held for slot in self.slots.values() for held in slot.objects]
+        """Returns the objects of all entries."""
+        return [shared for slot in self.slots.values() for shared in slot.objects]
 
 
 class Edit:
-    """A set that is being changed. Slots that no change touches are shared with the set that it comes from.
+    """A change of a set. It shares the slots that it does not change with the original set.
 
-    added and dropped are the objects of the entries that differ from that set.
+    added and dropped are the objects of the entries in which the two sets differ.
     """
 
     def __init__(self, base: Optional[ObservedSet]):
@@ -69,39 +75,40 @@ class Edit:
         self._own: set[int] = set()
 
     def remove(self, slot: int, key: Key) -> None:
-        """Takes an entry out. One that is not there is left to the digest to find."""
+        """Removes an entry. If it does not exist, the comparison of digests finds the error."""
         objects = self._slot(slot)
         at, found = objects.find(key)
         if found:
             self._drop(slot, objects.objects[at])
             del objects.keys[at], objects.objects[at]
 
-    def put(self, slot: int, held: SharedObject) -> None:
-        """Takes an entry in, in the place of the one with the same key."""
-        objects, key = self._slot(slot), held.key
+    def put(self, slot: int, shared: SharedObject) -> None:
+        """Adds an entry, or replaces the one with the same key."""
+        objects, key = self._slot(slot), shared.key
         at, found = objects.find(key)
         if found:
             self._drop(slot, objects.objects[at])
-            objects.objects[at] = held
+            objects.objects[at] = shared
         else:
             objects.keys.insert(at, key)
-            objects.objects.insert(at, held)
-        self.added.append(held)
-        self.set.digest = plus(self.set.digest, _entry(slot, held.hash))
+            objects.objects.insert(at, shared)
+        self.added.append(shared)
+        self.set.digest = plus(self.set.digest, _entry_hash(slot, shared.hash))
 
     def done(self) -> ObservedSet:
-        """The set after all changes."""
+        """Returns the set after all changes."""
         for slot in self._own:
             if not self.set.slots[slot].keys:
                 del self.set.slots[slot]
         self._own = set()
         return self.set
 
-    def _drop(self, slot: int, held: SharedObject) -> None:
-        self.dropped.append(held)
-        self.set.digest = minus(self.set.digest, _entry(slot, held.hash))
+    def _drop(self, slot: int, shared: SharedObject) -> None:
+        self.dropped.append(shared)
+        self.set.digest = minus(self.set.digest, _entry_hash(slot, shared.hash))
 
     def _slot(self, slot: int) -> Slot:
+        """Returns a slot that the edit may change."""
         if slot not in self._own:
             self._own.add(slot)
             found = self.set.slots.get(slot, Slot())
@@ -109,6 +116,6 @@ class Edit:
         return self.set.slots[slot]
 
 
-def _entry(slot: int, held: bytes) -> bytes:
-    """A part of a set's digest."""
-    return hash_of(slot.to_bytes(4, "little") + held)
+def _entry_hash(slot: int, content_hash: bytes) -> bytes:
+    """Returns the part of an entry in a set's digest."""
+    return hash_of(slot.to_bytes(4, "little") + content_hash)

@@ -1,47 +1,49 @@
-"""What travels: hashes, digests, and messages in fragments."""
+"""Hashes, digests, and messages in fragments."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
 from hookloop.stream.v1 import stream_pb2
 
 HASH_BYTES = 16
-FRAGMENT_BYTES = 1 << 20  # of a fragment's data; a message that is not larger travels in one piece
-EMPTY_DIGEST = bytes(HASH_BYTES)  # the digest of an empty set or list, and what stands before a list's first item
+FRAGMENT_BYTES = 1 << 20  # of data in a fragment; a message of at most this size is not split
+# The digest of an empty set or list, and the hash before the first item of a list.
+EMPTY_DIGEST = bytes(HASH_BYTES)
 _MODULUS = 1 << 128
 
 
 class ProtocolError(Exception):
-    """The engine sent what the protocol does not allow. The stream is of no more use."""
+    """The engine violated the protocol. The stream cannot be used any more."""
 
 
 class VersionMismatch(ProtocolError):
-    """The engine speaks no version of the protocol that the hook speaks. It may ask by single calls."""
+    """The engine and the hook have no protocol version in common. Single calls may still work."""
 
 
 def field_bytes(size: int) -> int:
-    """How many bytes a message of some size takes as a field of another, with a tag of one byte and its length."""
+    """Returns the size of a message of some size as a field of another one, with a tag of one byte
+    and a length."""
     return 1 + max(1, (size.bit_length() + 6) // 7) + size
 
 
 def hash_of(data: bytes) -> bytes:
-    """Names content: the beginning of its SHA-256."""
+    """Returns the hash that identifies content: the first bytes of its SHA-256."""
     return hashlib.sha256(data).digest()[:HASH_BYTES]
 
 
 def plus(digest: bytes, part: bytes) -> bytes:
-    """A digest with one more part."""
+    """Adds a part to a digest."""
     return _bytes(_number(digest) + _number(part))
 
 
 def minus(digest: bytes, part: bytes) -> bytes:
-    """A digest without one of its parts."""
+    """Removes a part from a digest."""
     return _bytes(_number(digest) - _number(part))
 
 
-def total(parts: Iterator[bytes]) -> bytes:
-    """The digest of parts."""
+def total(parts: Iterable[bytes]) -> bytes:
+    """Returns the digest of parts."""
     return _bytes(sum(map(_number, parts)))
 
 
@@ -54,19 +56,21 @@ def _bytes(number: int) -> bytes:
 
 
 def fragments(message: Any) -> Iterator[Any]:
-    """A HookMessage, or the fragments of one that is too large for one message."""
+    """Yields a HookMessage, or its fragments if it is too large for one message."""
     size = message.ByteSize()
     if size <= FRAGMENT_BYTES:
         yield message
         return
     data = message.SerializeToString()
     for index, start in enumerate(range(0, size, FRAGMENT_BYTES)):
-        part = stream_pb2.Fragment(index=index, total=size, data=data[start : start + FRAGMENT_BYTES])
-        yield stream_pb2.HookMessage(fragment=part)
+        part = data[start : start + FRAGMENT_BYTES]
+        fragment = stream_pb2.Fragment(index=index, total=size, data=part)
+        yield stream_pb2.HookMessage(fragment=fragment)
 
 
 class Assembler:
-    """Puts fragments together. State grows with the data that has come, not with what is said to be still to come."""
+    """Assembles a message from its fragments. Its memory grows with the received data, not with the
+    announced size."""
 
     def __init__(self, limit: int):
         self._limit = limit
@@ -74,21 +78,22 @@ class Assembler:
 
     @property
     def busy(self) -> bool:
-        """Whether a message is incomplete, in which case nothing but its next fragment may come."""
+        """Whether a message is incomplete. Only its next fragment may then follow."""
         return self._total > 0
 
     def add(self, fragment: Any) -> Optional[bytes]:
-        """The message, with its last fragment; None before that."""
+        """Returns the message with its last fragment, and None before."""
         whole = self._total or fragment.total
         room = min(FRAGMENT_BYTES, whole - len(self._data))
         if whole > self._limit:
-            raise ProtocolError(f"a message of {whole} bytes is larger than the maximum of {self._limit}")
+            text = f"a message of {whole} bytes is larger than the maximum of {self._limit}"
+            raise ProtocolError(text)
         if fragment.index != self._next or fragment.total != whole:
-            raise ProtocolError(
-                f"fragment {fragment.index} of {fragment.total} bytes, expected fragment {self._next} of {whole} bytes"
-            )
+            got = f"fragment {fragment.index} of {fragment.total} bytes"
+            raise ProtocolError(f"{got}, expected fragment {self._next} of {whole} bytes")
         if not 0 < len(fragment.data) <= room:
-            raise ProtocolError(f"fragment {self._next} has {len(fragment.data)} bytes, expected 1 to {room}")
+            got = f"fragment {self._next} has {len(fragment.data)} bytes"
+            raise ProtocolError(f"{got}, expected 1 to {room}")
         self._total, self._next = whole, self._next + 1
         self._data += fragment.data
         if len(self._data) < whole:
