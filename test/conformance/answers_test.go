@@ -122,11 +122,11 @@ func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) er
 	if said.Fatal() != nil { // the pipeline looks at nothing else
 		return nil
 	}
-	desired, err := judged.Desired(observed, []*hook.Answer{said})
+	desired, err := judged.Desired(plan.Input{Observed: observed}, []*hook.Answer{said})
 	if err != nil {
 		return err
 	}
-	_, err = plan.Make(observed, desired)
+	_, err = plan.Make(plan.Input{Observed: observed}, desired)
 	return err
 }
 

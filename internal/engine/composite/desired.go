@@ -39,9 +39,9 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 
 // Desired validates the answers, stamps their children and merges them. The latest revision's
 // status replaces the parent's, with observedGeneration put in (compatibility: composite status).
-func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
-	answer := answers[0]
-	children, err := said.Children(o.Scope, answer)
+func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
+	o, answer := in.Observed, answers[0]
+	children, err := said.Children(in, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -69,5 +69,5 @@ func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired
 	if o.Revisions == nil {
 		return desired, nil
 	}
-	return desired, s.roll(o, answers, desired)
+	return desired, s.roll(in, answers, desired)
 }

@@ -22,7 +22,7 @@ func answered(t *testing.T, parent object.Resource, metadata string, answer *hoo
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Desired(o, []*hook.Answer{answer})
+	return s.Desired(plan.Input{Observed: o}, []*hook.Answer{answer})
 }
 
 func TestStatus(t *testing.T) {
@@ -88,7 +88,7 @@ func TestSharedStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := s.Desired(o, []*hook.Answer{&test.answer})
+			d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{&test.answer})
 			if err != nil || d.MarkSynced {
 				t.Fatalf("Desired = %+v, %v", d, err)
 			}

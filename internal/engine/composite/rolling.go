@@ -129,14 +129,15 @@ func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*obje
 
 // roll merges the answers about all live revisions: each child of a rolling kind is desired as the
 // answer about its own revision says, all others as the latest does.
-func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Desired) error {
+func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desired) error {
+	o := in.Observed
 	w := rollout.World{Paused: o.Finalizing}
 	older := make([]map[rollout.Member]plan.Child, len(o.Revisions.History))
 	asked := 1
 	for i := 1; i < len(o.Revisions.History); i++ {
 		older[i] = map[rollout.Member]plan.Child{}
 		if o.Revisions.Parents[i] != nil {
-			children, err := said.Children(o.Scope, answers[asked])
+			children, err := said.Children(in, answers[asked])
 			if err != nil {
 				return err
 			}
@@ -150,7 +151,7 @@ func (s *Shape) roll(o *plan.Observed, answers []*hook.Answer, desired *plan.Des
 		w.Older = append(w.Older, wants)
 	}
 	var err error
-	if w.Latest, err = s.latest(o, desired.Children); err != nil {
+	if w.Latest, err = s.latest(in, desired.Children); err != nil {
 		return err
 	}
 	step := o.Revisions.History.Next(w)
@@ -186,7 +187,8 @@ func (s *Shape) members(o *plan.Observed, children []plan.Child) map[rollout.Mem
 }
 
 // latest is where the children of rolling kinds stand, seen from the latest revision.
-func (s *Shape) latest(o *plan.Observed, children []plan.Child) ([]rollout.Child, error) {
+func (s *Shape) latest(in plan.Input, children []plan.Child) ([]rollout.Child, error) {
+	o := in.Observed
 	var latest []rollout.Child
 	for _, c := range children {
 		checks, rolls := s.rolling.checks[c.Ref.GVK]
@@ -195,7 +197,7 @@ func (s *Shape) latest(o *plan.Observed, children []plan.Child) ([]rollout.Child
 		}
 		child := rollout.Child{Member: rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)}
 		var err error
-		if child.Matches, err = o.Matches(c); err != nil {
+		if child.Matches, err = in.Matches(c); err != nil {
 			return nil, err
 		}
 		present := o.Children.Get(c.Ref)

@@ -71,7 +71,7 @@ func TestRolling(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Fatalf("the hook is asked about (-want +got):\n%s", diff)
 	}
-	d, err := s.Desired(o, []*hook.Answer{
+	d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{
 		{Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}, ResyncAfter: time.Hour},
 		{
 			Children:    []json.RawMessage{written("a", "old"), written("b", "old")},
@@ -126,7 +126,7 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.Desired(o, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
+	if d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
 	if _, err := s.Observe(
@@ -200,7 +200,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	latest.States = depends(2, "a")
 	older := &hook.Answer{Children: []json.RawMessage{written("a", "old"), written("b", "old")}, Said: said("Older")}
 	older.States = depends(0, "b")
-	d, err := s.Desired(o, []*hook.Answer{latest, older})
+	d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{latest, older})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,14 +220,14 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 		t.Errorf("desired (-want +got):\n%s", diff)
 	}
 	older.States = depends(0, "stranger")
-	if d, err := s.Desired(o, []*hook.Answer{latest, older}); err == nil {
+	if d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{latest, older}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
 }
 
-// TestRollingLeavesTheRecall has both answers desire the same, but the older one say more of it:
-// the children that are put in the place of the latest are not put into what is recalled of it.
-func TestRollingLeavesTheRecall(t *testing.T) {
+// TestRollingLeavesThePrevious has both answers desire the same, but the older one say more of it:
+// the children that are put in the place of the latest are not put into what is remembered of it.
+func TestRollingLeavesThePrevious(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"))
@@ -235,18 +235,18 @@ func TestRollingLeavesTheRecall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Scope.Previous = &plan.Previous{}
+	in := plan.Input{Observed: o, Previous: &plan.Previous{}}
 	items := []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")}
 	older := &hook.Answer{Children: items}
 	older.States = depends(0, "b")
-	d, err := s.Desired(o, []*hook.Answer{{Children: items}, older})
+	d, err := s.Desired(in, []*hook.Answer{{Children: items}, older})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Children[0].DependsOn) == 0 {
 		t.Fatal("a is not desired as the older answer says")
 	}
-	recalled, err := plan.Children(o.Scope, items)
+	recalled, err := plan.Children(in, items)
 	if err != nil {
 		t.Fatal(err)
 	}

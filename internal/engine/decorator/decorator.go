@@ -148,9 +148,9 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 
 // Desired validates the answer and stamps its attachments. What the answer leaves out of labels,
 // annotations and status stays as it is.
-func (s *Shape) Desired(o *plan.Observed, answers []*hook.Answer) (*plan.Desired, error) {
-	answer := answers[0]
-	children, err := said.Children(o.Scope, answer)
+func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
+	o, answer := in.Observed, answers[0]
+	children, err := said.Children(in, answer)
 	if err != nil {
 		return nil, err
 	}

@@ -238,12 +238,12 @@ func TestDesired(t *testing.T) {
 		"a state of a stranger":  {hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1}}}}, "childStates[0]"},
 		"an attachment far away": {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`)}}, `expected "shop", the parent's`},
 	} {
-		if _, err := s.Desired(o, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: Desired = %v, want an error that says %s", name, err, test.want)
 		}
 	}
 	d, err := s.Desired(
-		o,
+		plan.Input{Observed: o},
 		[]*hook.Answer{
 			{Finalized: true, Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`)}},
 		},
@@ -261,7 +261,7 @@ func TestDesired(t *testing.T) {
 	}
 	o.Finalizing = true
 	if d, err = s.Desired(
-		o,
+		plan.Input{Observed: o},
 		[]*hook.Answer{{Finalized: true}},
 	); err != nil ||
 		d.RemoveFinalizer != FinalizerPrefix+"deco" {
@@ -288,7 +288,7 @@ func TestDesiredConditions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := s.Desired(&plan.Observed{Parent: target}, []*hook.Answer{&c.answer})
+		d, err := s.Desired(plan.Input{Observed: &plan.Observed{Parent: target}}, []*hook.Answer{&c.answer})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

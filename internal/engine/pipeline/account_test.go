@@ -31,13 +31,14 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
-	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: pages}}, ParentNamespace: "shop", Previous: &r.recall}
+	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: pages}}, ParentNamespace: "shop"}
+	in := plan.Input{Observed: &plan.Observed{Scope: scope}, Previous: &r.recall}
 	var items []json.RawMessage
 	for i := range n {
 		items = append(items,
 			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)))
 	}
-	children, err := plan.Children(scope, items)
+	children, err := plan.Children(in, items)
 	if err != nil {
 		t.Fatal(err)
 	}

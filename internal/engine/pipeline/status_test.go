@@ -58,8 +58,8 @@ func (w *world) Questions(o *plan.Observed) []*hook.Question {
 	return []*hook.Question{{Kind: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
 }
 
-func (w *world) Desired(o *plan.Observed, _ []*hook.Answer) (*plan.Desired, error) {
-	return w.desired(o.Parent)
+func (w *world) Desired(in plan.Input, _ []*hook.Answer) (*plan.Desired, error) {
+	return w.desired(in.Observed.Parent)
 }
 
 // Wrote counts nothing.

@@ -70,7 +70,6 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 		r.parent = r.found
 		return nil, err
 	}
-	observed.Converged, observed.Apply, observed.Scope.Previous = r.remembered.settled, r.Apply, &r.remembered.recall
 	r.parent, r.children = observed.Parent, observed.Children
 	r.tally.children = observed.Children.Len()
 	span.SetAttributes(attribute.Int("hookloop.children.observed", observed.Children.Len()))
@@ -143,11 +142,14 @@ func (r *run) plan(
 ) (*plan.Desired, plan.Result, error) {
 	_, span := r.Tracer.Start(ctx, "plan")
 	defer span.End()
-	desired, err := r.Shape.Desired(observed, answers)
+	in := plan.Input{
+		Observed: observed, Converged: r.remembered.settled, Previous: &r.remembered.recall, Apply: r.Apply,
+	}
+	desired, err := r.Shape.Desired(in, answers)
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}
-	result, err := plan.Make(observed, desired)
+	result, err := plan.Make(in, desired)
 	if err != nil {
 		return nil, plan.Result{}, r.invalid(err)
 	}

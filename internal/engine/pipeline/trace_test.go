@@ -51,7 +51,7 @@ func (s *still) Questions(o *plan.Observed) []*hook.Question {
 	return []*hook.Question{{Kind: hook.Composite, Op: hook.Sync, Parent: o.Parent}}
 }
 
-func (s *still) Desired(*plan.Observed, []*hook.Answer) (*plan.Desired, error) {
+func (s *still) Desired(plan.Input, []*hook.Answer) (*plan.Desired, error) {
 	return &plan.Desired{}, nil
 }
 

@@ -65,8 +65,9 @@ const (
 // Children validates the desired children of an answer. The error joins the first faults, each an
 // *AnswerError; nothing of such an answer may be applied. The list is not to be changed: where the
 // answer is the last one again, it is the last one's.
-func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
-	before := itemReader{before: scope.Previous.sameScope(&scope)}
+func Children(in Input, items []json.RawMessage) ([]Child, error) {
+	scope := in.Observed.Scope
+	before := itemReader{before: in.Previous.sameScope(&scope)}
 	same := before.run(items)
 	if same == len(items) && same == len(before.before) {
 		return before.before, nil
@@ -95,7 +96,7 @@ func Children(scope Scope, items []json.RawMessage) ([]Child, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
 	}
-	scope.Previous.keepAnswer(&scope, children)
+	in.Previous.keepAnswer(&scope, children)
 	return children, nil
 }
 

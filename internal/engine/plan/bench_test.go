@@ -26,7 +26,7 @@ func deployment(name string, replicas int) string {
 }
 
 // fleet is a converged world of n Deployments, and the answers that desire it and that change it.
-func fleet(b *testing.B, n int) (observed *plan.Observed, same, other []json.RawMessage) {
+func fleet(b *testing.B, n int) (in plan.Input, same, other []json.RawMessage) {
 	w := newWorld(b, deployments)
 	var items []string
 	for i := range n {
@@ -35,18 +35,18 @@ func fleet(b *testing.B, n int) (observed *plan.Observed, same, other []json.Raw
 		other = append(other, json.RawMessage(deployment(fmt.Sprint("web-", i), 2)))
 	}
 	w.converge(items...)
-	return w.observed(), same, other
+	return w.input(), same, other
 }
 
 // run validates and plans, and expects a number of actions.
-func run(b *testing.B, observed *plan.Observed, items []json.RawMessage, actions int) {
+func run(b *testing.B, in plan.Input, items []json.RawMessage, actions int) {
 	b.ReportAllocs()
 	for b.Loop() {
-		children, err := plan.Children(observed.Scope, items)
+		children, err := plan.Children(in, items)
 		if err != nil {
 			b.Fatal(err)
 		}
-		result, err := plan.Make(observed, &plan.Desired{Children: children})
+		result, err := plan.Make(in, &plan.Desired{Children: children})
 		if err != nil || len(result.Actions) != actions {
 			b.Fatal(len(result.Actions), err)
 		}
@@ -59,8 +59,8 @@ func run(b *testing.B, observed *plan.Observed, items []json.RawMessage, actions
 func BenchmarkPlanNoop(b *testing.B) {
 	for _, n := range []int{3, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			observed, same, _ := fleet(b, n)
-			run(b, observed, same, 0)
+			in, same, _ := fleet(b, n)
+			run(b, in, same, 0)
 		})
 	}
 }
@@ -68,27 +68,27 @@ func BenchmarkPlanNoop(b *testing.B) {
 // BenchmarkPlanForgotten is the first sync after a start: nothing has changed, and nothing is
 // remembered.
 func BenchmarkPlanForgotten(b *testing.B) {
-	observed, same, _ := fleet(b, 3)
-	observed.Converged = nil
-	run(b, observed, same, 0)
+	in, same, _ := fleet(b, 3)
+	in.Converged = nil
+	run(b, in, same, 0)
 }
 
 // BenchmarkPlanUpdate changes one value of each child.
 func BenchmarkPlanUpdate(b *testing.B) {
-	observed, _, other := fleet(b, 3)
-	run(b, observed, other, len(other))
+	in, _, other := fleet(b, 3)
+	run(b, in, other, len(other))
 }
 
 // BenchmarkMake is a plan of settled children without the validation of the answer.
 func BenchmarkMake(b *testing.B) {
-	observed, same, _ := fleet(b, 1000)
-	children, err := plan.Children(observed.Scope, same)
+	in, same, _ := fleet(b, 1000)
+	children, err := plan.Children(in, same)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := plan.Make(observed, &plan.Desired{Children: children}); err != nil {
+		if _, err := plan.Make(in, &plan.Desired{Children: children}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -39,21 +39,21 @@ func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
 		return v, err
 	}
 	v.applied = merge.Apply(nil, nil, stored(c.Ref.GVK, v.desired))
-	own(v.applied, p.observed.Scope.Owner)
-	last, dropped := lastApplied(o), dropped(o, p.observed.Apply.Manager, v.applied)
+	own(v.applied, p.in.Observed.Scope.Owner)
+	last, dropped := lastApplied(o), dropped(o, p.in.Apply.Manager, v.applied)
 	v.merged = merge.Apply(v.before, stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil
-	if p.observed.Apply.ServerSide {
+	if p.in.Apply.ServerSide {
 		v.recorded = dropped != nil && o.LastApplied() == ""
 		v.same = v.recorded && dropped.Empty()
 	} else {
 		v.recorded = merge.Equal(last, v.desired)
 		v.same = v.recorded
 	}
-	if dropped != nil && (p.observed.Apply.ServerSide || last == nil) {
+	if dropped != nil && (p.in.Apply.ServerSide || last == nil) {
 		dropped.Remove(v.merged)
 	}
-	keepOwner(v.merged, v.before, p.observed.Scope.Owner.UID)
+	keepOwner(v.merged, v.before, p.in.Observed.Scope.Owner.UID)
 	v.why, v.fields = merge.DiffPaths(v.before, v.merged)
 	return v, nil
 }
@@ -88,7 +88,7 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	recreate := c.Kind.Method == Recreate || c.Kind.Method == RollingRecreate
 	rest := ignoredDiff(v.before, v.merged)
 	same := rest == 0 || known.IgnoredDiff == rest
-	recorded := v.recorded || known.Unrecorded || recreate && !p.observed.Apply.ServerSide
+	recorded := v.recorded || known.Unrecorded || recreate && !p.in.Apply.ServerSide
 	switch {
 	case same && recorded:
 		p.converged(c, ConvergedAt{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded})
@@ -110,9 +110,9 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 // recreated.
 func (p *planner) requireDryRun(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
-	a.Owner = p.observed.Scope.Owner
-	if p.observed.Apply.ServerSide {
-		a.Manager, a.Applied = p.observed.Apply.Manager, v.applied
+	a.Owner = p.in.Observed.Scope.Owner
+	if p.in.Apply.ServerSide {
+		a.Manager, a.Applied = p.in.Apply.Manager, v.applied
 	} else if err := annotate(v.merged, v.desired); err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func (p *planner) requireDryRun(c Child, v comparison) error {
 func (p *planner) update(c Child, o *object.Object, v comparison) error {
 	a := Action{
 		Verb: Update, Resource: c.Kind.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),
-		Body: v.merged, Owner: p.observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
+		Body: v.merged, Owner: p.in.Observed.Scope.Owner, Desired: c.Hash, Why: v.why, Fields: v.fields,
 	}
-	if p.observed.Apply.ServerSide {
-		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.observed.Apply.Manager, v.applied, v.applied
+	if p.in.Apply.ServerSide {
+		a.Verb, a.Manager, a.Body, a.Applied = ServerSideApply, p.in.Apply.Manager, v.applied, v.applied
 		a.Takeover = !v.recorded
 		if a.Why == "" {
 			a.Why, a.Fields = "metadata.managedFields: not applied by "+a.Manager+" yet", []string{"metadata.managedFields"}

@@ -49,11 +49,11 @@ func TestGuard(t *testing.T) {
 				items = append(items, json.RawMessage(page(i)))
 			}
 			w.Finalizing = test.leaving
-			children, err := plan.Children(w.Scope, items)
+			children, err := plan.Children(plan.Input{Observed: w}, items)
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := plan.Make(w, &plan.Desired{Children: children})
+			result, err := plan.Make(plan.Input{Observed: w}, &plan.Desired{Children: children})
 			if err != nil {
 				t.Fatal(err)
 			}

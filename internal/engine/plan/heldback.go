@@ -36,7 +36,7 @@ func (p *planner) hold(c Child, o *object.Object, known ConvergedAt) error {
 			return err
 		}
 		at.IgnoredDiff, at.Held = 0, v.heldBack(lastApplied(o), c)
-		at.Superseded = !v.same || p.observed.Apply.ServerSide // managedFields does not keep values
+		at.Superseded = !v.same || p.in.Apply.ServerSide // managedFields does not keep values
 	}
 	if at.Held == "" {
 		p.converged(c, at)

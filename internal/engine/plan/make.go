@@ -18,13 +18,13 @@ const maxAnnotations = 256 << 10
 // that are being deleted are left alone, and so are, for now, those whose dependencies are not met.
 // The error is an *AnswerError about a desired child that cannot be written, or an *UnknownError if
 // the observed children may lack objects.
-func Make(observed *Observed, desired *Desired) (Result, error) {
-	p := planner{observed: observed}
-	err := observed.Check()
+func Make(in Input, desired *Desired) (Result, error) {
+	p := planner{in: in}
+	err := in.Observed.Check()
 	if err != nil {
 		return Result{}, err
 	}
-	if p.waves, err = newWaves(observed.Scope.Field, desired.Children); err != nil {
+	if p.waves, err = newWaves(in.Observed.Scope.Field, desired.Children); err != nil {
 		return Result{}, err
 	}
 	if err := p.children(desired.Children); err != nil {
@@ -41,15 +41,15 @@ func Make(observed *Observed, desired *Desired) (Result, error) {
 // children decides about all children, or, where it can go on from the last plan, about those about
 // which something changed.
 func (p *planner) children(desired []Child) error {
-	recall := p.observed.Scope.Previous
-	places, ok := recall.changed(p.observed, desired)
+	previous := p.in.Previous
+	places, ok := previous.changed(p.in, desired)
 	if ok {
-		p.result.Converged, p.result.Unchanged = p.observed.Converged, len(desired)-len(places)
+		p.result.Converged, p.result.Unchanged = p.in.Converged, len(desired)-len(places)
 	} else {
-		recall.forgetPlan()
+		previous.forgetPlan()
 		p.result.Converged = make(Converged, len(desired))
 		if p.undesired(desired) || p.waves.used {
-			recall = nil // the next plan has more to look at than the children that are desired
+			previous = nil // the next plan has more to look at than the children that are desired
 		}
 		places = make([]int, len(desired))
 		for i := range places {
@@ -60,23 +60,23 @@ func (p *planner) children(desired []Child) error {
 	for _, i := range places {
 		before := p.result.Unchanged
 		if err := p.child(desired[i]); err != nil {
-			return &AnswerError{Field: p.observed.Scope.Field, Index: i, Item: desired[i].Ref.String(), Problem: err.Error()}
+			return &AnswerError{Field: p.in.Observed.Scope.Field, Index: i, Item: desired[i].Ref.String(), Problem: err.Error()}
 		}
 		if p.result.Unchanged == before {
 			open = append(open, i)
 		}
 	}
-	recall.keepPlan(p.observed, desired, open)
+	previous.keepPlan(p.in.Observed.Children, desired, open)
 	return nil
 }
 
 // planner is a plan in the making.
 type planner struct {
-	observed *Observed
-	waves    waves
-	deletes  []Action
-	writes   []Action
-	result   Result
+	in      Input
+	waves   waves
+	deletes []Action
+	writes  []Action
+	result  Result
 	// held are the first children with changes that are held back, each with its fields.
 	held []string
 }
@@ -89,8 +89,8 @@ func (p *planner) undesired(desired []Child) bool {
 		wanted[c.Ref] = true
 	}
 	var going []*object.Object
-	for _, d := range p.observed.Scope.ChildKinds {
-		for _, o := range p.observed.Children.Of(d.Resource.GVK) {
+	for _, d := range p.in.Observed.Scope.ChildKinds {
+		for _, o := range p.in.Observed.Children.Of(d.Resource.GVK) {
 			if !wanted[o.Ref()] {
 				going = append(going, o)
 			}
@@ -108,7 +108,7 @@ func (p *planner) undesired(desired []Child) bool {
 		case waits:
 			p.waves.waits, p.waves.held = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
 		default:
-			d, _ := p.observed.Scope.childKind(o.GVK()) // found above by its declaration
+			d, _ := p.in.Observed.Scope.childKind(o.GVK()) // found above by its declaration
 			p.remove(d, o, "no longer desired")
 		}
 	}
@@ -121,11 +121,11 @@ func (p *planner) remove(d ChildKind, o *object.Object, why string) {
 
 // child decides about one desired child. What is remembered as settled costs two comparisons.
 func (p *planner) child(c Child) error {
-	o := p.observed.Children.Get(c.Ref)
-	known := p.observed.Converged[c.Ref]
+	o := p.in.Observed.Children.Get(c.Ref)
+	known := p.in.Converged[c.Ref]
 	delete(p.result.Converged, c.Ref)
 	switch {
-	case o == nil && p.waves.wait(p.observed, c):
+	case o == nil && p.waves.wait(p.in.Observed, c):
 		return nil
 	case o == nil:
 		return p.create(c)
@@ -158,13 +158,13 @@ func (p *planner) create(c Child) error {
 	merge.Strip(desired)
 	a := Action{
 		Verb: Create, Resource: c.Kind.Resource, Ref: c.Ref,
-		Owner: p.observed.Scope.Owner, Marks: p.observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
+		Owner: p.in.Observed.Scope.Owner, Marks: p.in.Observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
 	}
 	a.Body = merge.Apply(nil, nil, desired)
 	own(a.Body, a.Owner)
-	if p.observed.Apply.ServerSide {
+	if p.in.Apply.ServerSide {
 		a.Body = stored(c.Ref.GVK, a.Body)
-		a.Manager, a.Applied = p.observed.Apply.Manager, maps.Clone(a.Body)
+		a.Manager, a.Applied = p.in.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 	for i, item := range items {
 		raw[i] = json.RawMessage(item)
 	}
-	children, err := plan.Children(scope, raw)
+	children, err := read(scope, raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 func TestMemoryStandsForTheComparison(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
-	observed, same, other := w.observed(), desire(t, w.scope, pod), desire(t, w.scope, changed)
+	in, same, other := w.input(), desire(t, w.scope, pod), desire(t, w.scope, changed)
 	known := w.converged[podA]
 	stale := known
 	stale.ResourceVersion = "0"
@@ -56,8 +56,8 @@ func TestMemoryStandsForTheComparison(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			observed.Converged = plan.Converged{podA: test.known}
-			result, err := plan.Make(observed, test.desired)
+			in.Converged = plan.Converged{podA: test.known}
+			result, err := plan.Make(in, test.desired)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestChildMapIsTheCallersOwn(t *testing.T) {
 func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
-	known := w.observed()
+	known := w.input()
 	all := slices.Collect(maps.Values(w.shown))
 	for name, children := range map[string]view.Set{
 		"nothing was read":               {},
@@ -107,11 +107,11 @@ func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
 		"a list that is not known":       view.SetOf(view.List{}),
 		"another kind was read":          viewtest.Set([]object.Resource{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Stranger"}}}).With(all...),
 	} {
-		observed := *known
+		observed := *known.Observed
 		observed.Children = children
 		for _, desired := range []*plan.Desired{{}, desire(t, w.scope, pod)} {
 			var unknown *plan.UnknownError
-			if result, err := plan.Make(&observed, desired); !errors.As(err, &unknown) || result.Len() > 0 {
+			if result, err := plan.Make(plan.Input{Observed: &observed}, desired); !errors.As(err, &unknown) || result.Len() > 0 {
 				t.Errorf("%s: Make = %+v, %v, want an error and no action", name, result, err)
 			}
 		}
@@ -131,8 +131,8 @@ func TestAnnotationThatIsTooLarge(t *testing.T) {
 	}
 	w := newWorld(t, inPlace)
 	w.converge(large(255 << 10))
-	for _, observed := range []*plan.Observed{w.observed(), {Scope: w.scope, Children: complete(w.scope)}} {
-		_, err := plan.Make(observed, desire(t, w.scope, large(256<<10)))
+	for _, observed := range []*plan.Observed{w.input().Observed, {Scope: w.scope, Children: complete(w.scope)}} {
+		_, err := plan.Make(plan.Input{Observed: observed}, desire(t, w.scope, large(256<<10)))
 		var fault *plan.AnswerError
 		if !errors.As(err, &fault) || fault.Index != 0 ||
 			!strings.Contains(err.Error(), `children[0] Pod.v1 "shop/a": its annotations would be`) {
@@ -173,7 +173,7 @@ func TestLimitsOfAnItem(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := plan.Children(scope, []json.RawMessage{test.item})
+			_, err := read(scope, []json.RawMessage{test.item})
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -190,7 +190,7 @@ func TestOnlyTheFirstFaultsAreNamed(t *testing.T) {
 	for i := range items {
 		items[i] = json.RawMessage("null")
 	}
-	_, err := plan.Children(plan.Scope{}, items)
+	_, err := read(plan.Scope{}, items)
 	if got := strings.Count(err.Error(), "\n") + 1; got != 3 {
 		t.Errorf("%d faults are named, want 3: %v", got, err)
 	}
@@ -258,7 +258,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		w := newWorld(t, scope)
 		for _, item := range [][]byte{first, second} {
-			if _, err := plan.Children(w.scope, []json.RawMessage{item}); err == nil {
+			if _, err := read(w.scope, []json.RawMessage{item}); err == nil {
 				w.converge(string(item))
 				w.forget()
 				w.converge(string(item))

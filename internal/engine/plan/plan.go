@@ -39,10 +39,6 @@ type Observed struct {
 	// Prepare are writes that must succeed before the hook is asked: adopt, release, the parent's
 	// finalizer.
 	Prepare []Action
-	// Apply says how children are written; a shape leaves it empty.
-	Apply Apply
-	// Converged is what the engine remembers of the children; a shape leaves it empty.
-	Converged Converged
 	// Revisions are the parent's revisions; nil where no child is updated by a rolling method.
 	Revisions *Revisions
 }
@@ -107,9 +103,6 @@ type Scope struct {
 	Marks map[string]string
 	// Selector must match every desired child; nil asks for nothing.
 	Selector labels.Selector
-	// Previous is what is kept of the parent's last answer; it may be nil, and a shape leaves it
-	// empty.
-	Previous *Previous
 }
 
 // Owner is the parent as its children name it.

@@ -114,16 +114,16 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 // changed are the places of the children that a plan must look at: those that were open, and those
 // whose object is another one now. It returns false where all must be looked at: it is another
 // answer, or there is an object that it does not desire.
-func (r *Previous) changed(observed *Observed, desired []Child) ([]int, bool) {
+func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {
 		return nil, false
 	}
 	// the memory that the plan left has been lost
-	if observed.Converged == nil || len(observed.Converged) < len(desired)-len(r.plan.open) {
+	if in.Converged == nil || len(in.Converged) < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
 	places, known := slices.Clone(r.plan.open), true
-	object.Compare(r.plan.observed.Set, observed.Children.Set, func(ref object.Ref) {
+	object.Compare(r.plan.observed.Set, in.Observed.Children.Set, func(ref object.Ref) {
 		place, found := r.plan.at[ref]
 		places, known = append(places, place), known && found
 	})
@@ -135,7 +135,7 @@ func (r *Previous) changed(observed *Observed, desired []Child) ([]int, bool) {
 }
 
 // keepPlan remembers a plan that others may go on from.
-func (r *Previous) keepPlan(observed *Observed, desired []Child, open []int) {
+func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	if r == nil {
 		return
 	}
@@ -146,7 +146,7 @@ func (r *Previous) keepPlan(observed *Observed, desired []Child, open []int) {
 			p.at[c.Ref] = i
 		}
 	}
-	p.children, p.observed, p.open = desired, observed.Children, open
+	p.children, p.observed, p.open = desired, observed, open
 }
 
 // forgetPlan has the next plan look at everything.

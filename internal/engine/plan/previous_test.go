@@ -12,13 +12,14 @@ import (
 // has the same; where it has not, its own.
 func TestOneCopyOfAnItem(t *testing.T) {
 	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
-	scope := Scope{ParentNamespace: "shop", ChildKinds: []ChildKind{{Resource: pods}}, Previous: &Previous{}}
+	scope := Scope{ParentNamespace: "shop", ChildKinds: []ChildKind{{Resource: pods}}}
+	in := Input{Observed: &Observed{Scope: scope}, Previous: &Previous{}}
 	for item, once := range map[string]bool{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":1}}`:                    true,
 		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"n": 1}}`:           false,
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[]},"spec":{"n":1}}`: false,
 	} {
-		children, err := Children(scope, []json.RawMessage{json.RawMessage(item)})
+		children, err := Children(in, []json.RawMessage{json.RawMessage(item)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func TestOneCopyOfAnItem(t *testing.T) {
 		if !once {
 			held += len(c.raw)
 		}
-		if got := scope.Previous.Bytes(); got != held {
+		if got := in.Previous.Bytes(); got != held {
 			t.Errorf("%s: %d bytes are held, want %d", item, got, held)
 		}
 		if string(c.item) != item {

@@ -63,9 +63,9 @@ func (r *Revisions) create(owner Owner, revision *rollout.Revision, members map[
 	}
 }
 
-// Matches says whether a desired child is there, and is as desired: a plan would leave it alone.
-func (o *Observed) Matches(c Child) (bool, error) {
-	p := planner{observed: o}
+// Matches reports whether a desired child exists and is as desired: a plan would not write it.
+func (in Input) Matches(c Child) (bool, error) {
+	p := planner{in: in}
 	p.result.Converged = Converged{}
 	err := p.child(c)
 	return p.result.Unchanged == 1, err

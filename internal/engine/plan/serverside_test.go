@@ -45,13 +45,12 @@ func newServerSide(t *testing.T, scope string) *serverSide {
 
 func (s *serverSide) plan(desired string, present ...*object.Object) plan.Result {
 	s.t.Helper()
-	children, err := plan.Children(s.scope, []json.RawMessage{json.RawMessage(desired)})
+	children, err := read(s.scope, []json.RawMessage{json.RawMessage(desired)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	result, err := plan.Make(&plan.Observed{
-		Scope:     s.scope,
-		Children:  complete(s.scope, present...),
+	result, err := plan.Make(plan.Input{
+		Observed:  &plan.Observed{Scope: s.scope, Children: complete(s.scope, present...)},
 		Converged: s.converged,
 		Apply:     plan.Apply{ServerSide: true, Manager: "tester"},
 	}, &plan.Desired{Children: children})

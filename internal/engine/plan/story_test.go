@@ -88,7 +88,7 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	parent := parentOf(t, section(archive, "parent.yaml"))
 	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
 	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
-	children, err := plan.Children(observed.Scope, itemsOf(t, section(archive, "answer.json")))
+	children, err := plan.Children(plan.Input{Observed: observed}, itemsOf(t, section(archive, "answer.json")))
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -96,7 +96,7 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	result, err := plan.Make(observed, desired)
+	result, err := plan.Make(plan.Input{Observed: observed}, desired)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

@@ -52,7 +52,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 	t.Helper()
 	var written []int
 	for {
-		children, err := plan.Children(w.scope, items)
+		children, err := read(w.scope, items)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 		if children, err = plan.Order(&w.scope, children, states); err != nil {
 			t.Fatal(err)
 		}
-		result, err := plan.Make(w.observed(), &plan.Desired{Children: children})
+		result, err := plan.Make(w.input(), &plan.Desired{Children: children})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 // has states without dependencies.
 func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
 	w := newWorld(t, inPlace)
-	plain, err := plan.Children(w.scope, []json.RawMessage{[]byte(pod)})
+	plain, err := read(w.scope, []json.RawMessage{[]byte(pod)})
 	if err != nil {
 		t.Fatal(err)
 	}

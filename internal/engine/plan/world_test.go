@@ -26,7 +26,7 @@ type world struct {
 	objects   map[object.Ref]map[string]any
 	shown     map[object.Ref]*object.Object // as the cache has them: the same object until it changes
 	converged plan.Converged
-	recall    plan.Previous
+	previous  plan.Previous
 	writes    int
 	version   int
 	// alter is what the server makes of an object that is written: defaults, dropped and normalised
@@ -45,15 +45,23 @@ func newWorld(t testing.TB, scope string) *world {
 	}
 }
 
-// observed is the parent's view.
-func (w *world) observed() *plan.Observed {
+// input is the parent's view, and what is remembered of its children.
+func (w *world) input() plan.Input {
 	var children []*object.Object
 	for ref := range w.objects {
 		if o := w.get(ref); o.ControllerRef() != nil && o.ControllerRef().UID == w.scope.Owner.UID {
 			children = append(children, o)
 		}
 	}
-	return &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...), Converged: w.converged}
+	return plan.Input{
+		Observed:  &plan.Observed{Scope: w.scope, Children: complete(w.scope, children...)},
+		Converged: w.converged,
+	}
+}
+
+// read validates the desired children of an answer.
+func read(scope plan.Scope, items []json.RawMessage) ([]plan.Child, error) {
+	return plan.Children(plan.Input{Observed: &plan.Observed{Scope: scope}}, items)
 }
 
 // complete are observed children of which none is missing.
@@ -77,26 +85,25 @@ func (w *world) get(ref object.Ref) *object.Object {
 	return o
 }
 
-// plan makes the plan, once from scratch and once with what is recalled: they must be the same.
+// plan makes the plan, once from scratch and once with what is remembered: they must be the same.
 func (w *world) plan(raw []json.RawMessage) plan.Result {
 	w.t.Helper()
-	make := func(observed *plan.Observed) plan.Result {
-		children, err := plan.Children(observed.Scope, raw)
+	make := func(in plan.Input) plan.Result {
+		children, err := plan.Children(in, raw)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		result, err := plan.Make(observed, &plan.Desired{Children: children})
+		result, err := plan.Make(in, &plan.Desired{Children: children})
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		return result
 	}
-	observed := w.observed()
-	scratch := *observed
-	scratch.Converged = maps.Clone(w.converged)
-	want := make(&scratch)
-	observed.Scope.Previous = &w.recall
-	got := make(observed)
+	in := w.input()
+	in.Converged = maps.Clone(w.converged)
+	want := make(in)
+	in.Converged, in.Previous = w.converged, &w.previous
+	got := make(in)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b plan.Action) bool {
 		return a.String() == b.String() && reflect.DeepEqual(a.Body, b.Body)
 	})); diff != "" {

@@ -23,16 +23,16 @@ const Max = 32
 
 // Children validates an answer's desired children, with what it says of them. The error joins
 // *plan.AnswerErrors.
-func Children(scope plan.Scope, a *hook.Answer) ([]plan.Child, error) {
-	children, err := plan.Children(scope, a.Children)
+func Children(in plan.Input, a *hook.Answer) ([]plan.Child, error) {
+	children, err := plan.Children(in, a.Children)
 	if err != nil || len(a.States) == 0 {
 		return children, err
 	}
-	states, err := states(&scope, children, a.States)
+	states, err := states(&in.Observed.Scope, children, a.States)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Order(&scope, children, states)
+	return plan.Order(&in.Observed.Scope, children, states)
 }
 
 // states finds the children that states are about. Every child of the answer is valid, so that its

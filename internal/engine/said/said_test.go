@@ -140,7 +140,7 @@ func TestStates(t *testing.T) {
 		"by place": {Index: 1}, "by name": {Index: -1, Named: named("b")},
 	} {
 		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: named("a"), Condition: "Ready"}}
-		children, err := Children(scope,
+		children, err := Children(plan.Input{Observed: &plan.Observed{Scope: scope}},
 			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -172,7 +172,7 @@ func TestBadStates(t *testing.T) {
 			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Node", Name: "n"}}}}},
 			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
 	} {
-		_, err := Children(scope,
+		_, err := Children(plan.Input{Observed: &plan.Observed{Scope: scope}},
 			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: c.states}})
 		t.Run(name, func(t *testing.T) { check(t, err, c.want) })
 	}

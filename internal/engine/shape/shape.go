@@ -29,7 +29,7 @@ type Shape interface {
 	Questions(*plan.Observed) []*hook.Question
 	// Desired validates and merges the answers: one for each question, in the same order. The error
 	// is a *plan.AnswerError.
-	Desired(*plan.Observed, []*hook.Answer) (*plan.Desired, error)
+	Desired(plan.Input, []*hook.Answer) (*plan.Desired, error)
 }
 
 // ParentError reports a parent that cannot be reconciled until somebody changes it.
