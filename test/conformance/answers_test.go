@@ -110,7 +110,7 @@ func encode(t *testing.T, v any) []byte {
 // judge is the engine's error for an answer; nil if there is a plan.
 func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
-	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, hook.ParentKey(o.Ref()))
+	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, hook.ParentKey(o.Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func answered(t *testing.T, parent object.Resource, metadata string, answer *hoo
 	t.Helper()
 	s := declare(t, parent, withFinalize)
 	w := holds(t, web(metadata+finalizers(finalize), selector))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSharedStatus(t *testing.T) {
 			s := declare(t, webs, nil)
 			s.custom = func(object.Resource) bool { return false }
 			w := holds(t, strings.TrimSuffix(web("", selector), "}")+`,"status":`+test.present+"}")
-			o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+			o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

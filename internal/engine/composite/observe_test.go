@@ -24,7 +24,7 @@ type observation struct {
 func observe(t *testing.T, s *Shape, w world) *observation {
 	t.Helper()
 	o, err := s.Observe(w,
-		hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}))
+		hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
 			w := holds(t, web(finalizers(finalize), selector), page("shop", "a", ours+app))
 			w.Break(r, state)
-			o, err := declare(t, webs, rollingPages).Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+			o, err := declare(t, webs, rollingPages).Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 			var unknown *view.Error
 			if o != nil || !errors.As(err, &unknown) || unknown.Resource != r || unknown.State != state {
 				t.Errorf("%s is %s: Observe = %v, %v, want its error", r, state, o, err)
@@ -218,7 +218,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 func TestPreconditions(t *testing.T) {
 	s := declare(t, webs, generating)
 	o, err := s.Observe(holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)),
-		hook.ParentKey(parse(t, web("", "{}")).Ref()))
+		hook.ParentKey(parse(t, web("", "{}")).Ref()), nil)
 	if err != nil || len(o.Prepare) != 1 {
 		t.Fatalf("Observe = %+v, %v, want one adoption", o, err)
 	}
@@ -238,7 +238,7 @@ func TestSelectorsThatAreNone(t *testing.T) {
 		`{"selector":{"matchExpressions":[{"key":"app","operator":"Near","values":["web"]}]}}`,
 	} {
 		w := holds(t, web("", spec))
-		o, err := declare(t, webs, nil).Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+		o, err := declare(t, webs, nil).Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 		var fault *shape.ParentError
 		if o != nil || !errors.As(err, &fault) || fault.Field != "spec.selector" {
 			t.Errorf("%s: Observe = %v, %v, want an error of spec.selector", spec, o, err)
@@ -252,26 +252,5 @@ func TestParentSelectorThatIsNone(t *testing.T) {
 	c.Spec.ParentResource.LabelSelector.MatchLabels["tier"] = "no such value!"
 	if _, err := New(nil, c, Resources{Parent: webs, Children: kinds}); err == nil {
 		t.Error("New takes a selector that is none")
-	}
-}
-
-// TestParentsThatLeaveAreForgotten keeps nothing of the last look at a parent that is deleted, or
-// selected no more.
-func TestParentsThatLeaveAreForgotten(t *testing.T) {
-	front := `,"labels":{"tier":"front"}`
-	for name, left := range map[string]string{"being deleted": web(deleting+front, selector), "not selected": web("", selector)} {
-		t.Run(name, func(t *testing.T) {
-			s := declare(t, webs, selecting)
-			observe(t, s, holds(t, web(front, selector), page("shop", "a", ours+app)))
-			if len(s.looks.last) != 1 {
-				t.Fatalf("%d looks are kept, want one", len(s.looks.last))
-			}
-			if v := observe(t, s, holds(t, left, page("shop", "a", ours+app))); v != nil {
-				t.Fatalf("observed %+v, want nothing", v)
-			}
-			if len(s.looks.last) != 0 {
-				t.Error("the last look at a parent that has left is kept")
-			}
-		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 	"github.com/hookloop/hookloop/internal/engine/said"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,9 +61,11 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 	return r
 }
 
-// records reads the parent's revisions, and lists orphaned ones that it adopts: those of a parent
-// that was deleted without them.
-func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Revisions, []plan.Action, error) {
+// records reads the parent's revisions. It also returns the adoptions of orphaned revisions, those of
+// an earlier parent that was deleted without them.
+func (s *Shape) records(
+	reader view.Reader, o *plan.Observed, claimer *shape.Claimer,
+) (*plan.Revisions, []plan.Action, error) {
 	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
 	r := &plan.Revisions{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
 	if r.Namespace == "" {
@@ -72,18 +75,8 @@ func (s *Shape) records(reader view.Reader, o *plan.Observed) (*plan.Revisions, 
 	if err != nil {
 		return nil, nil, err
 	}
-	known := v.OwnedBy(o.Parent.UID()).Where(func(o *object.Object) bool { return !o.Deleting() })
-	var adopt []plan.Action
-	if !o.Finalizing {
-		ofKind, _ := labels.SelectorFromSet(own).Requirements()
-		for orphan := range v.Orphans(r.Namespace, o.Scope.Selector.Add(ofKind...)).All() {
-			if !orphan.Deleting() {
-				adopt = append(adopt,
-					claimed(plan.Adopt, revisions, orphan, o.Scope.Owner, "the parent's selector matches an orphaned revision"))
-				known = known.With(orphan)
-			}
-		}
-	}
+	ofKind, _ := labels.SelectorFromSet(own).Requirements()
+	known, adopt := claimer.Revisions(v, r.Namespace, ofKind)
 	if r.History, err = rollout.Read(o.Parent, s.rolling.fields, known); err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +91,7 @@ func (s *Shape) revisionLabels(o *plan.Observed, own map[string]string) map[stri
 	if all == nil {
 		all = map[string]string{}
 	}
-	if !s.generate {
+	if !s.Selectors.Generated() {
 		for _, path := range [][]string{{"spec", "template", "metadata", "labels"}, {"spec", "selector", "matchLabels"}} {
 			var set map[string]string
 			if raw, ok := o.Parent.Field(path...); ok && json.Unmarshal(raw, &set) == nil {

@@ -56,7 +56,7 @@ func TestRolling(t *testing.T) {
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), record("empty", "older", `[]`),
 		present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), selector),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a"]}]`), present("a", "old"))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,7 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	}
 	if _, err := s.Observe(
 		viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...),
-		hook.ParentKey(w.Objects[0].Ref()),
-	); err == nil {
+		hook.ParentKey(w.Objects[0].Ref()), nil); err == nil {
 		t.Error("a broken record is no error")
 	}
 }
@@ -144,7 +143,7 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 	gone := strings.Replace(record("b", "older", `[]`), ours, deleting+ours, 1)
 	w := holds(t, web(finalizers(finalize), selector), record("a", "old", `[]`), gone, record("c", "oldest", `[]`))
 	for range 2 {
-		o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+		o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +179,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 		web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +230,7 @@ func TestRollingLeavesThePrevious(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()))
+	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

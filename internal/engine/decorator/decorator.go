@@ -11,12 +11,9 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/claim"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/said"
 	"github.com/hookloop/hookloop/internal/engine/shape"
@@ -27,15 +24,15 @@ const (
 	FinalizerPrefix = "metacontroller.io/decoratorcontroller-"
 	// Annotation names, on each attachment, the controller that it belongs to (compatibility:
 	// ownership).
-	Annotation = claim.DecoratorAnnotation
+	Annotation = shape.DecoratorAnnotation
 )
 
 // Shape is one declared decorator controller.
 type Shape struct {
+	shape.Watches
+
 	// object is the declaring object, as hooks see it.
-	object *object.Object
-	// targets are the rules for each resource whose objects are decorated.
-	targets  []*shape.ParentRules
+	object   *object.Object
 	declared []plan.ChildKind
 }
 
@@ -44,14 +41,14 @@ var _ shape.Shape = (*Shape)(nil)
 // New makes the shape of a declared controller, whose resources and attachments the caller has
 // resolved, in the order of the spec. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachments []object.Resource) (*Shape, error) {
-	s := &Shape{object: o}
+	s := &Shape{object: o, Watches: shape.Watches{Children: attachments}}
 	for i, r := range resources {
 		rule := c.Spec.Resources[i]
 		selected, err := selector(rule)
 		if err != nil {
 			return nil, &shape.ParentError{Field: fmt.Sprintf("spec.resources[%d]", i), Problem: err.Error()}
 		}
-		s.targets = append(s.targets, &shape.ParentRules{
+		s.Parents = append(s.Parents, &shape.ParentRules{
 			Resource: r, Selected: selected,
 			Finalizer: FinalizerPrefix + c.Name, Finalizes: c.Spec.Hooks != nil && c.Spec.Hooks.Finalize != nil,
 			IgnoreStatus: rule.IgnoreStatusChanges != nil && *rule.IgnoreStatusChanges,
@@ -67,26 +64,14 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 	return s, nil
 }
 
-// Wire tells a controller what to watch: the targets, and their attachments by owner.
-func (s *Shape) Wire(c *controller.Controller[hook.Key]) {
-	var owners []mapper.Func[hook.Key]
-	for _, target := range s.targets {
-		c.For(target.Resource, hook.ParentKey, target.Predicate)
-		owners = append(owners, mapper.Owner(target.Resource, hook.ParentKey))
-	}
-	for _, d := range s.declared {
-		c.Watch(d.Resource, owners...)
-	}
-}
-
 // Observe reads a target and its attachments. It returns nil for a target that is gone, or that
 // leaves (is being deleted or no longer selected) without our finalizer: its attachments stay.
-func (s *Shape) Observe(reader view.Reader, key hook.Key) (*plan.Observed, error) {
-	i := slices.IndexFunc(s.targets, func(t *shape.ParentRules) bool { return t.Resource.GVK == key.Parent.GVK })
+func (s *Shape) Observe(reader view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
+	i := slices.IndexFunc(s.Parents, func(t *shape.ParentRules) bool { return t.Resource.GVK == key.Parent.GVK })
 	if i < 0 {
 		return nil, nil
 	}
-	rules := s.targets[i]
+	rules := s.Parents[i]
 	targets, err := reader.View(rules.Resource)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -74,6 +75,8 @@ func (m *memory) count(r *remembered, open bool) {
 type remembered struct {
 	settled plan.Converged
 	recall  plan.Previous
+	// owned are the parent's children as they were last classified.
+	owned shape.OwnedSnapshot
 	// intercept is who answered last in place of the controller's hook.
 	intercept string
 	// uid is the parent's that all of this is about.

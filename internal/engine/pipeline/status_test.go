@@ -20,6 +20,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,7 @@ func (w *world) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(w.parent).View(r)
 }
 
-func (w *world) Observe(_ view.Reader, key hook.Key) (*plan.Observed, error) {
+func (w *world) Observe(_ view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
 	return &plan.Observed{Key: key, Parent: w.parent}, nil
 }
 

@@ -57,7 +57,7 @@ func (r *run) sync(ctx context.Context) error {
 func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	_, span := r.Tracer.Start(ctx, "observe")
 	defer span.End()
-	observed, err := r.Shape.Observe(r.Reader, r.item.Key)
+	observed, err := r.Shape.Observe(r.Reader, r.item.Key, &r.remembered.owned)
 	if err != nil {
 		r.parent = r.found
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -40,7 +41,7 @@ func (s *still) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(s.parent).View(r)
 }
 
-func (s *still) Observe(_ view.Reader, key hook.Key) (*plan.Observed, error) {
+func (s *still) Observe(_ view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
 	if s.parent == nil || s.err != nil {
 		return nil, s.err
 	}

@@ -1,6 +1,7 @@
 // Package shape defines a Shape, the part in which kinds of lambda controllers differ: how one finds
 // the children of a parent, which questions it asks, and how it merges the answers. It also holds
-// what shapes have in common: the rules about parents and the error about a faulty parent.
+// what shapes have in common: the rules about parents (ParentRules), adoption (Claimer, Selectors,
+// OwnedSnapshot) and the resources to watch (Watches).
 //
 // Packages composite and decorator each implement a Shape; package pipeline runs one. A Shape reads
 // views of the cache and returns values of package plan. It never writes. A new kind of controller
@@ -17,12 +18,13 @@ import (
 )
 
 // Shape is one kind of lambda controller. Its methods depend on their arguments and on the views
-// alone, and write nothing. They are called by several workers at once.
+// alone, and write nothing. Several workers call them at once, for different keys.
 type Shape interface {
 	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
-	// does not exist or is not this controller's. The error is a *view.Error if the objects of a
-	// resource are not known, or a *ParentError.
-	Observe(view.Reader, hook.Key) (*plan.Observed, error)
+	// does not exist or is not this controller's. The snapshot is the key's, or nil; Observe
+	// may update it. The error is a *view.Error if the objects of a resource are not known, or a
+	// *ParentError.
+	Observe(view.Reader, hook.Key, *OwnedSnapshot) (*plan.Observed, error)
 	// Questions returns the questions for the hook, in the order in which they are asked. There is
 	// more than one while children follow several revisions of the parent, and none if the children
 	// are not to be reconciled.

@@ -19,7 +19,7 @@ import (
 // watchedShape is a Shape that declares the resources that its controller watches.
 type watchedShape interface {
 	shape.Shape
-	Wire(*controller.Controller[hook.Key])
+	Watch(*controller.Controller[hook.Key])
 }
 
 // declaration is a declaring object, typed: what the kinds of controller have in common.

@@ -80,7 +80,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		MetricsName:  c.object.GVK().Kind + "-" + c.object.Name(),
 		ResyncPeriod: c.resync,
 	})
-	shape.Wire(run)
+	shape.Watch(run)
 	i := &instance{
 		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
 // BenchmarkObserveAmongForeignObjects observes a parent with one child in a namespace with 9,000
@@ -18,12 +19,13 @@ func BenchmarkObserveAmongForeignObjects(b *testing.B) {
 	for name, s := range map[string]*Shape{"by spec.selector": declare(b, webs, nil), "by generated selector": declare(b, webs, generating)} {
 		b.Run(name, func(b *testing.B) {
 			key := hook.ParentKey(w.Objects[0].Ref())
-			if _, err := s.Observe(w, key); err != nil {
+			snapshot := &shape.OwnedSnapshot{}
+			if _, err := s.Observe(w, key, snapshot); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Observe(w, key); err != nil {
+				if _, err := s.Observe(w, key, snapshot); err != nil {
 					b.Fatal(err)
 				}
 			}

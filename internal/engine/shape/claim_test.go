@@ -1,0 +1,71 @@
+package shape
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	deleting = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
+	matching = `,"labels":{"app":"web"}`
+	other    = `,"labels":{"app":"db"}`
+	ours     = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid","controller":true}]`
+	theirs   = `,"ownerReferences":[{"apiVersion":"v1","kind":"Q","name":"q","uid":"q-uid","controller":true}]`
+	attached = `,"annotations":{"metacontroller.k8s.io/decorator-controller":"d"}`
+	plain    = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid"}]`
+)
+
+func parse(t *testing.T, format string, args ...any) *object.Object {
+	t.Helper()
+	o, err := object.Decode(fmt.Appendf(nil, format, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func parent(t *testing.T, more string) *object.Object {
+	return parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","namespace":"shop","uid":"p-uid"%s}}`, more)
+}
+
+func TestClassify(t *testing.T) {
+	tests := []struct {
+		name, parent, child string
+		departing           bool
+		want                relation
+	}{
+		{"owned and selected", "", ours + matching, false, owned},
+		{"owned and no longer selected", "", ours + other, false, released},
+		{"owned, without labels", "", ours, false, released},
+		{"owned, no longer selected and being deleted", "", ours + other + deleting, false, owned},
+		{"owned, no longer selected, the parent being deleted", deleting, ours + other, false, owned},
+		{"owned and being deleted", "", ours + matching + deleting, false, owned},
+		{"an orphan that is selected", "", matching, false, adoptable},
+		{"an orphan that names the parent as an owner, not as the controller", "", plain + matching, false, adoptable},
+		{"an orphan that is not selected", "", other, false, unrelated},
+		{"an orphan that is being deleted", "", matching + deleting, false, unrelated},
+		{"an orphan, the parent being deleted", deleting, matching, false, unrelated},
+		{"an orphan, the parent no longer selected", "", matching, true, unrelated},
+		{"owned, the parent no longer selected", "", ours + other, true, released},
+		{"a decorator's attachment, owned and selected", "", ours + matching + attached, false, unrelated},
+		{"a decorator's attachment, owned and not selected", "", ours + attached, false, unrelated},
+		{"a decorator's attachment that is an orphan", "", matching + attached, false, unrelated},
+		{"another controller's, selected", "", theirs + matching, false, unrelated},
+		{"another controller's, not selected", "", theirs + other, false, unrelated},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			child := parse(t,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop","uid":"c-uid"%s}}`,
+				test.child)
+			c := Claimer{Parent: parent(t, test.parent), Departing: test.departing}
+			got := c.classify(child, labels.SelectorFromSet(labels.Set{"app": "web"}))
+			if got != test.want {
+				t.Errorf("classify = %d, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package shape
+
+import (
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// OwnedSnapshot holds the objects that a parent owned when they were last classified, so that the
+// next sync classifies only those that are new or changed. The zero value is empty. A snapshot
+// belongs to one sync at a time.
+//
+// Invariant: the parent keeps each object of owned, by the selector of that name.
+type OwnedSnapshot struct {
+	parent   types.UID
+	selector string
+	// owned is one list for each declared kind, in the order of their declaration.
+	owned []view.List
+}
+
+// added returns the objects of now that s does not have: all of them if s was taken of another
+// parent of the name, or by another selector.
+func (s *OwnedSnapshot) added(now OwnedSnapshot) []*object.Object {
+	var added []*object.Object
+	if s == nil || s.parent != now.parent || s.selector != now.selector || len(s.owned) != len(now.owned) {
+		for _, list := range now.owned {
+			added = slices.AppendSeq(added, list.All())
+		}
+		return added
+	}
+	for i, list := range now.owned {
+		added = append(added, view.Added(s.owned[i], list)...)
+	}
+	return added
+}
+
+// replace makes s hold what now holds; nil holds nothing.
+func (s *OwnedSnapshot) replace(now OwnedSnapshot) {
+	if s != nil {
+		*s = now
+	}
+}

@@ -1,0 +1,36 @@
+package shape
+
+import (
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// Watches are the resources that a controller watches for its shape.
+type Watches struct {
+	// Parents are watched as the controller's keys.
+	Parents []*ParentRules
+	// Children are watched for their owners, the parents.
+	Children []object.Resource
+	// Selectors are the parents' if they adopt orphans, else nil.
+	Selectors *Selectors
+}
+
+// Watch declares the resources to a controller that is not running yet.
+func (w *Watches) Watch(c *controller.Controller[hook.Key]) {
+	var mappers []mapper.Func[hook.Key]
+	for _, p := range w.Parents {
+		c.For(p.Resource, hook.ParentKey, p.Predicate)
+		mappers = append(mappers, mapper.Owner(p.Resource, hook.ParentKey))
+		if w.Selectors != nil {
+			c.Watch(p.Resource, w.Selectors.Track)
+		}
+	}
+	if w.Selectors != nil {
+		mappers = append(mappers, w.Selectors.Orphans())
+	}
+	for _, r := range w.Children {
+		c.Watch(r, mappers...)
+	}
+}
