@@ -109,7 +109,7 @@ check-gen: $(TOOLS) $(TYPESCRIPT) ## Fail when a generated file is stale
 .PHONY: build
 build: ## Build .cache/bin/hookloop, and the hooks of the examples that are Go programs
 	go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/hookloop
-	go build -o $(BIN)/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
+	go build -tags otlp -o $(BIN)/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
 	go -C examples/jsonnet-hook build -o $(CURDIR)/$(BIN)/
 
 .PHONY: image

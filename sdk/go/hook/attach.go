@@ -108,18 +108,15 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	if (o.Worker == "") == (o.Intercept == nil) {
 		return errors.New("got a worker and an intercept, or neither; expected one of them")
 	}
-	tracing, err := startTracing(ctx)
-	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
-	}
-	defer tracing.flush(o.Log)
+	provider := startTracing()
+	defer flush(o.Log)
 	connection, err := o.Gateway.connect()
 	if err != nil {
 		return err
 	}
 	defer connection.Close() //nolint:errcheck // nothing can be done about it
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
-	a.streams = o.streams(ctx, tracing.provider, hooks)
+	a.streams = o.streams(ctx, provider, hooks)
 	a.run(ctx)
 	if !a.streams.work.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Main is a whole main function: it reads the flags and variables of ServeOptions and of a Gateway, sets
-// tracing up by the standard OTEL_* environment, and serves until SIGTERM or SIGINT; calls under
+// Main is a whole main function: it reads the flags and variables of ServeOptions and of a Gateway,
+// and serves until SIGTERM or SIGINT; calls under
 // way finish. It prints "listening on ADDRESS"; with --attach it dials in instead, and prints
 // "attached to ADDRESS" whenever a session opens. A program with flags of its own uses
 // ServeOptions.AddFlags and Serve, or Gateway.AddFlags and Attach.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -35,16 +34,14 @@ const (
 
 // Serve serves the hooks until ctx is done. Running calls may then finish within the grace period.
 //
-// Each call is a span that continues the engine's trace. A panic in a hook's function fails that
+// Each call is a span of OpenTelemetry's global provider that continues the engine's trace. The last
+// spans are exported before Serve returns. A panic in a hook's function fails that
 // call only. Serve returns an error if the options are invalid, or if the server cannot listen.
 func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
-	tracing, err := startTracing(ctx)
-	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
-	}
-	defer tracing.flush(o.Log)
-	server, err := o.newServer(tracing.provider)
+	provider := startTracing()
+	defer flush(o.Log)
+	server, err := o.newServer(provider)
 	if err != nil {
 		return err
 	}
@@ -53,7 +50,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 		return err
 	}
 	o.warnIfOpen(o.Log, listener.Addr())
-	healthy, streams := health.NewServer(), o.streams(ctx, tracing.provider, hooks)
+	healthy, streams := health.NewServer(), o.streams(ctx, provider, hooks)
 	o.register(server, healthy, streams, hooks)
 	err = o.run(ctx, server, healthy, listener)
 	if !streams.work.wait(o.GracePeriod) {

@@ -1,11 +1,9 @@
 package hook_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,40 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 )
-
-func TestSpansAreExportedIfTheEnvironmentSaysSo(t *testing.T) {
-	exported := make(chan []byte, 10)
-	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("read the spans: %v", err)
-		}
-		exported <- body
-		w.Header().Set("Content-Type", "application/x-protobuf")
-	}))
-	defer collector.Close()
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	t.Setenv("OTEL_SERVICE_NAME", "hello-hook")
-	connection, stop := start(
-		t,
-		hook.ServeOptions{},
-		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
-			return &hook.SyncResponse{}, nil
-		}},
-	)
-	if _, err := hookv1.NewCompositeHookServiceClient(connection).Sync(t.Context(), request()); err != nil {
-		t.Fatal(err)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	body := <-exported // stop has flushed
-	for _, want := range []string{"hello-hook", "hookloop.hook.v1.CompositeHookService/Sync"} {
-		if !bytes.Contains(body, []byte(want)) {
-			t.Errorf("the exported spans do not mention %q: %q", want, body)
-		}
-	}
-}
 
 func TestTLSFromFiles(t *testing.T) {
 	files := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
