@@ -60,16 +60,16 @@ func (u *uses) forget(key hook.Key) {
 }
 
 // size is about how much memory is used for one parent.
-func (m *remembered) size() int64 {
+func (m *parentState) size() int64 {
 	warnings := 0 // of at most maxWarned children
 	for child, text := range m.warnings {
 		warnings += len(child) + len(text)
 	}
-	return int64(m.recall.Bytes() + m.settled.Bytes() + len(m.statusAnswer) + warnings)
+	return int64(m.previous.Bytes() + m.converged.Bytes() + len(m.statusAnswer) + warnings)
 }
 
 // release ends a sync's use of what is remembered.
-func (m *memory) release(key hook.Key) {
+func (m *states) release(key hook.Key) {
 	m.mu.Lock()
 	if r := m.parents[key]; r != nil {
 		m.uses.end(key, r.size())
@@ -81,12 +81,12 @@ func (m *memory) release(key hook.Key) {
 
 // shrink forgets the last answers of the parents that were synced longest ago. What was found of
 // their children is kept: without it values that the server alters would be written once more.
-func (m *memory) shrink(limit int64) {
+func (m *states) shrink(limit int64) {
 	m.mu.Lock()
 	for e := m.uses.recent.Back(); e != nil && m.uses.total > limit; e = e.Prev() {
 		key := e.Value.(hook.Key)
 		r := m.parents[key]
-		r.recall = plan.Previous{}
+		r.previous = plan.Previous{}
 		m.uses.resize(key, r.size())
 	}
 	total := m.uses.total

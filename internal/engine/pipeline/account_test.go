@@ -27,12 +27,12 @@ func keyOf(i int) hook.Key {
 }
 
 // learn has a parent remember an answer with n children, as a sync does.
-func learn(t *testing.T, m *memory, key hook.Key, n int) {
+func learn(t *testing.T, m *states, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
 	scope := plan.Scope{ChildKinds: []plan.ChildKind{{Resource: pages}}, ParentNamespace: "shop"}
-	in := plan.Input{Observed: &plan.Observed{Scope: scope}, Previous: &r.recall}
+	in := plan.Input{Observed: &plan.Observed{Scope: scope}, Previous: &r.previous}
 	var items []json.RawMessage
 	for i := range n {
 		items = append(items,
@@ -43,7 +43,7 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 		t.Fatal(err)
 	}
 	for _, c := range children {
-		r.settle(c.Ref, plan.ConvergedAt{Desired: 1})
+		r.setConverged(c.Ref, plan.ConvergedAt{Desired: 1})
 	}
 	m.release(key)
 }
@@ -52,7 +52,7 @@ func learn(t *testing.T, m *memory, key hook.Key, n int) {
 // and its controller.
 func TestMemoryIsAccountedFor(t *testing.T) {
 	books := &ledger{}
-	m := newMemory(func(func(int64)) Account { return books })
+	m := newStates(func(func(int64)) Account { return books })
 	learn(t, m, keyOf(1), 10)
 	one := books.bytes
 	learn(t, m, keyOf(2), 20)
@@ -65,7 +65,7 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	if books.bytes != one {
 		t.Errorf("%d bytes after a parent is gone, want %d", books.bytes, one)
 	}
-	(&Pipeline{memory: m}).Close()
+	(&Pipeline{states: m}).Close()
 	if !books.closed {
 		t.Error("the account is open after the end")
 	}
@@ -76,7 +76,7 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 func TestLastAnswersAreForgotten(t *testing.T) {
 	books := &ledger{}
 	var shrink func(int64)
-	m := newMemory(func(f func(int64)) Account { shrink = f; return books })
+	m := newStates(func(f func(int64)) Account { shrink = f; return books })
 	for i := range 4 {
 		learn(t, m, keyOf(i), 10)
 	}
@@ -86,10 +86,10 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	shrink(full - 1)
 	var kept []int
 	for i := range 4 {
-		if m.parents[keyOf(i)].recall.Bytes() > 0 {
+		if m.parents[keyOf(i)].previous.Bytes() > 0 {
 			kept = append(kept, i)
 		}
-		if len(m.parents[keyOf(i)].settled) != 10 {
+		if len(m.parents[keyOf(i)].converged) != 10 {
 			t.Errorf("what was found of the children of parent %d is gone", i)
 		}
 	}
@@ -98,7 +98,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	}
 	shrink(0)
 	m.release(keyOf(1))
-	if got := m.parents[keyOf(1)].recall.Bytes(); got == 0 {
+	if got := m.parents[keyOf(1)].previous.Bytes(); got == 0 {
 		t.Error("the answer of a parent that was being synced is gone")
 	}
 }
@@ -109,7 +109,7 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	books := &ledger{}
 	var shrink func(int64)
-	m := newMemory(func(f func(int64)) Account { shrink = f; return books })
+	m := newStates(func(f func(int64)) Account { shrink = f; return books })
 	for range 500 {
 		key := keyOf(random.IntN(6))
 		switch random.IntN(5) {

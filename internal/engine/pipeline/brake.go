@@ -37,7 +37,7 @@ const statusPath = "status"
 // that leaves is always admitted: its finalizer must not wait for a fight.
 func (r *run) admit(observed *plan.Observed) error {
 	r.unbraked = r.Circuit.Limit <= 0 || observed.Finalizing || observed.Parent.Deleting()
-	b := r.remembered.breaker
+	b := r.state.breaker
 	if b == nil || r.unbraked {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *run) admit(observed *plan.Observed) error {
 	if wait == 0 {
 		return nil
 	}
-	e := *r.remembered.opened
+	e := *r.state.opened
 	e.Wait, e.Repeated = wait, true
 	return &e
 }
@@ -74,7 +74,7 @@ func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, 
 // is written.
 func (r *run) brakeStatus(ctx context.Context, parent *object.Object, status map[string]any) ([]circuit.Field, error) {
 	fields := []circuit.Field{{Ref: parent.Ref(), Path: statusPath}}
-	if r.remembered.breaker == nil || r.unbraked {
+	if r.state.breaker == nil || r.unbraked {
 		return fields, nil
 	}
 	if same, err := report.Same(parent, status); same || err != nil {
@@ -104,7 +104,7 @@ type diff struct {
 // that rewrites nothing.
 func (r *run) brake(ctx context.Context, fields []circuit.Field, find func(circuit.Field) diff) error {
 	r.tally.rewrites += len(fields)
-	b := r.remembered.breaker
+	b := r.state.breaker
 	if b == nil || r.unbraked {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *run) brake(ctx context.Context, fields []circuit.Field, find func(circu
 	}
 	r.tally.tripped = &trip.Field
 	e := &OpenError{Field: trip.Field, Wait: trip.Until.Sub(r.Clock.Now())}
-	r.remembered.opened = e
+	r.state.opened = e
 	e.Message = r.explain(ctx, trip, find(trip.Field))
 	return e
 }
@@ -124,20 +124,20 @@ func (r *run) rewrote(fields []circuit.Field) {
 	if len(fields) == 0 || r.unbraked || r.parent == nil {
 		return
 	}
-	if r.remembered.breaker == nil {
-		r.remembered.breaker = &circuit.Breaker{}
-		r.remembered.breaker.Begin(r.Clock.Now(), r.identity(r.parent), r.movers())
+	if r.state.breaker == nil {
+		r.state.breaker = &circuit.Breaker{}
+		r.state.breaker.Begin(r.Clock.Now(), r.identity(r.parent), r.movers())
 	}
-	r.remembered.breaker.Wrote(r.Circuit, r.Clock.Now(), fields)
+	r.state.breaker.Wrote(r.Circuit, r.Clock.Now(), fields)
 }
 
 // rested reports a good sync to the circuit, and drops it where nothing is left to know.
 func (r *run) rested() {
-	b := r.remembered.breaker
+	b := r.state.breaker
 	if b == nil || r.tally.rewrites > 0 || !b.Quiet(r.Circuit, r.Clock.Now()) {
 		return
 	}
-	r.remembered.breaker, r.remembered.opened = nil, nil
+	r.state.breaker, r.state.opened = nil, nil
 }
 
 // rewrites are the fields that actions rewrite. Creates and deletes count where objects of a kind
@@ -212,8 +212,8 @@ func (r *run) movers() []object.Ref {
 // and annotations that no hook has written.
 func (r *run) identity(parent *object.Object) uint64 {
 	state := map[string]any{
-		"labels":      plain(withoutKeys(parent.Labels(), r.remembered.decoratedKeys)),
-		"annotations": plain(withoutKeys(parent.Annotations(), r.remembered.decoratedKeys)),
+		"labels":      plain(withoutKeys(parent.Labels(), r.state.decoratedKeys)),
+		"annotations": plain(withoutKeys(parent.Annotations(), r.state.decoratedKeys)),
 		"generation":  parent.Generation(),
 	}
 	if !r.resource.HasStatus || parent.Generation() == 0 { // a status counts as a new generation, or nothing does

@@ -34,7 +34,7 @@ func (r *run) recordEvents(ctx context.Context, events []plan.Event) {
 	var recorded map[uint64]bool
 	for _, e := range events {
 		hash := maphash.Comparable(eventsSeed, e)
-		if !r.remembered.recordedEvents[hash] && !recorded[hash] {
+		if !r.state.recordedEvents[hash] && !recorded[hash] {
 			r.record(ctx, e)
 		}
 		if recorded == nil {
@@ -42,7 +42,7 @@ func (r *run) recordEvents(ctx context.Context, events []plan.Event) {
 		}
 		recorded[hash] = true
 	}
-	r.remembered.recordedEvents = recorded
+	r.state.recordedEvents = recorded
 }
 
 // eventsSeed makes the hashes of events differ between processes.
@@ -63,8 +63,8 @@ func (r *run) record(ctx context.Context, e plan.Event) {
 // noteIntercept records on the parent that somebody else begins to answer for it in place of the
 // controller's hook, or no longer does.
 func (r *run) noteIntercept(ctx context.Context, by string) {
-	before := r.remembered.intercept
-	r.remembered.intercept = by
+	before := r.state.intercept
+	r.state.intercept = by
 	switch by {
 	case before:
 	case "":

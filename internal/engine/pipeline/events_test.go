@@ -44,7 +44,7 @@ func TestNewEventsAreRecorded(t *testing.T) {
 		{"and again", []plan.Event{slow, scaled}, []string{"Normal Scaled: up"}},
 	}
 	events := &heard{}
-	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, remembered: &remembered{}}
+	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, state: &parentState{}}
 	for _, step := range steps {
 		events.lines = nil
 		r.recordEvents(t.Context(), step.events)

@@ -126,7 +126,7 @@ type Outcome struct {
 // Pipeline syncs the parents of one controller.
 type Pipeline struct {
 	Settings
-	memory *memory
+	states *states
 	// refusesSynced has the parents' resources whose schema refuses the condition Synced.
 	refusesSynced sync.Map
 }
@@ -134,18 +134,18 @@ type Pipeline struct {
 var _ controller.Reconciler[hook.Key] = (*Pipeline)(nil)
 
 // New makes a Pipeline.
-func New(s Settings) *Pipeline { return &Pipeline{Settings: s, memory: newMemory(s.Account)} }
+func New(s Settings) *Pipeline { return &Pipeline{Settings: s, states: newStates(s.Account)} }
 
 // Close gives back the memory that the pipeline accounts for. No sync may be under way.
-func (p *Pipeline) Close() { p.memory.account.Close() }
+func (p *Pipeline) Close() { p.states.account.Close() }
 
 // Reconcile runs one sync of item's parent: span, recovery, report and outcome on every path. The
 // returned error asks for a retry with backoff; faults that are on record and wait for a change
 // return none.
 func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
 	started := p.Clock.Now()
-	defer p.memory.release(item.Key)
-	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), remembered: p.memory.of(item.Key)}
+	defer p.states.release(item.Key)
+	run := &run{Pipeline: p, item: item, resource: p.resource(item.Key), state: p.states.of(item.Key)}
 	if result, ok := run.early(); ok {
 		return result, nil
 	}
@@ -155,10 +155,10 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 	}
 	verdict := run.judge(ctx, err)
 	run.end(verdict)
-	p.memory.count(run.remembered, run.remembered.breaker != nil && run.remembered.breaker.Open() && !run.tally.gone)
+	p.states.count(run.state, run.state.breaker != nil && run.state.breaker.Open() && !run.tally.gone)
 	p.Recorder.Synced(p.Name, Outcome{
 		Key:           item.Key,
-		UID:           run.remembered.uid,
+		UID:           run.state.uid,
 		Replaced:      run.replaced,
 		Result:        verdict.result,
 		Err:           err,
@@ -168,7 +168,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		Duration:      p.Clock.Since(started),
 		Waited:        item.Waited,
 		Tripped:       run.tally.tripped,
-		OpenCircuits:  int(p.memory.open.Load()),
+		OpenCircuits:  int(p.states.open.Load()),
 	})
 	return verdict.next, verdict.retry
 }
@@ -181,11 +181,11 @@ func (p *Pipeline) resource(key hook.Key) object.Resource {
 
 // early ends a sync before it begins, because there is nothing but the echo of an own write.
 func (r *run) early() (controller.Result, bool) {
-	if !r.echo() {
+	if !r.isOwnCondition() {
 		return controller.Result{}, false
 	}
 	r.Recorder.Synced(r.Name, Outcome{
-		Key: r.item.Key, Waited: r.item.Waited, Result: "echo", OpenCircuits: int(r.memory.open.Load()),
+		Key: r.item.Key, Waited: r.item.Waited, Result: "echo", OpenCircuits: int(r.states.open.Load()),
 	})
 	return controller.Result{Skipped: true}, true
 }
@@ -193,11 +193,11 @@ func (r *run) early() (controller.Result, bool) {
 // run is one sync under way.
 type run struct {
 	*Pipeline
-	item       queue.Item[hook.Key]
-	resource   object.Resource
-	remembered *remembered
-	span       trace.Span
-	change     change.ID
+	item     queue.Item[hook.Key]
+	resource object.Resource
+	state    *parentState
+	span     trace.Span
+	change   change.ID
 	// found is the parent as the cache has it when the sync begins; nil if it is gone, or if that
 	// is not known.
 	found *object.Object

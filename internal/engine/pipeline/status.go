@@ -40,18 +40,18 @@ func (r *run) reportBesides(ctx context.Context, observed *plan.Observed, desire
 	}
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()
-	desired.Conditions = append(desired.Conditions, synced(f.reason, fault))
+	desired.Conditions = append(desired.Conditions, faultCondition(f.reason, fault))
 	if err := r.writeStatus(ctx, observed.Parent, desired); err != nil {
 		return err
 	}
-	r.noteFault(f.reason, fault)
-	r.remembered.saidVersion = r.parent.ResourceVersion()
+	r.recordFault(f.reason, fault)
+	r.state.faultVersion = r.parent.ResourceVersion()
 	return nil
 }
 
-// noteFault remembers that a fault is on record on the parent.
-func (r *run) noteFault(reason string, err error) {
-	r.remembered.said, r.remembered.saidOf = said(reason, err), report.Generation(r.resource, r.parent)
+// recordFault remembers that a fault is on record on the parent.
+func (r *run) recordFault(reason string, err error) {
+	r.state.faultReported, r.state.faultGeneration = faultText(reason, err), report.Generation(r.resource, r.parent)
 }
 
 // writeStatus makes the desired status the parent's, unless that has been tried and nothing has
@@ -59,7 +59,7 @@ func (r *run) noteFault(reason string, err error) {
 // sync would have a new one.
 func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
 	hash := statusHash(desired, report.Generation(r.resource, parent))
-	if r.remembered.statusTried(parent, hash) {
+	if r.state.statusTried(parent, hash) {
 		return nil
 	}
 	if err := r.conditions(parent, desired); err != nil {
@@ -79,7 +79,7 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 		parent, r.parent = written, written
 		r.dropped(ctx, written, desired.Status)
 	}
-	r.remembered.triedStatus(parent, hash)
+	r.state.triedStatus(parent, hash)
 	return nil
 }
 
@@ -173,11 +173,11 @@ func (r *run) dropped(ctx context.Context, written *object.Object, status map[st
 	))
 }
 
-// say puts a fault on record where the user looks: an Event and a condition on the parent, and the
+// reportFault puts a fault on record where the user looks: an Event and a condition on the parent, and the
 // log. The condition is written when it is news; the Event is repeated with every try, and counted
 // by the API server. The status of an object that is only decorated belongs to somebody else, and
 // gets no condition.
-func (r *run) say(ctx context.Context, f fault, err error) {
+func (r *run) reportFault(ctx context.Context, f fault, err error) {
 	reason := f.reason
 	if !f.known {
 		klog.FromContext(ctx).Error(loggable(err), "sync failed", "reason", reason)
@@ -185,12 +185,12 @@ func (r *run) say(ctx context.Context, f fault, err error) {
 	if r.parent == nil {
 		return
 	}
-	c := synced(reason, err)
+	c := faultCondition(reason, err)
 	if !f.known {
 		r.Events.WarningUnlogged(r.parent, "SyncError", c.Message)
 	}
-	m := r.remembered
-	if !r.OwnsStatus || m.said == said(reason, err) && m.saidOf == report.Generation(r.resource, r.parent) {
+	m := r.state
+	if !r.OwnsStatus || m.faultReported == faultText(reason, err) && m.faultGeneration == report.Generation(r.resource, r.parent) {
 		return
 	}
 	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent, c)
@@ -199,12 +199,12 @@ func (r *run) say(ctx context.Context, f fault, err error) {
 	case condErr != nil:
 		klog.FromContext(ctx).Error(condErr, "condition not written")
 		if apierrors.IsInvalid(condErr) { // and never will be
-			r.noteFault(reason, err)
+			r.recordFault(reason, err)
 		}
 	default:
-		r.noteFault(reason, err)
+		r.recordFault(reason, err)
 	}
 	if written != nil {
-		m.saidVersion = written.ResourceVersion()
+		m.faultVersion = written.ResourceVersion()
 	}
 }

@@ -42,7 +42,7 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	r.recordEvents(ctx, desired.Events)
-	if err := r.recallWarnings(observed.Parent); err != nil {
+	if err := r.restoreWarnings(observed.Parent); err != nil {
 		return err
 	}
 	err = r.act(ctx, result)
@@ -57,7 +57,7 @@ func (r *run) sync(ctx context.Context) error {
 func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	_, span := r.Tracer.Start(ctx, "observe")
 	defer span.End()
-	observed, err := r.Shape.Observe(r.Reader, r.item.Key, &r.remembered.owned)
+	observed, err := r.Shape.Observe(r.Reader, r.item.Key, &r.state.owned)
 	if err != nil {
 		r.parent = r.found
 		return nil, err
@@ -143,7 +143,7 @@ func (r *run) plan(
 	_, span := r.Tracer.Start(ctx, "plan")
 	defer span.End()
 	in := plan.Input{
-		Observed: observed, Converged: r.remembered.settled, Previous: &r.remembered.recall, Apply: r.Apply,
+		Observed: observed, Converged: r.state.converged, Previous: &r.state.previous, Apply: r.Apply,
 	}
 	desired, err := r.Shape.Desired(in, answers)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *run) invalid(err error) error {
 
 // act writes the children, stage by stage. What was found or made converged is remembered.
 func (r *run) act(ctx context.Context, result plan.Result) error {
-	r.remembered.settled = result.Converged
+	r.state.converged = result.Converged
 	if result.Len() == 0 {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (r *run) wrote(o act.Outcome) {
 		return
 	}
 	if settled, err := plan.AfterWrite(o.Action, o.Object); err == nil {
-		r.remembered.settle(o.Action.Ref, settled)
+		r.state.setConverged(o.Action.Ref, settled)
 	}
 }
 
@@ -289,10 +289,10 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 	if desired.RemoveFinalizer != "" {
 		a.Finalizer, a.Why = desired.RemoveFinalizer, "the finalize hook has finished"
 	}
-	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.remembered.decorationTried(parent, desired)) {
+	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.state.decorationTried(parent, desired)) {
 		return nil, nil
 	}
-	r.remembered.decoratedKeys = keysOf(desired)
+	r.state.decoratedKeys = keysOf(desired)
 	outcomes, err := r.write(ctx, []plan.Action{a})
 	if err != nil {
 		return nil, err
@@ -301,6 +301,6 @@ func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan
 	if outcome.Err != nil {
 		return nil, outcome.Err
 	}
-	r.remembered.triedDecoration(outcome.Object, desired)
+	r.state.triedDecoration(outcome.Object, desired)
 	return outcome.Object, nil
 }

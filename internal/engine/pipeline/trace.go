@@ -29,7 +29,7 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	}
 	parent, links := r.found, causeLinks(r.item.Causes)
 	if parent != nil {
-		r.replaced = r.remembered.about(parent.UID())
+		r.replaced = r.state.about(parent.UID())
 	}
 	within := false
 	if parent != nil && parent.Generation() != 0 {
@@ -57,7 +57,7 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 // it began. After a restart nothing is remembered: a parent of the first list whose status names
 // its generation counts as converged.
 func (r *run) open(parent *object.Object) bool {
-	m := r.remembered
+	m := r.state
 	if m.tracing == parent.Generation() && m.tracing != 0 {
 		return m.traced != m.tracing
 	}
@@ -117,7 +117,7 @@ func (r *run) end(v verdict) {
 // closeChange emits the root span of the change's trace, once: its length is the change's real
 // duration.
 func (r *run) closeChange() {
-	m := r.remembered
+	m := r.state
 	if m.tracing == 0 || m.traced == m.tracing {
 		return
 	}

@@ -202,7 +202,7 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 	if f.retry == quiet || f.retry == later {
 		log.V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
 	} else {
-		r.say(ctx, f, err)
+		r.reportFault(ctx, f, err)
 	}
 	switch f.retry {
 	case later, pause:
@@ -239,10 +239,10 @@ func (r *run) reach(err error) time.Duration {
 
 // good ends a sync without a fault.
 func (r *run) good() verdict {
-	r.remembered.said = ""
+	r.state.faultReported = ""
 	r.rested()
 	if r.tally.gone {
-		r.memory.forget(r.item.Key)
+		r.states.forget(r.item.Key)
 		return verdict{result: Gone}
 	}
 	result := "changed"
@@ -252,8 +252,8 @@ func (r *run) good() verdict {
 	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
 }
 
-// synced is the condition that says a fault.
-func synced(reason string, err error) report.Condition {
+// faultCondition is the condition that says a fault.
+func faultCondition(reason string, err error) report.Condition {
 	return report.Condition{
 		Type:    Synced,
 		Status:  false,
@@ -276,8 +276,8 @@ func loggable(err error) error {
 	return err
 }
 
-// said is what is remembered of a fault that was said. It is bounded, as are conditions: it is kept
+// faultText is what is remembered of a fault that was said. It is bounded, as are conditions: it is kept
 // for each parent.
-func said(reason string, err error) string {
+func faultText(reason string, err error) string {
 	return reason + " " + volatile.ReplaceAllString(report.Shorten(err.Error(), report.MaxMessage), "")
 }

@@ -26,7 +26,7 @@ func (r *run) warned(ctx context.Context, o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete {
 		return
 	}
-	m, child := r.remembered, o.Action.Ref.String()
+	m, child := r.state, o.Action.Ref.String()
 	text := strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")
 	before, known := m.warnings[child]
 	switch {
@@ -44,10 +44,10 @@ func (r *run) warned(ctx context.Context, o act.Outcome) {
 	r.Events.Warning(ctx, r.parent, "ChildWarning", child+": "+text)
 }
 
-// recallWarnings takes over, after a restart, what the parent's condition has of children that
+// restoreWarnings takes over, after a restart, what the parent's condition has of children that
 // another process wrote: a child that stays as it is brings no warning again.
-func (r *run) recallWarnings(parent *object.Object) error {
-	m := r.remembered
+func (r *run) restoreWarnings(parent *object.Object) error {
+	m := r.state
 	if m.warnings != nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (r *run) recallWarnings(parent *object.Object) error {
 // reportWarnings puts the condition ChildWarnings into what is desired of the parent, and forgets
 // the warnings of children that are no longer desired.
 func (r *run) reportWarnings(desired *plan.Desired) {
-	m := r.remembered
+	m := r.state
 	if len(m.warnings) == 0 {
 		return
 	}

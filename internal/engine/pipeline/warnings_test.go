@@ -48,11 +48,11 @@ func newWarning(t *testing.T, status string) *warning {
 	}
 	events := new(recorded)
 	r := &run{
-		Pipeline:   &Pipeline{Settings: Settings{Events: events, OwnsStatus: true}},
-		remembered: &remembered{},
-		parent:     o,
+		Pipeline: &Pipeline{Settings: Settings{Events: events, OwnsStatus: true}},
+		state:    &parentState{},
+		parent:   o,
 	}
-	if err := r.recallWarnings(o); err != nil {
+	if err := r.restoreWarnings(o); err != nil {
 		t.Fatal(err)
 	}
 	return &warning{r, t, events}
@@ -136,7 +136,7 @@ func TestWarningsAreBounded(t *testing.T) {
 		all = append(all, fmt.Sprint("p", i))
 		w.writes(all[i], "x")
 	}
-	if n := len(w.remembered.warnings); n != maxWarned {
+	if n := len(w.state.warnings); n != maxWarned {
 		t.Errorf("%d are remembered, want %d", n, maxWarned)
 	}
 	d := &plan.Desired{Status: map[string]any{}}

@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory holds what the pipeline remembers of each parent between syncs. All of it is a hint:
+// states holds what the pipeline remembers of each parent between syncs. All of it is a hint:
 // without it the next sync does more work and comes to the same end.
-type memory struct {
+type states struct {
 	// mu guards parents and uses. The values of parents belong to the one sync of their key that is
 	// under way, or to mu.
 	mu      sync.Mutex
-	parents map[hook.Key]*remembered
+	parents map[hook.Key]*parentState
 	uses    uses
 	account Account
 	// open counts the parents whose circuit is open or tried.
 	open atomic.Int64
 }
 
-func newMemory(open OpenAccount) *memory {
-	m := &memory{parents: map[hook.Key]*remembered{}, uses: newUses(), account: unlimited{}}
+func newStates(open OpenAccount) *states {
+	m := &states{parents: map[hook.Key]*parentState{}, uses: newUses(), account: unlimited{}}
 	if open != nil {
 		m.account = open(m.shrink)
 	}
@@ -36,20 +36,20 @@ func newMemory(open OpenAccount) *memory {
 }
 
 // of returns what is remembered of a key, new where nothing is, until it is released.
-func (m *memory) of(key hook.Key) *remembered {
+func (m *states) of(key hook.Key) *parentState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uses.begin(key)
 	r, ok := m.parents[key]
 	if !ok {
-		r = &remembered{settled: plan.Converged{}}
+		r = &parentState{converged: plan.Converged{}}
 		m.parents[key] = r
 	}
 	return r
 }
 
 // forget drops a key.
-func (m *memory) forget(key hook.Key) {
+func (m *states) forget(key hook.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.parents[key]; r != nil {
@@ -60,7 +60,7 @@ func (m *memory) forget(key hook.Key) {
 }
 
 // count keeps the number of open circuits.
-func (m *memory) count(r *remembered, open bool) {
+func (m *states) count(r *parentState, open bool) {
 	switch {
 	case open && !r.counted:
 		m.open.Add(1)
@@ -70,11 +70,11 @@ func (m *memory) count(r *remembered, open bool) {
 	r.counted = open
 }
 
-// remembered is what is remembered of one parent. The queue never hands a key to two workers at
+// parentState is what is remembered of one parent. The queue never hands a key to two workers at
 // once, so it needs no lock.
-type remembered struct {
-	settled plan.Converged
-	recall  plan.Previous
+type parentState struct {
+	converged plan.Converged
+	previous  plan.Previous
 	// owned are the parent's children as they were last classified.
 	owned shape.OwnedSnapshot
 	// intercept is who answered last in place of the controller's hook.
@@ -96,19 +96,19 @@ type remembered struct {
 	// last error of an open one.
 	breaker *circuit.Breaker
 	opened  *OpenError
-	// counted reports that the circuit is among the open ones in memory.open.
+	// counted reports that the circuit is among the open ones in states.open.
 	counted bool
 	// warnings are what the API server warned about when a child was last written, by the child's
 	// reference; nil before the first sync.
 	warnings map[string]string
 	// recordedEvents are the hashes of the last answer's events.
 	recordedEvents map[uint64]bool
-	// saidVersion is the parent's resourceVersion after our last write of a fault's condition.
-	saidVersion string
-	// said is the fault that was last reported on the parent, and saidOf the generation; empty when
+	// faultVersion is the parent's resourceVersion after our last write of a fault's condition.
+	faultVersion string
+	// faultReported is the fault that was last reported on the parent, and faultGeneration the generation; empty when
 	// the last sync was good.
-	said   string
-	saidOf int64
+	faultReported   string
+	faultGeneration int64
 	// traced is the generation whose change has been closed; since is when the open one began.
 	traced  int64
 	tracing int64
@@ -117,25 +117,25 @@ type remembered struct {
 
 // about forgets everything if the parent is another one of the name. It returns the earlier one's
 // UID, or nothing.
-func (m *remembered) about(uid types.UID) (earlier types.UID) {
+func (m *parentState) about(uid types.UID) (earlier types.UID) {
 	if m.uid == uid {
 		return ""
 	}
 	earlier = m.uid
-	*m = remembered{uid: uid, settled: plan.Converged{}, counted: m.counted}
+	*m = parentState{uid: uid, converged: plan.Converged{}, counted: m.counted}
 	return earlier
 }
 
-func (m *remembered) settle(ref object.Ref, s plan.ConvergedAt) {
-	if m.settled == nil {
-		m.settled = plan.Converged{}
+func (m *parentState) setConverged(ref object.Ref, s plan.ConvergedAt) {
+	if m.converged == nil {
+		m.converged = plan.Converged{}
 	}
-	m.settled[ref] = s
+	m.converged[ref] = s
 }
 
 // statusTried says whether status has been found equal or written, and the parent's own has not
 // changed since.
-func (m *remembered) statusTried(parent *object.Object, status uint64) bool {
+func (m *parentState) statusTried(parent *object.Object, status uint64) bool {
 	present, _ := parent.Field("status")
 	return m.statusKnown && m.status == status && m.statusAnswer == string(present)
 }
@@ -157,21 +157,21 @@ func statusHash(d *plan.Desired, generation int64) uint64 {
 }
 
 // triedStatus notes that status is reached in parent, as far as the server takes it.
-func (m *remembered) triedStatus(parent *object.Object, status uint64) {
+func (m *parentState) triedStatus(parent *object.Object, status uint64) {
 	present, _ := parent.Field("status")
 	m.status, m.statusAnswer, m.statusKnown = status, string(present), true
 }
 
 // decorationTried says whether the same labels and annotations have been written, and the parent's
 // own have not changed since: the server keeps others.
-func (m *remembered) decorationTried(parent *object.Object, d *plan.Desired) bool {
+func (m *parentState) decorationTried(parent *object.Object, d *plan.Desired) bool {
 	return m.decoration != 0 && m.decoration == hashOf(d.Labels, d.Annotations) &&
 		m.decorated == hashOf(parent.Labels(), parent.Annotations())
 }
 
 // triedDecoration notes that labels and annotations are reached in parent, as far as the server
 // takes them.
-func (m *remembered) triedDecoration(parent *object.Object, d *plan.Desired) {
+func (m *parentState) triedDecoration(parent *object.Object, d *plan.Desired) {
 	m.decoration, m.decorated = hashOf(d.Labels, d.Annotations), hashOf(parent.Labels(), parent.Annotations())
 }
 
@@ -196,13 +196,13 @@ func plain[V string | *string](in map[string]V) map[string]any {
 	return out
 }
 
-// echo says whether the only cause of this sync is our own condition that says a fault: it must not
+// isOwnCondition reports whether the only cause of this sync is our own condition that says a fault: it must not
 // cut the backoff short. The hook's own status is no such echo: a hook may go on from what it said.
-func (r *run) echo() bool {
-	m := r.remembered
-	if m.saidVersion == "" || r.item.Count != 1 {
+func (r *run) isOwnCondition() bool {
+	m := r.state
+	if m.faultVersion == "" || r.item.Count != 1 {
 		return false
 	}
 	cause := r.item.Causes[0]
-	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == m.saidVersion
+	return cause.Kind == queue.CauseObject && cause.Ref == r.item.Key.Parent && cause.ResourceVersion == m.faultVersion
 }
