@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages for the SDKs' tests, the examples and the code generators: protoc, Python's
-# gRPC, protobuf, YAML and packaging, openssl, and Node.js. Changes nothing if all of them are installed.
+# Installs missing Debian packages for the SDKs' tests, the examples and the code generators: protoc, mypy,
+# Python's gRPC, protobuf, YAML and packaging, openssl, and Node.js. Changes nothing if all of them are installed.
 set -euo pipefail
 missing=()
 need() { # need PACKAGE COMMAND...: the package is missing if the command fails
@@ -14,6 +14,7 @@ need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
 need python3-yaml /usr/bin/python3 -c 'import yaml'
 need python3-setuptools /usr/bin/python3 -c 'import setuptools.build_meta'
 need python3-wheel /usr/bin/python3 -c 'import wheel'
+need mypy /usr/bin/python3 -m mypy --version
 need python3-pip /usr/bin/python3 -m pip --version
 need python3-venv /usr/bin/python3 -c 'import venv, ensurepip'
 need openssl openssl version

@@ -3,11 +3,11 @@
 A hook is a function from the observed state of one parent to its desired state. serve is a whole
 program:
 
-    from hookloop import Composite, SyncRequest, SyncResponse, serve
+    from hookloop import Composite, Object, SyncRequest, SyncResponse, serve
 
     def sync(request: SyncRequest) -> SyncResponse:
         name = request["parent"]["metadata"]["name"]
-        page = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        page: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         return {"children": [page]}
 
     serve(Composite(sync=sync))
