@@ -31,15 +31,6 @@ const (
 	Customize Op = "customize"
 )
 
-// ControllerKind is a kind of controller. It decides the names of fields on the wire.
-type ControllerKind string
-
-// The kinds of controller.
-const (
-	Composite ControllerKind = "composite"
-	Decorator ControllerKind = "decorator"
-)
-
 // Question is one observed state. It is immutable, and its objects are the cache's own.
 type Question struct {
 	Kind       ControllerKind

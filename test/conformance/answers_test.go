@@ -207,7 +207,7 @@ func customizer(t *testing.T) *customize.Customizer {
 	}
 	t.Cleanup(objects.Close)
 	c := customize.New(customize.Settings{
-		Contract: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
+		Kind: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
 		Enqueue: func(hook.Key, queue.Priority, queue.Cause) {},
 	})
 	t.Cleanup(c.Close)

@@ -26,7 +26,7 @@ import (
 
 // Settings are what a Customizer is made of. All fields but Hook are needed.
 type Settings struct {
-	Contract   hook.ControllerKind
+	Kind       hook.ControllerKind
 	Controller *object.Object
 	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers
 	// what they require. V1 says that the version of the hook that names related objects is v1, so
@@ -210,7 +210,7 @@ func (c *Customizer) answer(ctx context.Context, key hook.Key, q *hook.Question)
 		return a, nil
 	}
 	said, err := c.Hook.Ask(ctx,
-		&hook.Question{Kind: c.Contract, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
+		&hook.Question{Kind: c.Kind, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func newWorld(t *testing.T, rules ...hook.RelatedRule) *world {
 	}
 	t.Cleanup(c.Close)
 	w.Customizer = New(Settings{
-		Contract: hook.Composite, Hook: &hook.Opened{Hook: hook.Func(w.customize), Address: "there"},
+		Kind: hook.Composite, Hook: &hook.Opened{Hook: hook.Func(w.customize), Address: "there"},
 		Cache: c, Discovery: w, Enqueue: w.enqueue, Clock: w.clock,
 	})
 	t.Cleanup(w.Close)

@@ -167,7 +167,7 @@ func (s *Supervisor) open(
 			Lookup:          s.Lookup,
 			Clock:           s.Clock,
 			Trigger:         asks,
-			Kind:            c.contract,
+			Kind:            c.kind.ControllerKind,
 			Observer:        observer,
 		})
 		if err != nil {

@@ -108,5 +108,5 @@ func shared(a, b *instance) (schema.GroupResource, bool) {
 func (i *instance) writesStatus() bool {
 	i.health.mu.Lock()
 	defer i.health.mu.Unlock()
-	return i.config.ownsStatus || i.health.answersStatus
+	return i.config.kind.OwnsStatus || i.health.answersStatus
 }

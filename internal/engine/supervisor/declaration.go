@@ -30,7 +30,7 @@ type declaration interface {
 
 // declared is what a declaration asks for, before its resources are looked up.
 type declared struct {
-	contract        hook.ControllerKind
+	kind            hook.Descriptor
 	parents         []rule
 	children        []rule
 	hooks           map[hook.Op]*v1alpha1.Hook
@@ -40,8 +40,6 @@ type declared struct {
 	deletionLimit *plan.DeletionLimit
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string
-	// ownsStatus reports that the parents' status is the hook's alone.
-	ownsStatus bool
 	// shape makes the shape once the resources are known; custom reports whether one of them is a
 	// custom resource.
 	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error)
@@ -55,24 +53,38 @@ type rule struct {
 	selection selection
 }
 
+// declarations read the declaring objects of each kind of controller.
+var declarations = map[hook.ControllerKind]func(*object.Object) (*declared, error){
+	hook.Composite: reading(compositeDeclared),
+	hook.Decorator: reading(decoratorDeclared),
+}
+
+// reading returns a function that decodes a declaring object of type T and converts it.
+func reading[T any, P interface {
+	*T
+	declaration
+}](convert func(P) *declared) func(*object.Object) (*declared, error) {
+	return func(o *object.Object) (*declared, error) {
+		into := P(new(T))
+		if err := read(o, into); err != nil {
+			return nil, err
+		}
+		return convert(into), nil
+	}
+}
+
 // declare reads a declaring object. The error is a *Fault.
 func declare(o *object.Object) (*declared, error) {
-	switch o.GVK().Kind {
-	case v1alpha1.CompositeControllerKind:
-		c := &v1alpha1.CompositeController{}
-		if err := read(o, c); err != nil {
-			return nil, err
-		}
-		return compositeDeclared(c), nil
-	case v1alpha1.DecoratorControllerKind:
-		d := &v1alpha1.DecoratorController{}
-		if err := read(o, d); err != nil {
-			return nil, err
-		}
-		return decoratorDeclared(d), nil
-	default:
+	kind, found := hook.DescriptorOf(o.GVK().Kind)
+	if !found {
 		return nil, fmt.Errorf("%s declares no controller", o.Ref())
 	}
+	d, err := declarations[kind.ControllerKind](o)
+	if err != nil {
+		return nil, err
+	}
+	d.kind = kind
+	return d, nil
 }
 
 // read decodes, defaults and validates a declaring object.
@@ -89,7 +101,6 @@ func read(o *object.Object, into declaration) error {
 
 func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 	d := &declared{
-		contract: hook.Composite,
 		parents: []rule{
 			{
 				field:        "spec.parentResource",
@@ -101,7 +112,6 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       composite.FinalizerPrefix + c.Name,
-		ownsStatus:      true,
 		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error) {
 			return composite.New(o, c, composite.Resources{Parent: parents[0], Children: children, Custom: custom})
 		},
@@ -118,7 +128,6 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 
 func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 	d := &declared{
-		contract:        hook.Decorator,
 		endpointConfigs: c.Spec.EndpointConfigs,
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
@@ -129,10 +138,7 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 	}
 	for i, target := range c.Spec.Resources {
 		d.parents = append(d.parents, rule{
-			field: fmt.Sprintf(
-				"spec.resources[%d]",
-				i,
-			),
+			field:        fmt.Sprintf("spec.resources[%d]", i),
 			ResourceRule: target.ResourceRule,
 			selection:    selects(target.LabelSelector, target.AnnotationSelector),
 		})

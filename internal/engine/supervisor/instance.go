@@ -107,7 +107,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		Controller:    c.object,
 		Parents:       c.resources,
 		Shape:         shape,
-		OwnsStatus:    c.ownsStatus,
+		OwnsStatus:    c.kind.OwnsStatus,
 		Apply:         s.Apply,
 		Hooks:         hooks,
 		Reader:        run.Reader(),
@@ -157,7 +157,7 @@ func (s *Supervisor) customize(
 		names = hook.Customize
 	}
 	related := customize.New(customize.Settings{
-		Contract: c.contract, Controller: c.object, Hook: hooks[hook.Customize],
+		Kind: c.kind.ControllerKind, Controller: c.object, Hook: hooks[hook.Customize],
 		V1:     c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
 		MaxAge: s.CustomizeMaxAge,
 		Cache:  s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,

@@ -11,7 +11,7 @@ import (
 // subresource (compatibility: Events).
 func (s *Supervisor) warnWithoutStatus(ctx context.Context, o *object.Object, c *config) {
 	for _, r := range c.resources {
-		if c.ownsStatus && !r.HasStatus {
+		if c.kind.OwnsStatus && !r.HasStatus {
 			s.Events.Warning(
 				ctx,
 				o,

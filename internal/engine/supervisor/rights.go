@@ -47,7 +47,7 @@ func rightsOf(c *config) []right {
 	for _, r := range c.resources {
 		verbs := []string{"get", "list", "watch"}
 		switch {
-		case c.contract == hook.Decorator:
+		case c.kind.PatchesMetadata:
 			verbs = append(verbs, "update", "patch")
 		case c.hooks[hook.Finalize] != nil || !r.HasStatus:
 			verbs = append(verbs, "patch")

@@ -162,9 +162,16 @@ func (s *Supervisor) Run(ctx context.Context) error {
 const maxLookWait = 30 * time.Second
 
 // kinds are the declaring resources.
-var kinds = []object.Resource{
-	{GVK: v1alpha1.GroupVersion.WithKind("CompositeController"), Plural: "compositecontrollers", HasStatus: true},
-	{GVK: v1alpha1.GroupVersion.WithKind("DecoratorController"), Plural: "decoratorcontrollers", HasStatus: true},
+var kinds = declaringResources()
+
+func declaringResources() []object.Resource {
+	var all []object.Resource
+	for _, k := range hook.Descriptors() {
+		all = append(all, object.Resource{
+			GVK: v1alpha1.GroupVersion.WithKind(k.Declared), Plural: k.Plural, HasStatus: true,
+		})
+	}
+	return all
 }
 
 // awaitCRDs waits until the API server serves the declaring resources; false if ctx has ended

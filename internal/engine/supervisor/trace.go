@@ -2,9 +2,9 @@ package supervisor
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/change"
@@ -32,7 +32,8 @@ func (t traced) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (con
 	return result, err
 }
 
-// displayName names a controller in logs, spans and metrics: composite/website.
+// displayName returns the name of a controller in logs, spans and metrics: composite/website.
 func displayName(key object.Ref) string {
-	return strings.ToLower(strings.TrimSuffix(key.GVK.Kind, "Controller")) + "/" + key.Name
+	kind, _ := hook.DescriptorOf(key.GVK.Kind)
+	return string(kind.ControllerKind) + "/" + key.Name
 }

@@ -31,18 +31,17 @@ func New(q *hook.Question) Call { return write(q, whole{}) }
 // another way.
 func NewShell(q *hook.Question) proto.Message { return write(q, shell{}).Request }
 
-// Method is the full name of the method that a question is put to:
+// contract is the protobuf package of the hooks' services.
+const contract = "hookloop.hook.v1"
+
+// Method returns the full name of the method for an operation of a kind of controller:
 // "/hookloop.hook.v1.CompositeHookService/Sync".
-func Method(q *hook.Question) string {
-	service := hookv1.CompositeHookService_ServiceDesc.ServiceName
-	if q.Kind == hook.Decorator {
-		service = hookv1.DecoratorHookService_ServiceDesc.ServiceName
-	}
-	return "/" + service + "/" + strings.ToUpper(string(q.Op[:1])) + string(q.Op[1:])
+func Method(k hook.ControllerKind, op hook.Op) string {
+	return "/" + contract + "." + k.Descriptor().Service + "/" + strings.ToUpper(string(op[:1])) + string(op[1:])
 }
 
 func write(q *hook.Question, w writer) Call {
-	if q.Kind == hook.Decorator {
+	if q.Kind.Descriptor().PatchesMetadata {
 		return writeDecorator(q, w)
 	}
 	return writeComposite(q, w)

@@ -37,7 +37,7 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 			failure.Err = fmt.Errorf("%s: %w", advice, said)
 		}
 	case codes.Unimplemented:
-		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q)[1:], said)
+		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q.Kind, q.Op)[1:], said)
 	}
 	for _, detail := range details(s) {
 		switch detail := detail.(type) {

@@ -11,6 +11,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,14 +228,11 @@ func rightFor(wish *streamv1.Attach) (access.Right, error) {
 		return access.Right{}, status.Error(codes.InvalidArgument,
 			"attach: worker is set beside intercept, expected one of them")
 	}
-	resource, found := map[string]string{"CompositeController": "compositecontrollers", "DecoratorController": "decoratorcontrollers"}[i.GetControllerKind()]
+	kind, found := hook.DescriptorOf(i.GetControllerKind())
 	if !found || i.GetControllerName() == "" {
-		return access.Right{}, status.Errorf(
-			codes.InvalidArgument,
-			"attach: intercept has controller_kind %q and controller_name %q, expected CompositeController or DecoratorController, and a name",
-			i.GetControllerKind(),
-			i.GetControllerName(),
-		)
+		return access.Right{}, status.Errorf(codes.InvalidArgument,
+			"attach: intercept has controller_kind %q and controller_name %q, expected %s, and a name",
+			i.GetControllerKind(), i.GetControllerName(), strings.Join(hook.DeclaredKinds(), " or "))
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
 		return access.Right{}, status.Errorf(
@@ -245,7 +243,7 @@ func rightFor(wish *streamv1.Attach) (access.Right, error) {
 			maxName,
 		)
 	}
-	return access.Right{Verb: "intercept", Group: group, Resource: resource, Name: i.GetControllerName()}, nil
+	return access.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
 }
 
 func serving(worker string) access.Right {

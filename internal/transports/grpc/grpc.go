@@ -284,7 +284,7 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int("hookloop.hook.request_bytes", proto.Size(call.Request)))
 	}
-	raw, lease, err := c.receive(ctx, codec.Method(q), call.Request, options)
+	raw, lease, err := c.receive(ctx, codec.Method(q.Kind, q.Op), call.Request, options)
 	if err != nil {
 		return nil, err
 	}

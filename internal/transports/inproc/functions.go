@@ -43,8 +43,8 @@ func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
 // operations lists those of a contract that the hook has a function for.
 func (f *functions) operations(c hook.ControllerKind) []hook.Op {
 	var out []hook.Op
-	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-		if _, has := f.methods[codec.Method(&hook.Question{Kind: c, Op: op})]; has {
+	for _, op := range c.Descriptor().Operations {
+		if _, has := f.methods[codec.Method(c, op)]; has {
 			out = append(out, op)
 		}
 	}

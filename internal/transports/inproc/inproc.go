@@ -132,7 +132,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	call := codec.New(q)
-	response, err := c.functions.call(limited, codec.Method(q), call.Request)
+	response, err := c.functions.call(limited, codec.Method(q.Kind, q.Op), call.Request)
 	if err != nil {
 		err = codec.Failure(c.name, q, c.timeout, status.Convert(err))
 	}

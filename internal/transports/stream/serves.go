@@ -7,16 +7,13 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/codec"
 )
 
-// operations are all that a hook may have a function for.
-var operations = []hook.Op{hook.Sync, hook.Finalize, hook.Customize}
-
 // known are the methods of the contract among a hook's capabilities; nil if the hook names none,
 // which says nothing about them.
 func known(capabilities []string) []string {
 	var methods []string
-	for _, c := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
-		for _, op := range operations {
-			if m := codec.Method(&hook.Question{Kind: c, Op: op}); slices.Contains(capabilities, m) {
+	for _, k := range hook.Descriptors() {
+		for _, op := range k.Operations {
+			if m := codec.Method(k.ControllerKind, op); slices.Contains(capabilities, m) {
 				methods = append(methods, m)
 			}
 		}
@@ -76,7 +73,7 @@ func (p *Pool) methods() []string {
 }
 
 func operationsOf(c hook.ControllerKind, methods []string) []hook.Op {
-	return slices.DeleteFunc(slices.Clone(operations), func(op hook.Op) bool {
-		return !slices.Contains(methods, codec.Method(&hook.Question{Kind: c, Op: op}))
+	return slices.DeleteFunc(slices.Clone(c.Descriptor().Operations), func(op hook.Op) bool {
+		return !slices.Contains(methods, codec.Method(c, op))
 	})
 }

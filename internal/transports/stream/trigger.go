@@ -54,9 +54,6 @@ func Ask(ask hook.TriggerFunc, wish hook.Trigger) (parents int, err error) {
 	return parents, err
 }
 
-// kinds are those of controllers; the empty one stands for both.
-var kinds = []string{"", "CompositeController", "DecoratorController"}
-
 // ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
 func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
 	wish := hook.Trigger{Reason: t.GetReason()}
@@ -64,9 +61,9 @@ func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
 	case len(t.GetReason()) > MaxReasonBytes:
 		return wish, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d",
 			len(t.GetReason()), MaxReasonBytes)
-	case !slices.Contains(kinds, t.GetControllerKind()):
+	case t.GetControllerKind() != "" && !slices.Contains(hook.DeclaredKinds(), t.GetControllerKind()):
 		return wish, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none",
-			t.GetControllerKind(), kinds[1:])
+			t.GetControllerKind(), hook.DeclaredKinds())
 	case len(t.GetParents()) > MaxParents:
 		return wish, status.Errorf(codes.InvalidArgument,
 			"parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)

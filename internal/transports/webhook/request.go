@@ -13,9 +13,10 @@ import (
 func encode(q *hook.Question, version string) []byte {
 	w := &writer{version: version, parent: q.Parent}
 	w.Grow(size(q))
-	parent, children := "parent", "children"
-	if q.Kind == hook.Decorator && q.Op != hook.Customize {
-		parent, children = "object", "attachments"
+	kind := q.Kind.Descriptor()
+	parent, children := kind.ParentField, kind.ChildrenField
+	if q.Op == hook.Customize {
+		parent = "parent"
 	}
 	w.WriteString(`{"controller":`)
 	w.Write(q.Controller.Raw())

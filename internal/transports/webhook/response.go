@@ -47,7 +47,7 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	switch {
 	case q.Op == hook.Customize:
 		return decodeCustomize(data, strict)
-	case q.Kind == hook.Decorator:
+	case q.Kind.Descriptor().PatchesMetadata:
 		var a struct {
 			decoratorAnswer
 			saidAnswer

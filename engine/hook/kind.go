@@ -1,0 +1,81 @@
+package hook
+
+import "slices"
+
+// ControllerKind is a kind of controller, as logs, spans and metrics name it: composite/hello.
+type ControllerKind string
+
+// The kinds of controller.
+const (
+	Composite ControllerKind = "composite"
+	Decorator ControllerKind = "decorator"
+)
+
+// Descriptor describes one kind of controller. The table of kinds is the only list of them: supervisor,
+// gateway and transports read it, so that a further kind is a further row.
+type Descriptor struct {
+	ControllerKind
+	// Declared is the kind of the declaring objects, in the API group metacontroller.k8s.io; Plural
+	// is their resource.
+	Declared, Plural string
+	// ParentField and ChildrenField are the fields of requests and responses that hold the parent
+	// and the children, except in Customize, which has the parent under "parent" in JSON.
+	ParentField, ChildrenField string
+	// Service is the gRPC service of the hook, in package hookloop.hook.v1.
+	Service string
+	// Operations are the operations that a hook of this kind may serve.
+	Operations []Op
+	// OwnsStatus reports that the hook's answer is the whole status of the parent. Otherwise the
+	// status is shared and patched.
+	OwnsStatus bool
+	// PatchesMetadata reports that an answer may change labels and annotations of the parent.
+	PatchesMetadata bool
+}
+
+var kinds = []Descriptor{
+	{
+		ControllerKind: Composite, Declared: "CompositeController", Plural: "compositecontrollers",
+		ParentField: "parent", ChildrenField: "children",
+		Service: "CompositeHookService", Operations: []Op{Sync, Finalize, Customize},
+		OwnsStatus: true,
+	},
+	{
+		ControllerKind: Decorator, Declared: "DecoratorController", Plural: "decoratorcontrollers",
+		ParentField: "object", ChildrenField: "attachments",
+		Service: "DecoratorHookService", Operations: []Op{Sync, Finalize, Customize},
+		PatchesMetadata: true,
+	},
+}
+
+// Descriptors returns the descriptors of all kinds of controller.
+func Descriptors() []Descriptor { return slices.Clone(kinds) }
+
+// Descriptor returns the row of a kind. It panics if there is no such kind: kinds come from the
+// engine, not from users.
+func (k ControllerKind) Descriptor() Descriptor {
+	for _, kind := range kinds {
+		if kind.ControllerKind == k {
+			return kind
+		}
+	}
+	panic("hook: no kind of controller " + string(k))
+}
+
+// DescriptorOf returns the descriptor of the kind whose declaring objects have a kind, such as CompositeController. It
+// reports whether there is one.
+func DescriptorOf(declared string) (Descriptor, bool) {
+	i := slices.IndexFunc(kinds, func(k Descriptor) bool { return k.Declared == declared })
+	if i < 0 {
+		return Descriptor{}, false
+	}
+	return kinds[i], true
+}
+
+// DeclaredKinds returns the kinds of the declaring objects, for messages: CompositeController, ….
+func DeclaredKinds() []string {
+	var declared []string
+	for _, k := range kinds {
+		declared = append(declared, k.Declared)
+	}
+	return declared
+}
