@@ -90,6 +90,11 @@ api: ## Rewrite the list of the public Go API, tools/code/api/api.txt
 	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
 	@$(BIN)/api -write
 
+.PHONY: language
+language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-summary", "engine/plan": flags, paths)
+	@go -C tools/code build -o $(CURDIR)/$(BIN)/language ./language
+	@exec $(BIN)/language $(LANGUAGE)
+
 .PHONY: lint
 lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook contract (lint, format, breaking changes)
 	$(BIN)/buf lint

@@ -1,8 +1,8 @@
 // Command api prints the exported names of the packages that users import, one line each, and keeps
 // the list in api.txt, so that a review shows each change of the public API.
 //
-// It reads the source files of the repository. Commands, generated code, examples, tests, tools, and
-// packages below internal/ have no public API. With -check it compares api.txt, with -write it
+// It reads the source files of the repository. Commands, generated code, examples, tests, tools,
+// and packages below internal/ have no public API. With -check it compares api.txt, with -write it
 // rewrites the file; without either it prints the list. Its tests are beside the code.
 package main
 

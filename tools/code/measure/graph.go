@@ -16,7 +16,8 @@ type graphSize struct {
 	Chain    []string `json:"chain"` // the directories of one such chain, the importing package first
 }
 
-// measureGraph returns one row for engine/ with internal/engine/, and one for the repository, both without tests.
+// measureGraph returns one row for engine/ with internal/engine/, and one for the repository, both
+// without tests.
 func measureGraph(packages []*goPackage) []graphSize {
 	return []graphSize{
 		sizeOf("engine", packages, func(p *goPackage) bool {

@@ -99,7 +99,8 @@ func (r *report) commitTable() *table {
 
 func (r *report) programTable() *table {
 	p := r.Program
-	t := newTable("A program built with the SDK", "", "MB", "bytes", "packages", "of the standard library", "lines of go.sum")
+	const title = "A program built with the SDK"
+	t := newTable(title, "", "MB", "bytes", "packages", "of the standard library", "lines of go.sum")
 	t.add(p.Dir, ratio(int(p.Bytes), 1_000_000), p.Bytes, p.Packages, p.Standard, p.SumLines)
 	return t
 }

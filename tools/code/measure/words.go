@@ -7,7 +7,7 @@ import (
 	"github.com/hookloop/hookloop/tools/code/source"
 )
 
-// countedPhrases are the words whose frequency shows how far comments are from plain technical
+// countedPhrases are words. Their frequency shows how far comments are from plain technical
 // English. All but "if" should be rare.
 var countedPhrases = []string{"says", "what", "where", "whose", "if", "is told", "stands"}
 

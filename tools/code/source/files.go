@@ -121,7 +121,7 @@ func Written(files []File, group string) []File {
 // Output runs a command in dir and returns its standard output. The error holds what the command
 // wrote to standard error.
 func Output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // git and go, with the flags of whoever runs this
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // git and go, with the caller's flags
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
