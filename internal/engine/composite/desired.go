@@ -3,7 +3,6 @@ package composite
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/said"
 )
 
 // Questions is one question: to the finalize hook while the parent leaves, else to the sync hook.
@@ -41,7 +40,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 // status replaces the parent's, with observedGeneration put in (compatibility: composite status).
 func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
 	o, answer := in.Observed, answers[0]
-	children, err := said.Children(in, answer)
+	children, err := plan.Children(in, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +49,10 @@ func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, e
 		return nil, err
 	}
 	desired := &plan.Desired{Children: children, Status: status, MarkSynced: s.ownsStatus()}
-	if desired.Conditions, err = said.Conditions(answer); err != nil {
+	if desired.Conditions, err = plan.Conditions(answer); err != nil {
 		return nil, err
 	}
-	if desired.Events, err = said.Events(answer); err != nil {
+	if desired.Events, err = plan.Events(answer); err != nil {
 		return nil, err
 	}
 	finalized := o.Finalizing

@@ -11,7 +11,6 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
-	"github.com/hookloop/hookloop/internal/engine/said"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -130,7 +129,7 @@ func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desire
 	for i := 1; i < len(o.Revisions.History); i++ {
 		older[i] = map[rollout.Member]plan.Child{}
 		if o.Revisions.Parents[i] != nil {
-			children, err := said.Children(in, answers[asked])
+			children, err := plan.Children(in, answers[asked])
 			if err != nil {
 				return err
 			}

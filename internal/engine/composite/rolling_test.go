@@ -245,7 +245,7 @@ func TestRollingLeavesThePrevious(t *testing.T) {
 	if len(d.Children[0].DependsOn) == 0 {
 		t.Fatal("a is not desired as the older answer says")
 	}
-	recalled, err := plan.Children(in, items)
+	recalled, err := plan.Children(in, &hook.Answer{Children: items})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/engine/said"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
@@ -135,7 +134,7 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 // annotations and status stays as it is.
 func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
 	o, answer := in.Observed, answers[0]
-	children, err := said.Children(in, answer)
+	children, err := plan.Children(in, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +144,10 @@ func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, e
 	desired := &plan.Desired{
 		Children: children, Labels: answer.Labels, Annotations: answer.Annotations, ResyncAfter: answer.ResyncAfter,
 	}
-	if desired.Conditions, err = said.Conditions(answer); err != nil {
+	if desired.Conditions, err = plan.Conditions(answer); err != nil {
 		return nil, err
 	}
-	if desired.Events, err = said.Events(answer); err != nil {
+	if desired.Events, err = plan.Events(answer); err != nil {
 		return nil, err
 	}
 	if desired.Status, err = status(o.Parent, answer); err != nil {

@@ -38,7 +38,7 @@ func learn(t *testing.T, m *states, key hook.Key, n int) {
 		items = append(items,
 			json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"page-%02d"}}`, i)))
 	}
-	children, err := plan.Children(in, items)
+	children, err := plan.Children(in, &hook.Answer{Children: items})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
@@ -62,10 +63,23 @@ const (
 	maxItemMemory = 16 << 20
 )
 
-// Children validates the desired children of an answer. The error joins the first faults, each an
-// *AnswerError; nothing of such an answer may be applied. The list is not to be changed: where the
-// answer is the last one again, it is the last one's.
-func Children(in Input, items []json.RawMessage) ([]Child, error) {
+// Children validates the desired children of an answer, with what it reports about each of them. The
+// error joins the first faults, each an *AnswerError; nothing of such an answer may be applied. The
+// caller must not change the list: if the answer is the previous one, so is the list.
+func Children(in Input, a *hook.Answer) ([]Child, error) {
+	children, err := items(in, a.Children)
+	if err != nil || len(a.States) == 0 {
+		return children, err
+	}
+	states, err := states(&in.Observed.Scope, children, a.States)
+	if err != nil {
+		return nil, err
+	}
+	return Order(&in.Observed.Scope, children, states)
+}
+
+// items validates the objects of an answer.
+func items(in Input, items []json.RawMessage) ([]Child, error) {
 	scope := in.Observed.Scope
 	before := itemReader{before: in.Previous.sameScope(&scope)}
 	same := before.run(items)

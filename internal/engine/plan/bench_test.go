@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
@@ -41,8 +42,9 @@ func fleet(b *testing.B, n int) (in plan.Input, same, other []json.RawMessage) {
 // run validates and plans, and expects a number of actions.
 func run(b *testing.B, in plan.Input, items []json.RawMessage, actions int) {
 	b.ReportAllocs()
+	answer := &hook.Answer{Children: items}
 	for b.Loop() {
-		children, err := plan.Children(in, items)
+		children, err := plan.Children(in, answer)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -82,7 +84,7 @@ func BenchmarkPlanUpdate(b *testing.B) {
 // BenchmarkMake is a plan of settled children without the validation of the answer.
 func BenchmarkMake(b *testing.B) {
 	in, same, _ := fleet(b, 1000)
-	children, err := plan.Children(in, same)
+	children, err := plan.Children(in, &hook.Answer{Children: same})
 	if err != nil {
 		b.Fatal(err)
 	}

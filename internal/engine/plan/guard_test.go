@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,7 +50,7 @@ func TestGuard(t *testing.T) {
 				items = append(items, json.RawMessage(page(i)))
 			}
 			w.Finalizing = test.leaving
-			children, err := plan.Children(plan.Input{Observed: w}, items)
+			children, err := plan.Children(plan.Input{Observed: w}, &hook.Answer{Children: items})
 			if err != nil {
 				t.Fatal(err)
 			}

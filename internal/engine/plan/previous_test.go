@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -19,7 +20,7 @@ func TestOneCopyOfAnItem(t *testing.T) {
 		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"n": 1}}`:           false,
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[]},"spec":{"n":1}}`: false,
 	} {
-		children, err := Children(in, []json.RawMessage{json.RawMessage(item)})
+		children, err := Children(in, &hook.Answer{Children: []json.RawMessage{json.RawMessage(item)}})
 		if err != nil {
 			t.Fatal(err)
 		}

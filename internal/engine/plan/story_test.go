@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"golang.org/x/tools/txtar"
@@ -88,7 +89,7 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	parent := parentOf(t, section(archive, "parent.yaml"))
 	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
 	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
-	children, err := plan.Children(plan.Input{Observed: observed}, itemsOf(t, section(archive, "answer.json")))
+	children, err := plan.Children(plan.Input{Observed: observed}, &hook.Answer{Children: itemsOf(t, section(archive, "answer.json"))})
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

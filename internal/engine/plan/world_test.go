@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
@@ -61,7 +62,7 @@ func (w *world) input() plan.Input {
 
 // read validates the desired children of an answer.
 func read(scope plan.Scope, items []json.RawMessage) ([]plan.Child, error) {
-	return plan.Children(plan.Input{Observed: &plan.Observed{Scope: scope}}, items)
+	return plan.Children(plan.Input{Observed: &plan.Observed{Scope: scope}}, &hook.Answer{Children: items})
 }
 
 // complete are observed children of which none is missing.
@@ -89,7 +90,7 @@ func (w *world) get(ref object.Ref) *object.Object {
 func (w *world) plan(raw []json.RawMessage) plan.Result {
 	w.t.Helper()
 	make := func(in plan.Input) plan.Result {
-		children, err := plan.Children(in, raw)
+		children, err := plan.Children(in, &hook.Answer{Children: raw})
 		if err != nil {
 			w.t.Fatal(err)
 		}

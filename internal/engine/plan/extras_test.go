@@ -1,4 +1,4 @@
-package said
+package plan_test
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestConditions(t *testing.T) {
-	got, err := Conditions(&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{
+func TestConditionsOfAnAnswer(t *testing.T) {
+	got, err := plan.Conditions(&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{
 		{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"},
 		{Type: "example.com/Degraded", Status: "False", Reason: "No"},
 		{Type: "Known", Status: "Unknown", Reason: "NotAsked"},
@@ -32,8 +32,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
-	got, err := Events(&hook.Answer{Said: hook.Said{
+func TestEventsOfAnAnswer(t *testing.T) {
+	got, err := plan.Events(&hook.Answer{Said: hook.Said{
 		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
 			{Reason: "Fine"},
@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestBadSayings(t *testing.T) {
+func TestBadExtras(t *testing.T) {
 	fine := hook.Condition{Type: "A", Status: "True", Reason: "Fine"}
 	changed := func(change func(*hook.Condition)) hook.Said {
 		c := fine
@@ -61,8 +61,8 @@ func TestBadSayings(t *testing.T) {
 		return hook.Said{Conditions: []hook.Condition{c}}
 	}
 	cases := map[string]struct {
-		said hook.Said
-		want string
+		answer hook.Said
+		want   string
 	}{
 		"no type": {
 			changed(func(c *hook.Condition) { c.Type = "" }),
@@ -99,15 +99,15 @@ func TestBadSayings(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer := &hook.Answer{Said: c.said}
-			_, first := Conditions(answer)
-			_, second := Events(answer)
-			check(t, errors.Join(first, second), c.want)
+			answer := &hook.Answer{Said: c.answer}
+			_, first := plan.Conditions(answer)
+			_, second := plan.Events(answer)
+			refused(t, errors.Join(first, second), c.want)
 		})
 	}
 }
 
-func check(t *testing.T, err error, want string) {
+func refused(t *testing.T, err error, want string) {
 	t.Helper()
 	var fault *plan.AnswerError
 	if !errors.As(err, &fault) || !strings.Contains(err.Error(), want) {
@@ -115,7 +115,7 @@ func check(t *testing.T, err error, want string) {
 	}
 }
 
-var scope = plan.Scope{
+var podScope = plan.Scope{
 	ParentNamespace: "shop",
 	ChildKinds: []plan.ChildKind{
 		{
@@ -128,26 +128,26 @@ var scope = plan.Scope{
 	},
 }
 
-func pod(name string) json.RawMessage {
+func podNamed(name string) json.RawMessage {
 	return json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"}}`)
 }
 
-func named(name string) hook.Named { return hook.Named{APIVersion: "v1", Kind: "Pod", Name: name} }
+func nameOf(name string) hook.Named { return hook.Named{APIVersion: "v1", Kind: "Pod", Name: name} }
 
 func TestStates(t *testing.T) {
 	ready := true
 	for name, state := range map[string]hook.ChildState{
-		"by place": {Index: 1}, "by name": {Index: -1, Named: named("b")},
+		"by place": {Index: 1}, "by name": {Index: -1, Named: nameOf("b")},
 	} {
-		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: named("a"), Condition: "Ready"}}
-		children, err := Children(plan.Input{Observed: &plan.Observed{Scope: scope}},
-			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
+		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: nameOf("a"), Condition: "Ready"}}
+		children, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},
+			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		want := []plan.Dependency{
-			{Ref: object.Ref{GVK: scope.ChildKinds[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
+			{Ref: object.Ref{GVK: podScope.ChildKinds[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
 		}
 		if diff := cmp.Diff(
 			want,
@@ -164,16 +164,16 @@ func TestBadStates(t *testing.T) {
 		states []hook.ChildState
 		want   string
 	}{
-		"a stranger": {[]hook.ChildState{{Index: -1, Named: named("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
+		"a stranger": {[]hook.ChildState{{Index: -1, Named: nameOf("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
 		"twice": {
-			[]hook.ChildState{{Index: -1, Named: named("b")}, {Index: 1}},
+			[]hook.ChildState{{Index: -1, Named: nameOf("b")}, {Index: 1}},
 			`childStates[1] Pod.v1 "shop/b": is said twice, first as childStates[0]; expected each object once`},
 		"a stranger's": {
 			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Node", Name: "n"}}}}},
 			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
 	} {
-		_, err := Children(plan.Input{Observed: &plan.Observed{Scope: scope}},
-			&hook.Answer{Children: []json.RawMessage{pod("a"), pod("b")}, Said: hook.Said{States: c.states}})
-		t.Run(name, func(t *testing.T) { check(t, err, c.want) })
+		_, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},
+			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, Said: hook.Said{States: c.states}})
+		t.Run(name, func(t *testing.T) { refused(t, err, c.want) })
 	}
 }

@@ -1,12 +1,4 @@
-// Package said reads what a hook's answer says beside the desired state: conditions, Events and
-// results become values of package plan, and what is said of single children is put into them.
-//
-// It validates, because answers come from outside: an error names the item, and nothing of such an
-// answer may be applied. It decides nothing: package plan orders the children, package pipeline
-// records remarks and writes conditions; requirements are package customize's. Its data comes from
-// the port, package hook, by way of the shapes. Functions are pure and safe for concurrent use.
-// Table tests cover it.
-package said
+package plan
 
 import (
 	"fmt"
@@ -14,35 +6,20 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Max is how many conditions, Events and results one answer may have, of each.
-const Max = 32
+// maxExtras is the largest number of conditions in one answer, of Events, and of results.
+const maxExtras = 32
 
-// Children validates an answer's desired children, with what it says of them. The error joins
-// *plan.AnswerErrors.
-func Children(in plan.Input, a *hook.Answer) ([]plan.Child, error) {
-	children, err := plan.Children(in, a.Children)
-	if err != nil || len(a.States) == 0 {
-		return children, err
-	}
-	states, err := states(&in.Observed.Scope, children, a.States)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Order(&in.Observed.Scope, children, states)
-}
-
-// states finds the children that states are about. Every child of the answer is valid, so that its
-// place is that in the answer.
-func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([]plan.State, error) {
+// states finds the children that child states are about. Every child of the answer is valid, so that
+// its place is that in the answer.
+func states(scope *Scope, children []Child, list []hook.ChildState) ([]State, error) {
 	at := make(map[object.Ref]int, len(children))
 	for i, c := range children {
 		at[c.Ref] = i
 	}
-	out := make([]plan.State, 0, len(list))
+	out := make([]State, 0, len(list))
 	first := make(map[int]int, len(list))
 	for i, s := range list {
 		place := s.Index
@@ -50,7 +27,7 @@ func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([
 			ref := ref(scope, s.Named)
 			var desired bool
 			if place, desired = at[ref]; !desired {
-				return nil, &plan.AnswerError{
+				return nil, &AnswerError{
 					Field:   "childStates",
 					Index:   i,
 					Item:    shortened(ref.String()),
@@ -59,32 +36,32 @@ func states(scope *plan.Scope, children []plan.Child, list []hook.ChildState) ([
 			}
 		}
 		if earlier, twice := first[place]; twice {
-			return nil, &plan.AnswerError{
+			return nil, &AnswerError{
 				Field: "childStates", Index: i, Item: children[place].Ref.String(),
 				Problem: fmt.Sprintf("is said twice, first as childStates[%d]; expected each object once", earlier),
 			}
 		}
 		first[place] = i
-		state := plan.State{Child: place, Ready: s.Ready}
+		state := State{Child: place, Ready: s.Ready}
 		for _, d := range s.DependsOn {
-			state.DependsOn = append(state.DependsOn, plan.Dependency{Ref: ref(scope, d.Named), Condition: d.Condition})
+			state.DependsOn = append(state.DependsOn, Dependency{Ref: ref(scope, d.Named), Condition: d.Condition})
 		}
 		out = append(out, state)
 	}
 	return out, nil
 }
 
-func ref(scope *plan.Scope, n hook.Named) object.Ref {
+func ref(scope *Scope, n hook.Named) object.Ref {
 	return scope.Ref(n.APIVersion, n.Kind, n.Namespace, n.Name)
 }
 
-// Conditions validates the conditions of an answer. The error is a *plan.AnswerError.
-func Conditions(a *hook.Answer) ([]plan.Condition, error) {
+// Conditions validates the conditions of an answer. The error is a *AnswerError.
+func Conditions(a *hook.Answer) ([]Condition, error) {
 	if err := few("conditions", len(a.Conditions)); err != nil {
 		return nil, err
 	}
 	first := make(map[string]int, len(a.Conditions))
-	var out []plan.Condition
+	var out []Condition
 	for i, c := range a.Conditions {
 		earlier, twice := first[c.Type]
 		problem := conditionFault(c)
@@ -92,10 +69,10 @@ func Conditions(a *hook.Answer) ([]plan.Condition, error) {
 			problem = fmt.Sprintf("is said twice, first as conditions[%d]; expected each type once", earlier)
 		}
 		if problem != "" {
-			return nil, &plan.AnswerError{Field: "conditions", Index: i, Item: quoted(c.Type), Problem: problem}
+			return nil, &AnswerError{Field: "conditions", Index: i, Item: quoted(c.Type), Problem: problem}
 		}
 		first[c.Type] = i
-		out = append(out, plan.Condition{
+		out = append(out, Condition{
 			Type: c.Type, Status: c.Status == "True", Unknown: c.Status == "Unknown", Reason: c.Reason, Message: c.Message,
 		})
 	}
@@ -106,7 +83,7 @@ func conditionFault(c hook.Condition) string {
 	if c.Type == "" {
 		return "type is missing; expected one such as Ready"
 	}
-	if slices.Contains(plan.EngineConditions, c.Type) {
+	if slices.Contains(EngineConditions, c.Type) {
 		return "belongs to the engine; expected another type"
 	}
 	if faults := validation.IsQualifiedName(c.Type); len(faults) > 0 {
@@ -128,36 +105,36 @@ func reasonFault(reason string) string {
 }
 
 // Events validates the Events and results of an answer that is not fatal. The error is a
-// *plan.AnswerError.
-func Events(a *hook.Answer) ([]plan.Event, error) {
+// *AnswerError.
+func Events(a *hook.Answer) ([]Event, error) {
 	if err := few("events", len(a.Events)); err != nil {
 		return nil, err
 	}
 	if err := few("results", len(a.Results)); err != nil {
 		return nil, err
 	}
-	var out []plan.Event
+	var out []Event
 	for i, e := range a.Events {
 		if problem := reasonFault(e.Reason); problem != "" {
-			return nil, &plan.AnswerError{Field: "events", Index: i, Problem: problem}
+			return nil, &AnswerError{Field: "events", Index: i, Problem: problem}
 		}
-		out = append(out, plan.Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})
+		out = append(out, Event{Warning: e.Warning, Reason: e.Reason, Message: e.Message})
 	}
 	for i, r := range a.Results {
 		if problem := reasonFault(r.Reason); problem != "" {
-			return nil, &plan.AnswerError{Field: "results", Index: i, Problem: problem}
+			return nil, &AnswerError{Field: "results", Index: i, Problem: problem}
 		}
 		warning := r.Severity == hook.Warning
-		out = append(out, plan.Event{LogOnly: !warning, Warning: warning, Reason: r.Reason, Message: r.Message})
+		out = append(out, Event{LogOnly: !warning, Warning: warning, Reason: r.Reason, Message: r.Message})
 	}
 	return out, nil
 }
 
 func few(field string, n int) error {
-	if n <= Max {
+	if n <= maxExtras {
 		return nil
 	}
-	return &plan.AnswerError{Index: -1, Item: field, Problem: fmt.Sprintf("are %d, expected at most %d", n, Max)}
+	return &AnswerError{Index: -1, Item: field, Problem: fmt.Sprintf("are %d, expected at most %d", n, maxExtras)}
 }
 
 func quoted(text string) string {
