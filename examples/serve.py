@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Serves the functions of a Python file as webhooks: sync, finalize, customize. Standard library only.
+"""Serves the functions of a Python file as webhooks: sync, finalize, customize. It needs only the
+standard library.
 
-python3 serve.py catset/hook.py --port 8080 calls sync(request) for POST /sync, and so on. Requests and responses
-are decoded JSON: dicts, lists, strings, numbers. An exception becomes status 500 with its text.
+python3 serve.py indexed-job/hook.py calls sync(request) for POST /sync, and so on. Requests and
+responses are decoded JSON: dicts, lists, strings, numbers. An exception becomes status 500 with its
+text.
 """
 
 import argparse

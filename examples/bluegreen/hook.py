@@ -1,8 +1,10 @@
-"""Blue-green deployment: the new color is created beside the active one, and gets the Service when all its Pods are ready."""
+"""Blue-green deployment: the new color is created beside the active one, and gets the Service when
+all its Pods are ready."""
 
 import json
 
-TEMPLATE = "examples.hookloop.dev/template"  # the template of a ReplicaSet, without the server's defaults
+# The annotation with the template of a ReplicaSet, without the server's defaults.
+TEMPLATE = "examples.hookloop.dev/template"
 
 
 def sync(request):
@@ -11,7 +13,8 @@ def sync(request):
     service = request["children"]["Service.v1"].get(name)
     active = service["spec"]["selector"]["color"] if service else "blue"
     idle = "green" if active == "blue" else "blue"
-    sets = {color: request["children"]["ReplicaSet.apps/v1"].get(f"{name}-{color}") for color in (active, idle)}
+    observed = request["children"]["ReplicaSet.apps/v1"]
+    sets = {color: observed.get(f"{name}-{color}") for color in (active, idle)}
     wanted = json.dumps(spec["template"], sort_keys=True)
 
     running = template_of(sets[active]) or wanted
@@ -19,7 +22,7 @@ def sync(request):
     if running != wanted:
         children.append(replica_set(name, idle, spec["replicas"], wanted))
         if template_of(sets[idle]) == wanted and ready(sets[idle]) >= spec["replicas"]:
-            active = idle  # the next sync finds the wanted template active, and deletes the other ReplicaSet
+            active = idle  # the next sync deletes the other ReplicaSet
     children.append(front(name, spec["port"], active))
     return {"status": {"active": active, "ready": ready(sets[active])}, "children": children}
 

@@ -4,20 +4,27 @@
 def customize(request):
     """Name the source: each change of it causes a sync."""
     spec = request["parent"]["spec"]
-    return {
-        "relatedResources": [
-            {"apiVersion": "v1", "resource": "configmaps", "namespace": spec["sourceNamespace"], "names": [spec["sourceName"]]}
-        ]
+    rule = {
+        "apiVersion": "v1",
+        "resource": "configmaps",
+        "namespace": spec["sourceNamespace"],
+        "names": [spec["sourceName"]],
     }
+    return {"relatedResources": [rule]}
 
 
 def sync(request):
     spec = request["parent"]["spec"]
-    source = request["related"]["ConfigMap.v1"].get(f"{spec['sourceNamespace']}/{spec['sourceName']}")
+    name = f"{spec['sourceNamespace']}/{spec['sourceName']}"
+    source = request["related"]["ConfigMap.v1"].get(name)
     copies = [copy(source, namespace) for namespace in spec["targetNamespaces"]] if source else []
     observed = request["children"]["ConfigMap.v1"]
     return {
-        "status": {"wanted": len(spec["targetNamespaces"]), "copies": len(observed), "sourceFound": source is not None},
+        "status": {
+            "wanted": len(spec["targetNamespaces"]),
+            "copies": len(observed),
+            "sourceFound": source is not None,
+        },
         "children": copies,
     }
 

@@ -1,6 +1,10 @@
-"""Roles to view and to edit the objects of a CustomResourceDefinition, aggregated to the cluster's roles view and edit."""
+"""Roles to view and to edit the objects of a CustomResourceDefinition, aggregated to the cluster's
+roles view and edit."""
 
-VERBS = {"view": ["get", "list", "watch"], "edit": ["create", "delete", "deletecollection", "patch", "update"]}
+VERBS = {
+    "view": ["get", "list", "watch"],
+    "edit": ["create", "delete", "deletecollection", "patch", "update"],
+}
 
 
 def sync(request):
@@ -20,5 +24,7 @@ def role(crd, name, verbs):
             "name": f"{crd['metadata']['name']}-{name}",
             "labels": {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"},
         },
-        "rules": [{"apiGroups": [spec["group"]], "resources": [spec["names"]["plural"]], "verbs": verbs}],
+        "rules": [
+            {"apiGroups": [spec["group"]], "resources": [spec["names"]["plural"]], "verbs": verbs}
+        ],
     }

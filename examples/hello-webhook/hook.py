@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The hook of the hello-webhook controller: one function from the observed to the desired objects."""
+"""The hook of the hello-webhook controller: a function from the observed to the desired objects."""
 
 import argparse
 import json
@@ -11,7 +11,8 @@ LABEL = "hello.example.com/name"
 
 
 def sync(request):
-    """Return the desired objects for one HelloWorld: a page, a web server for it, a Service, and a Pod that greets once."""
+    """Return the desired objects for one HelloWorld: a page, a web server, a Service, and a Pod
+    that greets once."""
     name = request["parent"]["metadata"]["name"]
     spec = request["parent"].get("spec", {})
     greeting = f"Hello, {spec.get('who', 'World')}!"
@@ -137,8 +138,10 @@ class Server(ThreadingHTTPServer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="port to listen on; 0 takes a free one (default: %(default)s)")
+    host_help = "address to listen on (default: %(default)s)"
+    port_help = "port to listen on; 0 takes a free one (default: %(default)s)"
+    parser.add_argument("--host", default="127.0.0.1", help=host_help)
+    parser.add_argument("--port", type=int, default=8080, help=port_help)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with Server((arguments.host, arguments.port), Handler) as server:

@@ -1,10 +1,12 @@
-"""A Job with numbered Pods: one for each index from 0 to completions - 1, at most parallelism of them at a time."""
+"""A Job with numbered Pods: one for each index from 0 to completions - 1, at most parallelism at a
+time."""
 
 
 def sync(request):
     job = request["parent"]
     spec, name = job["spec"], job["metadata"]["name"]
-    phases = {index_of(pod): pod.get("status", {}).get("phase", "Pending") for pod in request["children"]["Pod.v1"].values()}
+    pods = request["children"]["Pod.v1"].values()
+    phases = {index_of(pod): pod.get("status", {}).get("phase", "Pending") for pod in pods}
     done = {i for i, phase in phases.items() if phase == "Succeeded"}
     failed = {i for i, phase in phases.items() if phase == "Failed"}
     # Finished Pods stay, so that they do not run again; the next ones are created up to the limit.
@@ -14,13 +16,21 @@ def sync(request):
             break
         wanted.add(i)
     return {
-        "status": {"succeeded": len(done), "active": len(set(phases) - done - failed), "complete": len(done) == spec["completions"]},
+        "status": {
+            "succeeded": len(done),
+            "active": len(set(phases) - done - failed),
+            "complete": len(done) == spec["completions"],
+        },
         "children": [pod(name, i, spec["template"]) for i in sorted(wanted)],
     }
 
 
 def pod(name, index, template):
-    containers = [{**c, "env": [*c.get("env", []), {"name": "INDEX", "value": str(index)}]} for c in template["spec"]["containers"]]
+    variable = {"name": "INDEX", "value": str(index)}
+    containers = [
+        {**container, "env": [*container.get("env", []), variable]}
+        for container in template["spec"]["containers"]
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -4,7 +4,8 @@ a Deployment that serves them, and a Service."""
 import hashlib
 
 from hookloop import (
-    Child, Composite, ConditionStatus, Dependency, Object, ObjectMeta, SyncRequest, SyncResponse, serve,
+    Child, Composite, ConditionStatus, Dependency, Object, ObjectMeta, SyncRequest, SyncResponse,
+    serve,
 )
 
 IMAGE = "nginx:1.29-alpine"
@@ -21,7 +22,8 @@ def sync(request: SyncRequest) -> SyncResponse:
     ready = observed is not None and up >= replicas
     metadata: ObjectMeta = {"name": name, "labels": labels}
     pages: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
-    servers: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+    servers: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    servers["spec"] = {
         "replicas": replicas,
         "selector": {"matchLabels": labels},
         "template": {
@@ -36,7 +38,7 @@ def sync(request: SyncRequest) -> SyncResponse:
                 "volumes": [{"name": "pages", "configMap": {"name": name}}],
             },
         },
-    }}
+    }
     service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
         "selector": labels, "ports": [{"port": 80}],
     }}

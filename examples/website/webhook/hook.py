@@ -1,13 +1,16 @@
-"""The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that serves them, and a Service."""
+"""The hook of the website controller. A Website becomes three children: a ConfigMap with its pages,
+a Deployment that serves them, and a Service."""
 
 import hashlib
 
 IMAGE = "nginx:1.29-alpine"
+PAGES = "website.example.com/pages"  # the annotation with a hash of the pages
 
 
 def sync(request):
     parent = request["parent"]
-    name, namespace, spec = parent["metadata"]["name"], parent["metadata"]["namespace"], parent["spec"]
+    name, namespace = parent["metadata"]["name"], parent["metadata"]["namespace"]
+    spec = parent["spec"]
     html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
     observed = request["children"]["Deployment.apps/v1"].get(f"{namespace}/{name}")
     up = (observed or {}).get("status", {}).get("readyReplicas", 0)
@@ -18,7 +21,7 @@ def sync(request):
         "replicas": replicas,
         "selector": {"matchLabels": labels},
         "template": {
-            "metadata": {"labels": labels, "annotations": {"website.example.com/pages": digest(html)}},
+            "metadata": {"labels": labels, "annotations": {PAGES: digest(html)}},
             "spec": {
                 "containers": [{
                     "name": "web",
@@ -30,11 +33,17 @@ def sync(request):
             },
         },
     }}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+        "selector": labels, "ports": [{"port": 80}],
+    }}
     return {
         "status": {"url": f"http://{name}.{namespace}.svc", "replicas": replicas, "ready": up},
-        "conditions": [{"type": "Ready", "status": str(ready), "reason": "AllUp" if ready else "Starting",
-                        "message": f"{up} of {replicas} servers are ready"}],
+        "conditions": [{
+            "type": "Ready",
+            "status": str(ready),
+            "reason": "AllUp" if ready else "Starting",
+            "message": f"{up} of {replicas} servers are ready",
+        }],
         "children": [pages, servers, service],
         "childStates": [after(servers, pages), after(service, servers)],
     }
@@ -46,9 +55,11 @@ def after(child, other):
 
 
 def named(child):
-    return {"apiVersion": child["apiVersion"], "kind": child["kind"], "name": child["metadata"]["name"]}
+    name = child["metadata"]["name"]
+    return {"apiVersion": child["apiVersion"], "kind": child["kind"], "name": name}
 
 
 def digest(html):
     """A hash of the pages. It is part of the Pods' template, so new pages cause new Pods."""
-    return hashlib.sha256("".join(f"{name}\0{html[name]}\0" for name in sorted(html)).encode()).hexdigest()
+    pages = "".join(f"{name}\0{html[name]}\0" for name in sorted(html))
+    return hashlib.sha256(pages.encode()).hexdigest()
