@@ -1,33 +1,37 @@
-// The hook is a function: a test asks it.
+// The hook is a function, so a test calls it directly.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { call } from "@hookloop/hook/testing";
+import { call, type CheckedSyncResponse } from "@hookloop/hook/testing";
 import { sync } from "./hook.js";
 
 const metadata = { name: "shop", namespace: "web" };
+const children = ["ConfigMap.v1", "Deployment.apps/v1", "Service.v1"];
 
-/** The answer about a Website whose Deployment, if there is one, has so many Pods that are ready. */
-function ask(html: Record<string, string>, readyReplicas?: number) {
+/** Calls the hook with a Website and, if readyReplicas is given, its Deployment. */
+function callSync(html: Record<string, string>, readyReplicas?: number): Promise<CheckedSyncResponse> {
   const website = { apiVersion: "demo.example.com/v1", kind: "Website", metadata, spec: { html, replicas: 2 } };
   const servers = { apiVersion: "apps/v1", kind: "Deployment", metadata, status: { readyReplicas } };
-  return call(sync, readyReplicas === undefined ? [website] : [website, servers], { children: ["ConfigMap.v1", "Deployment.apps/v1", "Service.v1"] });
+  return call(sync, readyReplicas === undefined ? [website] : [website, servers], { children });
 }
 
 test("children depend on each other", async () => {
-  const { desired, status } = await ask({ "index.html": "Open" });
-  assert.deepEqual(desired.map(({ object }) => [object.kind, object.metadata.name]), [["ConfigMap", "shop"], ["Deployment", "shop"], ["Service", "shop"]]);
-  assert.deepEqual(desired.map(({ dependsOn }) => dependsOn.map(({ kind }) => kind)), [[], ["ConfigMap"], ["Deployment"]]);
+  const { desired, status } = await callSync({ "index.html": "Open" });
+  assert.deepEqual(desired.map(({ object }) => object.kind), ["ConfigMap", "Deployment", "Service"]);
+  assert.ok(desired.every(({ object }) => object.metadata.name === "shop"));
+  const dependencies = desired.map(({ dependsOn }) => dependsOn.map(({ kind }) => kind));
+  assert.deepEqual(dependencies, [[], ["ConfigMap"], ["Deployment"]]);
   assert.deepEqual(status, { url: "http://shop.web.svc", replicas: 2, ready: 0 });
 });
 
 test("new pages roll", async () => {
-  const [first, second, same] = await Promise.all(["1", "2", "2"].map(async (page) => (await ask({ page })).children[1]));
+  const pages = ["1", "2", "2"];
+  const [first, second, same] = await Promise.all(pages.map(async (page) => (await callSync({ page })).children[1]));
   assert.notDeepEqual(first, second);
   assert.deepEqual(second, same);
 });
 
 test("a site is ready when its servers are", async () => {
   for (const [up, status] of [[undefined, "False"], [1, "False"], [2, "True"]] as const) {
-    assert.equal((await ask({}, up)).conditions![0]!.status, status);
+    assert.equal((await callSync({}, up)).conditions![0]!.status, status);
   }
 });

@@ -1,78 +1,93 @@
-/** Dials in: hooks that the engine cannot reach open the stream themselves, and keep one open. */
+/**
+ * Attachments: hooks that the engine cannot reach open the stream themselves, and keep one open.
+ */
 import { setTimeout } from "node:timers/promises";
 import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
-import { HookStream } from "./stream.js";
+import type { ControllerKind } from "./constants.js";
 import { connection, type GatewayOptions } from "./gateway.js";
 import { GatewayService } from "./gen/hookloop/stream/v1/gateway_pb.js";
 import type { Hook } from "./hooks.js";
+import { DEFAULT_GRACE_PERIOD, type Options } from "./options.js";
 import { SessionStates } from "./session/state.js";
-import { DEFAULT_GRACE } from "./server.js";
+import { HookStream } from "./stream.js";
 import { BYTES } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
 /**
- * With these a gateway says that a hook may not attach. One such answer may be the end of a token, or an engine that has just started; after a
- * second one in a row, only people can change that.
+ * The codes with which a gateway refuses a hook. One refusal may come from an expired token or an
+ * engine that has just started. After two consecutive refusals only people can change the cause.
  */
-const REFUSALS: ReadonlySet<Code> = new Set([
-  Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.NOT_FOUND, Code.UNIMPLEMENTED,
+const REFUSAL_CODES: ReadonlySet<Code> = new Set([
+  Code.PERMISSION_DENIED, Code.UNAUTHENTICATED, Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION,
+  Code.NOT_FOUND, Code.UNIMPLEMENTED,
 ]);
 
-/** Some parents of a controller, whose hook is asked no more for as long as the stream is open. Everything that is set must match. */
+/**
+ * Selects parents of a running controller. While the hook is attached, Hookloop calls it instead
+ * of the controller's own hook for these parents. A parent must match all fields that are set.
+ */
 export interface Intercept {
-  controllerKind: "CompositeController" | "DecoratorController";
+  controllerKind: ControllerKind;
   controllerName: string;
   namespace?: string;
   name?: string;
+  /** A label selector in kubectl's syntax: "team=blue". */
   labelSelector?: string;
 }
 
-/** Delays between attempts, in milliseconds; a random part of up to a half is taken off. */
-export interface Delays {
-  /** After the first failure; each further one doubles it. */
-  first: number;
-  /** The largest. */
-  most: number;
-  /** After a second refusal in a row, without a session in between. */
+/**
+ * Delays between connection attempts in milliseconds. Each is shortened at random by up to half.
+ */
+export interface Backoff {
+  /** The delay after the first failure. It doubles with each further failure. */
+  initial: number;
+  /** The longest delay. */
+  maximum: number;
+  /** The delay after two consecutive refusals. */
   refused: number;
 }
 
-/** What a hook attaches as: a worker, to which controllers refer by its name, or an intercept. */
-export interface AttachOptions extends GatewayOptions {
+/** Options of an attachment: the gateway, and either a worker or an intercept. */
+export interface AttachOptions extends Options, GatewayOptions {
+  /** The name to which controllers refer (spec.hooks.*.grpc.worker). */
   worker?: string;
   intercept?: Intercept;
-  /** Names the build of the hook; a change makes the engine ask about every parent again. A hash of the program's files where it is left out. */
-  buildId?: string;
-  /** 200, 10,000 and 30,000 where they are left out. */
-  delays?: Partial<Delays>;
+  /** The defaults are 200, 10,000 and 30,000. */
+  backoff?: Partial<Backoff>;
 }
 
-/** How a stream has ended, and whether a session was open on it. */
-type Ended = Pick<StatusObject, "code" | "details"> & { readonly opened: boolean };
+/** The end of a stream. */
+type End = Pick<StatusObject, "code" | "details"> & {
+  /** Reports whether a session was open on the stream. */
+  readonly opened: boolean;
+};
 
-/** Dials the gateway, and again whenever the stream ends, until stop. What a stream has brought is kept for the next one. */
+/**
+ * Connects to the gateway, and reconnects with backoff until stop. The session's state survives.
+ * Throws if the hooks or the options are invalid.
+ */
 export function attach(hooks: readonly Hook[], options: AttachOptions): Attachment {
   return new Attachment(hooks, options);
 }
 
-/** Hooks that dial in. */
+/** A hook that connects to the engine's gateway. */
 export class Attachment {
   readonly #hooks: readonly Hook[];
   readonly #options: AttachOptions;
-  readonly #delays: Delays;
+  readonly #backoff: Backoff;
   readonly #build: string;
-  readonly #memories = new SessionStates();
+  readonly #states = new SessionStates();
   readonly #stopping = new AbortController();
   readonly #done: Promise<void>;
-  #session = "";
-  #conversation: HookStream | undefined;
+  #sessionId = "";
+  #stream: HookStream | undefined;
   #call: ClientDuplexStream<Uint8Array, Buffer> | undefined;
   #waiting: (() => void)[] = [];
 
   constructor(hooks: readonly Hook[], options: AttachOptions) {
     if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one made by composite or decorator, or both");
+      throw new TypeError("got no hook, expected one from composite or decorator, or both");
     }
     if (!options.worker === !options.intercept) {
       throw new TypeError("attach: expected one of worker and intercept");
@@ -80,107 +95,114 @@ export class Attachment {
     this.#hooks = hooks;
     this.#options = options;
     this.#build = options.buildId || programHash();
-    this.#delays = { first: 200, most: 10_000, refused: 30_000, ...options.delays };
-    this.#done = this.#keep();
+    this.#backoff = { initial: 200, maximum: 10_000, refused: 30_000, ...options.backoff };
+    this.#done = this.#run();
   }
 
-  /** Resolves when a stream is open. */
+  /** Resolves when a session is open. */
   async attached(): Promise<void> {
-    if (this.#conversation?.session === undefined) {
+    if (this.#stream?.session === undefined) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 
-  /** Asks for syncs of parents whose controllers refer to this worker; resolves to how many there will be. */
+  /**
+   * Requests syncs of parents whose controllers refer to this worker, and resolves to the number
+   * of parents that Hookloop will sync. It rejects if no stream is open, or if the engine refuses.
+   */
   async trigger(trigger: Trigger): Promise<number> {
-    if (!this.#conversation) {
+    if (!this.#stream) {
       throw new Error("trigger: no stream is open");
     }
-    return this.#conversation.trigger(trigger);
+    return this.#stream.trigger(trigger);
   }
 
-  /** Asks for no more questions, and resolves when those under way are answered, at the latest after the grace period in seconds. */
-  async stop(grace: number = DEFAULT_GRACE): Promise<void> {
+  /**
+   * Accepts no new calls, and resolves when all calls have ended. After the grace period, in
+   * seconds, it cancels the remaining calls.
+   */
+  async stop(gracePeriod = this.#options.gracePeriodSeconds ?? DEFAULT_GRACE_PERIOD): Promise<void> {
     this.#stopping.abort();
-    this.#conversation?.drain();
-    const late = globalThis.setTimeout(() => this.#call?.cancel(), grace * 1000);
+    this.#stream?.drain();
+    const timer = globalThis.setTimeout(() => this.#call?.cancel(), gracePeriod * 1000);
     await this.#done;
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 
-  /** Keeps a stream open. */
-  async #keep(): Promise<void> {
-    let delay = this.#delays.first;
-    let refusals = 0; // in a row, without a session in between
+  /** Opens one stream after the other until stop. */
+  async #run(): Promise<void> {
+    let delay = this.#backoff.initial;
+    let refusals = 0; // consecutive ones, without a session between them
     while (!this.#stopping.signal.aborted) {
-      const { code, details, opened } = await this.#stream();
+      const { code, details, opened } = await this.#openStream();
       if (this.#stopping.signal.aborted) {
         return;
       }
       if (opened) {
-        [delay, refusals] = [this.#delays.first, 0];
+        [delay, refusals] = [this.#backoff.initial, 0];
       }
-      refusals = REFUSALS.has(code) ? refusals + 1 : 0;
-      const wait = jittered(refusals > 1 ? this.#delays.refused : delay);
-      console.error(`attach: the stream with ${this.#options.address} has ended: ${Code[code]}: ${details}; trying again in ${(wait / 1000).toFixed(1)} s`);
+      refusals = REFUSAL_CODES.has(code) ? refusals + 1 : 0;
+      const wait = jittered(refusals > 1 ? this.#backoff.refused : delay);
+      const next = `trying again in ${(wait / 1000).toFixed(1)} s`;
+      console.error(`attach: stream to ${this.#options.address} ended: ${Code[code]}: ${details}; ${next}`);
       await this.#sleep(wait);
-      delay = Math.min(2 * delay, this.#delays.most);
+      delay = Math.min(2 * delay, this.#backoff.maximum);
     }
   }
 
   /** Opens one stream, and resolves when it has ended. */
-  async #stream(): Promise<Ended> {
-    let made;
+  async #openStream(): Promise<End> {
+    let connected;
     try {
-      made = await connection(this.#options);
+      connected = await connection(this.#options);
     } catch (error) {
       return { code: Code.UNAVAILABLE, details: (error as Error).message, opened: false };
     }
     try {
-      if (this.#stopping.signal.aborted) { // while the files were read
+      if (this.#stopping.signal.aborted) { // stopped while it read the files
         return { code: Code.CANCELLED, details: "the hook is stopping", opened: false };
       }
-      return await this.#converse(made.client.makeBidiStreamRequest(
-        `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, made.metadata));
+      return await this.#serve(connected.client.makeBidiStreamRequest(
+        `/${GatewayService.typeName}/Attach`, BYTES.requestSerialize, BYTES.responseDeserialize, connected.metadata));
     } finally {
-      made.client.close();
+      connected.client.close();
     }
   }
 
-  #converse(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<Ended> {
+  #serve(call: ClientDuplexStream<Uint8Array, Buffer>): Promise<End> {
     const { worker, intercept } = this.#options;
-    const conversation = new HookStream(this.#hooks, this.#memories, {
+    const stream = new HookStream(this.#hooks, this.#states, {
       send: (message) => call.write(message),
       end: (failure) => (failure ? call.cancel() : call.end()),
     }, { build: this.#build });
-    [this.#call, this.#conversation] = [call, conversation];
+    [this.#call, this.#stream] = [call, stream];
     return new Promise((resolve) => {
       call.on("data", (data: Buffer) => {
-        conversation.receive(data);
-        this.#noteSession(conversation);
+        stream.receive(data);
+        this.#noteSession(stream);
       });
-      call.on("end", () => conversation.closing());
-      call.on("error", () => undefined); // the status says the same
+      call.on("end", () => stream.closing());
+      call.on("error", () => undefined); // the status has the same error
       call.on("status", ({ code, details }) => {
-        conversation.closed();
-        [this.#call, this.#conversation] = [undefined, undefined];
-        resolve({ code, details, opened: conversation.session !== undefined });
+        stream.closed();
+        [this.#call, this.#stream] = [undefined, undefined];
+        resolve({ code, details, opened: stream.session !== undefined });
       });
-      conversation.attach({ worker: worker ?? "", sessionId: this.#session, ...(intercept ? { intercept } : {}) });
+      stream.attach({ worker: worker ?? "", sessionId: this.#sessionId, ...(intercept ? { intercept } : {}) });
     });
   }
 
-  /** The first message of the engine opens the session. */
+  /** Records the session ID, which the engine's first message has. */
   #noteSession({ session }: HookStream): void {
-    if (session === undefined || this.#waiting.length === 0 && session === this.#session) {
+    if (session === undefined || this.#waiting.length === 0 && session === this.#sessionId) {
       return;
     }
-    this.#session = session;
+    this.#sessionId = session;
     this.#waiting.forEach((resolve) => resolve());
     this.#waiting = [];
   }
 
-  /** Waits, unless it is time to stop. */
+  /** Waits for a time in milliseconds, or until stop. */
   async #sleep(milliseconds: number): Promise<void> {
     try {
       await setTimeout(milliseconds, undefined, { signal: this.#stopping.signal });

@@ -1,10 +1,16 @@
-/** Small checks of values that come from a hook's function. Each error names the item, what was got, and what was expected. */
+/**
+ * Checks of values that a hook's function returns. Each error has the item, its value and the
+ * expectation.
+ */
 import { InvalidResponse } from "./errors.js";
 
 /** The members of a plain object. */
 export type Members = Record<string, unknown>;
 
-/** The object itself, if it has no other fields than those allowed: a misspelt one would delete what it should keep. */
+/**
+ * Returns the object itself. Throws on a field that is not allowed: a misspelt one would delete
+ * objects.
+ */
 export function fields(value: unknown, item: string, allowed: readonly string[]): Members {
   const members = object(value, item);
   for (const name of Object.keys(members)) {
@@ -15,68 +21,71 @@ export function fields(value: unknown, item: string, allowed: readonly string[])
   return members;
 }
 
-/** A value that must be an object. */
+/** Returns a value that must be an object. */
 export function object(value: unknown, item: string): Members {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new InvalidResponse(`${item} is ${said(value)}, expected an object`);
+    throw new InvalidResponse(`${item} is ${describe(value)}, expected an object`);
   }
   return value as Members;
 }
 
-/** A value that must be a list; none at all is an empty one. */
+/** Returns a value that must be a list, or an empty list if there is no value. */
 export function list(value: unknown, item: string): readonly unknown[] {
   if (value === undefined || value === null) {
     return [];
   }
   if (!Array.isArray(value)) {
-    throw new InvalidResponse(`${item} is ${said(value)}, expected a list`);
+    throw new InvalidResponse(`${item} is ${describe(value)}, expected a list`);
   }
   return value;
 }
 
-/** A value that must be a string; none at all is an empty one. */
+/** Returns a value that must be a string, or an empty string if there is no value. */
 export function text(value: unknown, item: string): string {
   if (value === undefined || value === null) {
     return "";
   }
   if (typeof value !== "string") {
-    throw new InvalidResponse(`${item} is ${said(value)}, expected a string`);
+    throw new InvalidResponse(`${item} is ${describe(value)}, expected a string`);
   }
   return value;
 }
 
-/** A value that must be a string with something in it. */
-export function word(value: unknown, item: string): string {
+/** Returns a value that must be a string, and not empty. */
+export function nonEmpty(value: unknown, item: string): string {
   if (typeof value !== "string" || value === "") {
-    throw new InvalidResponse(`${item} is ${said(value)}, expected a string that is not empty`);
+    throw new InvalidResponse(`${item} is ${describe(value)}, expected a string that is not empty`);
   }
   return value;
 }
 
-/** A value that must be true or false. */
-export function flag(value: unknown, item: string): boolean {
+/** Returns a value that must be a boolean. */
+export function boolean(value: unknown, item: string): boolean {
   if (typeof value !== "boolean") {
-    throw new InvalidResponse(`${item} is ${said(value)}, expected true or false`);
+    throw new InvalidResponse(`${item} is ${describe(value)}, expected true or false`);
   }
   return value;
 }
 
-/** The member of a table that a value names. */
+/** Returns the entry of a table under a key that must be in it. */
 export function choice<T>(value: unknown, item: string, choices: ReadonlyMap<string, T>): T {
   const chosen = typeof value === "string" ? choices.get(value) : undefined;
   if (chosen === undefined) {
-    throw new InvalidResponse(`${item} is ${typeof value === "string" ? JSON.stringify(value) : said(value)}, expected one of ${[...choices.keys()].join(", ")}`);
+    const got = typeof value === "string" ? JSON.stringify(value) : describe(value);
+    throw new InvalidResponse(`${item} is ${got}, expected one of ${[...choices.keys()].join(", ")}`);
   }
   return chosen;
 }
 
-/** A list of strings. */
+/** Returns a value that must be a list of strings. */
 export function texts(value: unknown, item: string): string[] {
   return list(value, item).map((member, index) => text(member, `${item}[${index}]`));
 }
 
-/** A value as messages show it: its type, and the value where that cannot hold a secret. */
-export function said(value: unknown): string {
+/**
+ * Returns a value for an error message: its type, and the value itself if it cannot hold a secret.
+ */
+export function describe(value: unknown): string {
   if (value === "") {
     return '""';
   }

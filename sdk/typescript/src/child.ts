@@ -1,25 +1,26 @@
-/** What a function may say about a desired object beside the object itself. */
+/** Desired objects with what Hookloop needs to know beside the objects themselves. */
+import type { Desired } from "./objects.js";
 
-/** Another desired object that must be there, and ready, before an object is made. */
+/** Another desired object that must exist, and be ready, before an object is created. */
 export interface Dependency {
   apiVersion: string;
   kind: string;
   name: string;
-  /** The type of a condition that must be True in its status; without one its existence is enough. */
+  /** The type of a status condition that must be True. If it is empty, the object must exist. */
   condition?: string;
-  /** Without one, the parent's. */
+  /** The namespace. If it is empty, the parent's namespace. */
   namespace?: string;
 }
 
-/** More about a desired object. */
+/** Options of a desired object. */
 export interface ChildOptions {
-  /** Whether the observed object is ready, where the hook knows better than its conditions. */
+  /** Reports whether the observed object is ready. It replaces the conditions of dependencies. */
   ready?: boolean | null;
-  /** The object is made after these, and removed before they are. */
+  /** Hookloop creates the object after these, and deletes it before them. */
   dependsOn?: readonly Dependency[] | null;
 }
 
-/** A desired object and what is said about it; child makes one. */
+/** A desired object with its options. Function child returns one. */
 export class Child {
   readonly ready: unknown;
   readonly dependsOn: unknown;
@@ -29,12 +30,21 @@ export class Child {
   }
 }
 
-/** Says more about a desired object, which then stands among the children: child(service, { dependsOn: [dependency(...)] }). */
-export function child(object: object, options: ChildOptions): Child {
+/**
+ * Returns an entry of SyncResponse.children or DecorateResponse.attachments:
+ *
+ *     child({ apiVersion: "v1", kind: "Service", metadata, spec }, { dependsOn: [page] })
+ *
+ * The compiler checks the fields of an object if its apiVersion and kind are literals of a known
+ * kind (KubernetesKinds).
+ */
+export function child<ApiVersion extends string, Kind extends string>(
+  object: Desired<ApiVersion, Kind>, options: ChildOptions = {},
+): Child {
   return new Child(object, options);
 }
 
-/** Names another desired object, and perhaps a condition that must be True in its status: dependency("v1", "ConfigMap", "pages"). */
+/** Returns a reference to another desired object: dependency("v1", "ConfigMap", "pages"). */
 export function dependency(apiVersion: string, kind: string, name: string, condition = "", namespace = ""): Dependency {
   return { apiVersion, kind, name, condition, namespace };
 }

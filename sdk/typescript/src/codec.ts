@@ -1,8 +1,11 @@
-/** The contract's questions and answers, and what functions are asked and say instead. It knows neither a server nor a stream. */
+/**
+ * Translates between the contract's messages and the requests and responses of a hook's functions.
+ * It knows neither servers nor streams.
+ */
 import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
-import { encodeConditions, encodeEvents, encodeResults } from "./extras.js";
 import { fields } from "./check.js";
-import { InvalidResponse, InvalidRequest } from "./errors.js";
+import { encodeConditions, encodeEvents, encodeResults } from "./details.js";
+import { InvalidRequest, InvalidResponse } from "./errors.js";
 import { CompositeHookService } from "./gen/hookloop/hook/v1/composite_pb.js";
 import { DecoratorHookService } from "./gen/hookloop/hook/v1/decorator_pb.js";
 import type { DesiredObject, Object$, ObjectGroup, RelatedGroup } from "./gen/hookloop/hook/v1/object_pb.js";
@@ -11,7 +14,7 @@ import { decodeChildren, decodeObject, decodeRelated } from "./request.js";
 import { encodeDesired, encodeFinalized, encodePatch, encodeResync, encodeStatus } from "./response.js";
 import { encodeRules } from "./rules.js";
 
-/** What the two services differ in: the names of things. */
+/** The field names in which the services of composite and decorator differ. */
 export interface Shape {
   readonly service: DescService;
   readonly parent: "parent" | "object";
@@ -21,14 +24,16 @@ export interface Shape {
 
 export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
   composite: { service: CompositeHookService, parent: "parent", children: "children", patches: [] },
-  decorator: { service: DecoratorHookService, parent: "object", children: "attachments", patches: ["labels", "annotations"] },
+  decorator: {
+    service: DecoratorHookService, parent: "object", children: "attachments", patches: ["labels", "annotations"],
+  },
 };
 
-/** The questions; both services have a method for each. */
-export type Op = "sync" | "finalize" | "customize";
+/** An operation of a hook. Both services have a method for each. */
+export type Operation = "sync" | "finalize" | "customize";
 
-/** A question of either service. */
-export type Question = Message & {
+/** A request message of either service. */
+export type Request = Message & {
   controller?: Object$;
   parent?: Object$;
   object?: Object$;
@@ -37,44 +42,51 @@ export type Question = Message & {
   related?: RelatedGroup[];
 };
 
-/** An answer of either service, as far as the two have the same fields. */
+/** A response message of either service, with the fields that a stream sends as changes. */
 export type Response = Message & { children?: DesiredObject[]; attachments?: DesiredObject[] };
 
-/** One question that can be asked: which service has it, and as which method. */
+/** A method of either service. */
 export interface Method {
   readonly shape: Shape;
-  readonly op: Op;
+  readonly operation: Operation;
   readonly desc: DescMethod;
-  /** As gRPC has it: "/hookloop.hook.v1.CompositeHookService/Sync". */
+  /** The path in gRPC: "/hookloop.hook.v1.CompositeHookService/Sync". */
   readonly path: string;
 }
 
-/** The methods of a service. */
+/** Returns the methods of a service. */
 export function methodsOf(shape: Shape): Method[] {
-  return shape.service.methods.map((desc) => ({ shape, op: desc.localName as Op, desc, path: pathOf(desc) }));
+  return shape.service.methods.map((desc) => ({
+    shape, operation: desc.localName as Operation, desc, path: pathOf(desc),
+  }));
 }
 
-/** The path of a method. */
+/** Returns the path of a method in gRPC. */
 export function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
-/** Names the parent of a question, for the log: its kind, namespace and name. */
-export function parentOf({ shape }: Method, question: Question): string {
-  const { kind = "", namespace = "", name = "" } = question[shape.parent] ?? {};
+/** Returns kind, namespace and name of a request's parent, for the log. */
+export function parentOf({ shape }: Method, request: Request): string {
+  const { kind = "", namespace = "", name = "" } = request[shape.parent] ?? {};
   return `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
 }
 
-/** Puts a question to a hook's function; what it says must be an answer. */
-export async function ask(method: Method, fn: AnyFunction, question: Question, signal: AbortSignal): Promise<Response> {
-  return encode(method.shape, method.op, method.desc, await fn(decode(method.shape, method.op, question), { signal }));
+/**
+ * Calls a hook's function with a request. Rejects with the function's error, or with
+ * InvalidResponse.
+ */
+export async function callHook(
+  { shape, operation, desc }: Method, fn: AnyFunction, request: Request, signal: AbortSignal,
+): Promise<Response> {
+  return encodeResponse(shape, operation, desc, await fn(decodeRequest(shape, operation, request), { signal }));
 }
 
-/** A question as the hook's function gets it. */
-export function decode(shape: Shape, op: Op, message: Question): object {
+/** Returns the request that a hook's function gets. */
+export function decodeRequest(shape: Shape, operation: Operation, message: Request): object {
   const controller = decodeObject(message.controller, "controller");
   const parent = decodeObject(message[shape.parent], shape.parent);
-  if (op === "customize") {
+  if (operation === "customize") {
     return { controller, parent };
   }
   const namespace = message[shape.parent]!.namespace;
@@ -83,33 +95,39 @@ export function decode(shape: Shape, op: Op, message: Question): object {
     [shape.parent]: parent,
     [shape.children]: decodeChildren(message[shape.children] ?? [], namespace),
     related: decodeRelated(message.related ?? [], namespace),
-    finalizing: op === "finalize",
+    finalizing: operation === "finalize",
   };
 }
 
-/** An answer as the contract has it, or InvalidResponse. */
-export function encode(shape: Shape, op: Op, method: DescMethod, said: unknown): Response {
-  if (said === undefined || said === null) {
-    throw new InvalidResponse(`the hook's function returned ${said}, expected an object; an answer without children deletes them`);
+/**
+ * Returns the message of a function's return value. Throws InvalidResponse if it is not a response.
+ */
+export function encodeResponse(shape: Shape, operation: Operation, method: DescMethod, value: unknown): Response {
+  if (value === undefined || value === null) {
+    const expected = "expected an object; a response without children deletes them";
+    throw new InvalidResponse(`the hook's function returned ${value}, ${expected}`);
   }
-  if (op === "customize") {
-    return create(method.output, { relatedResources: encodeRules(fields(said, "the answer", ["relatedResources"])["relatedResources"], "relatedResources") });
+  if (operation === "customize") {
+    const { relatedResources } = fields(value, "the response", ["relatedResources"]);
+    return create(method.output, { relatedResources: encodeRules(relatedResources, "relatedResources") });
   }
-  const allowed = ["status", shape.children, "resyncAfterSeconds", "finalized", "conditions", "events", "results", "requirements", ...shape.patches];
-  const told = fields(said, "the answer", allowed);
-  const finalized = encodeFinalized(told["finalized"]);
+  const response = fields(value, "the response", [
+    "status", shape.children, "resyncAfterSeconds", "finalized", "conditions", "events", "results", "requirements",
+    ...shape.patches,
+  ]);
+  const finalized = encodeFinalized(response["finalized"]);
   const init: Record<string, unknown> = {
-    status: encodeStatus(told["status"]),
-    [shape.children]: encodeDesired(shape.children, told[shape.children]),
-    resyncAfter: encodeResync(told["resyncAfterSeconds"]),
-    conditions: encodeConditions(told["conditions"]),
-    events: encodeEvents(told["events"]),
-    results: encodeResults(told["results"]),
-    requirements: encodeRules(told["requirements"], "requirements"),
-    ...(op === "finalize" ? { finalized } : {}),
+    status: encodeStatus(response["status"]),
+    [shape.children]: encodeDesired(shape.children, response[shape.children]),
+    resyncAfter: encodeResync(response["resyncAfterSeconds"]),
+    conditions: encodeConditions(response["conditions"]),
+    events: encodeEvents(response["events"]),
+    results: encodeResults(response["results"]),
+    requirements: encodeRules(response["requirements"], "requirements"),
+    ...(operation === "finalize" ? { finalized } : {}),
   };
   for (const field of shape.patches) {
-    const { set, remove } = encodePatch(field, told[field]);
+    const { set, remove } = encodePatch(field, response[field]);
     const name = field === "labels" ? "Labels" : "Annotations";
     init[`set${name}`] = set;
     init[`remove${name}`] = remove;
@@ -117,11 +135,11 @@ export function encode(shape: Shape, op: Op, method: DescMethod, said: unknown):
   return create(method.output, init);
 }
 
-/** The method of a service that asks a question. */
-export function methodOf(shape: Shape, op: Op): DescMethod {
-  const method = shape.service.methods.find((one) => one.localName === op);
+/** Returns the method of a service for an operation. */
+export function methodOf(shape: Shape, operation: Operation): DescMethod {
+  const method = shape.service.methods.find(({ localName }) => localName === operation);
   if (!method) {
-    throw new InvalidRequest(`${shape.service.typeName} has no method ${op}`);
+    throw new InvalidRequest(`${shape.service.typeName} has no method ${operation}`);
   }
   return method;
 }

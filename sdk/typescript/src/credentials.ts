@@ -1,12 +1,12 @@
-/** TLS of a server whose certificate may be rotated while it serves. */
+/** TLS credentials of a server that reloads rotated certificates. */
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { experimental, ServerCredentials } from "@grpc/grpc-js";
 
-/** Seconds between two looks at the files, unless the options say otherwise. */
-const REFRESH = 10;
+/** The default number of seconds between two checks of the files. */
+const REFRESH_SECONDS = 10;
 
-/** PEM files, and how often they are looked at. */
+/** The TLS options of a server. */
 export interface TLSFiles {
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
@@ -15,32 +15,41 @@ export interface TLSFiles {
   refreshSeconds?: number | undefined;
 }
 
-/** TLS if files are named. They are read once here, so that a wrong name is an error at start. */
-export function serverCredentials({ tlsCert, tlsKey, clientCa, clientName, refreshSeconds = REFRESH }: TLSFiles): ServerCredentials {
+/**
+ * Returns TLS credentials, or plain text credentials if no files are named. It reads the files, so
+ * that a wrong name is an error at start.
+ */
+export function serverCredentials(
+  { tlsCert, tlsKey, clientCa, clientName, refreshSeconds = REFRESH_SECONDS }: TLSFiles,
+): ServerCredentials {
   if (!tlsCert !== !tlsKey) {
     throw new TypeError("TLS: one of certificate and key is missing; expected both files, or neither");
   }
   if (clientName && !clientCa) {
-    throw new TypeError("client name: without client authorities no caller has a certificate; expected both");
+    throw new TypeError("client name: no caller has a certificate without client authorities; expected both");
   }
   if (!tlsCert || !tlsKey) {
     if (clientCa) {
-      throw new TypeError("client authorities: callers have certificates over TLS only; expected a certificate and its key, too");
+      throw new TypeError("client authorities: client certificates need TLS; expected a certificate and its key, too");
     }
     return ServerCredentials.createInsecure();
   }
   const files = new Files(tlsCert, tlsKey, clientCa, refreshSeconds);
-  // The first argument has the server's own certificate. With the second, callers are asked for one of its authorities.
+  // The first argument provides the server's certificate, the second the authorities of client
+  // certificates.
   return experimental.createCertificateProviderServerCredentials(files, clientCa ? files : null, Boolean(clientCa));
 }
 
-/** What the files hold. */
+/** The content of the files. */
 interface Content {
   readonly pair: experimental.IdentityCertificateUpdate;
   readonly ca: experimental.CaCertificateUpdate | null;
 }
 
-/** A certificate and its key, and perhaps the authorities of callers, in files. While these cannot be used, what they held before stays. */
+/**
+ * A certificate, its key, and optionally the authorities of client certificates. While the files
+ * are invalid, the previous content stays in use.
+ */
 class Files implements experimental.CertificateProvider {
   readonly #names: { readonly cert: string; readonly key: string; readonly ca: string | undefined };
   readonly #refresh: number;
@@ -77,22 +86,22 @@ class Files implements experimental.CertificateProvider {
     this.#watch();
   }
 
-  /** Looks at the files while somebody listens. */
+  /** Checks the files while there is a listener. */
   #watch(): void {
     if (this.#identities.size + this.#authorities.size > 0) {
-      this.#timer ??= setInterval(() => this.#look(), this.#refresh).unref();
+      this.#timer ??= setInterval(() => this.#check(), this.#refresh).unref();
     } else {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
   }
 
-  #look(): void {
+  #check(): void {
     const before = this.#content;
     try {
       this.#content = this.#read();
     } catch (error) {
-      console.error(`TLS certificate ${this.#names.cert}: ${(error as Error).message}; the one before stays in use`);
+      console.error(`TLS certificate ${this.#names.cert}: ${(error as Error).message}; the previous one stays in use`);
       return;
     }
     const { pair, ca } = this.#content;
@@ -107,7 +116,7 @@ class Files implements experimental.CertificateProvider {
   #read(): Content {
     const { cert, key, ca } = this.#names;
     const [certificate, privateKey] = [readFileSync(cert), readFileSync(key)];
-    createSecureContext({ cert: certificate, key: privateKey }); // refuses what is no pair
+    createSecureContext({ cert: certificate, key: privateKey }); // throws if the key does not match
     return { pair: { certificate, privateKey }, ca: ca ? { caCertificate: authorities(ca) } : null };
   }
 }

@@ -1,8 +1,9 @@
-/** The errors that a hook throws to say more than "it failed", and those that it meets. */
+/** Errors that a hook's function throws, and errors that it can get. */
 
 /**
- * Refuses a parent as it is. The reason (one word in CamelCase) and the message are shown on the parent, which is asked about again when
- * something changes. Every other error is tried again with backoff.
+ * Rejects the parent in its present state. Hookloop shows the reason (one word in CamelCase) and
+ * the message on the parent, and calls the hook again after a change. Hookloop retries all other
+ * errors with backoff.
  */
 export class Reject extends Error {
   override name = "Reject";
@@ -11,7 +12,7 @@ export class Reject extends Error {
   }
 }
 
-/** Asks for the same question again after some seconds, without backoff. */
+/** Requests the same call again after a number of seconds, without backoff. */
 export class RetryAfter extends Error {
   override name = "RetryAfter";
   constructor(readonly seconds: number, message: string) {
@@ -22,7 +23,7 @@ export class RetryAfter extends Error {
   }
 }
 
-/** Related objects could not be read: whether there are any is not known. */
+/** The engine could not read related objects, so it is unknown which ones exist. */
 export class RelatedUnknown extends Error {
   override name = "RelatedUnknown";
 }
@@ -32,12 +33,12 @@ export class NotServed extends RelatedUnknown {
   override name = "NotServed";
 }
 
-/** A hook's function answered something that no answer can be. The message names the item and what was expected. */
+/** A hook's function returned an invalid response. The message has the item and the expectation. */
 export class InvalidResponse extends Error {
   override name = "InvalidResponse";
 }
 
-/** A question cannot be read. */
+/** A request of the engine cannot be decoded. */
 export class InvalidRequest extends Error {
   override name = "InvalidRequest";
 }

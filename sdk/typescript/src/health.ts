@@ -1,5 +1,8 @@
-/** The standard health service (grpc.health.v1): whether the server takes questions. */
-import { status as Code, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
+/** The standard health service (grpc.health.v1). It reports whether the server accepts calls. */
+import {
+  status as Code, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream, type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 import { healthService, healthStatus } from "./wellknown.js";
 
 export const SERVING = 1;
@@ -14,25 +17,25 @@ const codec = {
 };
 
 /** A grpc.health.v1.HealthCheckRequest. */
-interface Question {
+interface Request {
   readonly service: string;
 }
 
-/** Says SERVING for some services until it is told to shut down. */
+/** Reports SERVING for some services until shutdown. */
 export class Health {
   readonly definition: ServiceDefinition = {
     check: { ...codec, path: "/grpc.health.v1.Health/Check", responseStream: false },
     watch: { ...codec, path: "/grpc.health.v1.Health/Watch", responseStream: true },
   };
   readonly #services: ReadonlySet<string>;
-  readonly #watches = new Set<ServerWritableStream<Question, number>>();
+  readonly #watches = new Set<ServerWritableStream<Request, number>>();
   #serving = true;
 
   constructor(services: readonly string[]) {
     this.#services = new Set(["", ...services]);
   }
 
-  /** Says NOT_SERVING from now on, to those who watch too; their calls end. */
+  /** Reports NOT_SERVING from now on. Open Watch calls get the change and end. */
   shutdown(): void {
     this.#serving = false;
     for (const watch of this.#watches) {
@@ -42,10 +45,10 @@ export class Health {
     this.#watches.clear();
   }
 
-  /** The methods. */
+  /** Returns the methods of the service. */
   implementation(): UntypedServiceImplementation {
     return {
-      check: (call: ServerUnaryCall<Question, number>, callback: sendUnaryData<number>) => {
+      check: (call: ServerUnaryCall<Request, number>, callback: sendUnaryData<number>) => {
         const { service } = call.request;
         if (this.#services.has(service)) {
           callback(null, this.#serving ? SERVING : NOT_SERVING);
@@ -53,11 +56,11 @@ export class Health {
           callback({ code: Code.NOT_FOUND, details: this.#unknown(service) });
         }
       },
-      watch: (call: ServerWritableStream<Question, number>) => this.#watch(call),
+      watch: (call: ServerWritableStream<Request, number>) => this.#watch(call),
     };
   }
 
-  #watch(call: ServerWritableStream<Question, number>): void {
+  #watch(call: ServerWritableStream<Request, number>): void {
     const { service } = call.request;
     if (!this.#services.has(service)) {
       call.emit("error", { code: Code.NOT_FOUND, details: this.#unknown(service) });
@@ -73,6 +76,7 @@ export class Health {
   }
 
   #unknown(service: string): string {
-    return `no service ${JSON.stringify(service)}; expected one of ${JSON.stringify([...this.#services].sort())}`;
+    const known = JSON.stringify([...this.#services].sort());
+    return `no service ${JSON.stringify(service)}; expected one of ${known}`;
   }
 }

@@ -1,167 +1,199 @@
-/** What a hook is: functions, what they are asked, and what they answer. */
-import type { Frozen, Groups, KubernetesObject, RelatedGroup } from "./objects.js";
+/** The functions of a hook, their requests and their responses. */
+import type { ConditionStatus, EventType, Operator, Severity } from "./constants.js";
+import type { Frozen, Groups, RelatedGroups, Unstructured } from "./objects.js";
 
-/** What is observed about one parent. */
-export interface SyncRequest<Parent = KubernetesObject> {
-  readonly controller: Frozen<KubernetesObject>;
+/** The observed state of one parent. */
+export interface SyncRequest<Parent = Unstructured> {
+  /** The CompositeController. */
+  readonly controller: Frozen<Unstructured>;
   readonly parent: Frozen<Parent>;
   readonly children: Groups;
-  /** What customize, or the last answer's requirements, asked for: by the rules' name or, without one, by resource ("configmaps.v1"). */
-  readonly related: Readonly<Record<string, RelatedGroup>>;
-  /** Whether the parent is being deleted, or no longer selected. */
+  /**
+   * The objects that customize, or the requirements of the last response, selected. The key of a
+   * group is the name of its rules or, without a name, the resource ("configmaps.v1").
+   */
+  readonly related: RelatedGroups;
+  /** Reports whether the parent is being deleted, or no longer selected. */
   readonly finalizing: boolean;
 }
 
-/** What is observed about one object to decorate, as in SyncRequest. */
-export interface DecorateRequest<Parent = KubernetesObject> {
-  readonly controller: Frozen<KubernetesObject>;
+/** The observed state of one object to decorate. Its fields are those of SyncRequest. */
+export interface DecorateRequest<Parent = Unstructured> {
+  readonly controller: Frozen<Unstructured>;
   readonly object: Frozen<Parent>;
   readonly attachments: Groups;
-  readonly related: Readonly<Record<string, RelatedGroup>>;
+  readonly related: RelatedGroups;
   readonly finalizing: boolean;
 }
 
-/** Asks which objects are related to a parent. */
-export interface CustomizeRequest<Parent = KubernetesObject> {
-  readonly controller: Frozen<KubernetesObject>;
+/** A parent without its children and related objects. */
+export interface CustomizeRequest<Parent = Unstructured> {
+  readonly controller: Frozen<Unstructured>;
   readonly parent: Frozen<Parent>;
 }
 
-/** What answers to sync and finalize may say beside objects. */
-export interface Remarks {
-  /** Put into the status, beside the conditions that the status itself has. Hookloop keeps lastTransitionTime and observedGeneration. */
+/** The fields that the responses to sync and finalize share. */
+export interface ResponseDetails {
+  /** Hookloop calls sync once more after this time in seconds. 0 requests no further call. */
+  resyncAfterSeconds?: number | null;
+  /**
+   * Conditions to merge into status.conditions. Hookloop sets lastTransitionTime and
+   * observedGeneration.
+   */
   conditions?: readonly Condition[] | null;
-  /** Recorded on the parent as Kubernetes Events, when they are news. */
+  /** Events to record on the parent. Hookloop skips those that the last response had too. */
   events?: readonly Event[] | null;
-  /** Remarks about the answer itself. One that is Fatal has nothing of it written. */
+  /** Results of the call, for the log and for users. A Fatal result rejects the response. */
   results?: readonly Result[] | null;
-  /** Related objects that the next questions about this parent should show; with them a hook needs no customize. */
+  /** Related objects that the next requests for this parent need, without a customize function. */
   requirements?: readonly RelatedRule[] | null;
 }
 
-/** An entry of the parent's status.conditions. The reason is one word in CamelCase. */
+/** An entry of the parent's status.conditions. A response has each type at most once. */
 export interface Condition {
   type: string;
-  status: "True" | "False" | "Unknown";
+  status: ConditionStatus;
+  /** One word in CamelCase. */
   reason: string;
   message?: string;
 }
 
-/** A Kubernetes Event. */
+/** A Kubernetes Event on the parent. */
 export interface Event {
-  /** Normal without one. */
-  type?: "Normal" | "Warning";
+  /** The default is Normal. */
+  type?: EventType;
+  /** One word in CamelCase. */
   reason: string;
   message?: string;
 }
 
-/** A remark about an answer: Info is for the log, Warning also an Event, Fatal refuses the answer and asks again with backoff. */
+/** A result of the call itself. */
 export interface Result {
-  /** Info without one. */
-  severity?: "Info" | "Warning" | "Fatal";
+  /** The default is Info. */
+  severity?: Severity;
+  /** One word in CamelCase. */
   reason: string;
   message?: string;
 }
 
 /** The desired state of one parent. */
-export interface SyncResponse extends Remarks {
-  /** Replaces the observed status; without it, nothing is left of it but what Hookloop itself puts in. */
+export interface SyncResponse extends ResponseDetails {
+  /** Replaces the observed status. If it is missing, only Hookloop's own fields remain. */
   status?: object | null;
   /**
-   * All objects that should exist, each with apiVersion, kind and metadata.name; one that exists and is not listed is deleted. Fields
-   * that are left out are left to others. child says more about one: whether it is ready, and what it depends on.
+   * All objects that should exist, each with apiVersion, kind and metadata.name. Hookloop deletes
+   * children that are not in the list, and leaves fields that an object does not set to others.
+   * An entry is the object itself, or the result of function child.
    */
   children?: readonly object[] | null;
-  /** Asks for one more sync after that time; 0 asks for none. */
-  resyncAfterSeconds?: number | null;
-  /** Lets the parent go; it means something in answers to finalize only. */
+  /** Reports whether the parent may be deleted. Only finalize uses it. */
   finalized?: boolean | null;
 }
 
-/** What should be added to one object. */
-export interface DecorateResponse extends Remarks {
-  /** Labels and annotations are set, and removed where the value is null. Keys that are not named are left alone. */
+/** The desired state of one decorated object. */
+export interface DecorateResponse extends ResponseDetails {
+  /** Labels to set, or to remove if the value is null. Other labels do not change. */
   labels?: Record<string, string | null> | null;
+  /** Annotations to set, or to remove if the value is null. Other annotations do not change. */
   annotations?: Record<string, string | null> | null;
-  /** Replaces the observed status; without it, the status stays as it is. */
+  /** Replaces the observed status. If it is missing, the status does not change. */
   status?: object | null;
   /** All attachments that should exist, as SyncResponse.children. */
   attachments?: readonly object[] | null;
-  resyncAfterSeconds?: number | null;
+  /** Reports whether the finalizer may be removed. Only finalize uses it. */
   finalized?: boolean | null;
 }
 
-/** Names related objects. */
+/** The related objects of one parent. */
 export interface CustomizeResponse {
   relatedResources?: readonly RelatedRule[] | null;
 }
 
-/** Selects related objects: by names, by labels, or all objects of the resource. */
+/** Selects related objects of one resource: by name, by label, or all. */
 export interface RelatedRule {
   apiVersion: string;
-  /** The resource in the plural and in lower case: "configmaps". */
+  /** The plural resource name in lower case: "configmaps". */
   resource: string;
+  /** Selects objects by label. It excludes names. */
   labelSelector?: LabelSelector | null;
-  /** Selects the namespaces by their labels. It excludes namespace and names. */
+  /** Selects namespaces by label. It excludes namespace and names. */
   namespaceSelector?: LabelSelector | null;
   namespace?: string | null;
   names?: readonly string[] | null;
-  /** The name of the group in which the objects come back: at most 63 letters, digits, "-" and "_". */
+  /** The key of the group in later requests: at most 63 letters, digits, "-" and "_". */
   name?: string | null;
 }
 
-/** A label selector: all of its parts must hold; an empty one matches everything. */
+/**
+ * A label selector. An object must meet all requirements; an empty selector matches all objects.
+ */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
-  matchExpressions?: readonly { key: string; operator: "In" | "NotIn" | "Exists" | "DoesNotExist"; values?: readonly string[] }[];
+  matchExpressions?: readonly Requirement[];
 }
 
-/** What is known about one call beside its question. */
+/** A requirement on one label. */
+export interface Requirement {
+  key: string;
+  operator: Operator;
+  /** The values of In and NotIn. */
+  values?: readonly string[];
+}
+
+/** The context of one call. */
 export interface Call {
-  /** Aborted when the engine has given up, or the time for the answer is over. */
+  /** Aborts when the engine cancels the call, or when the call's timeout is over. */
   signal: AbortSignal;
 }
 
 type Awaitable<T> = T | Promise<T>;
 
-/** Says which children a parent should have. As finalize it is asked while the parent is being deleted. */
+/**
+ * Returns the desired children of a parent. As finalize, it is called while the parent is being
+ * deleted.
+ */
 export type SyncFunction<Parent> = (request: SyncRequest<Parent>, call: Call) => Awaitable<SyncResponse>;
 
-/** Says what should be added to an object that someone else owns. */
+/** Returns the desired labels, annotations and attachments of an object that has another owner. */
 export type DecorateFunction<Parent> = (request: DecorateRequest<Parent>, call: Call) => Awaitable<DecorateResponse>;
 
-/** Says which other objects the questions about a parent should show. */
+/** Returns rules for the related objects that the other functions need in their requests. */
 export type CustomizeFunction<Parent> = (request: CustomizeRequest<Parent>, call: Call) => Awaitable<CustomizeResponse>;
 
-/** The functions of a CompositeController's hook; one that the controller's spec does not declare may be left out. */
-export interface CompositeFunctions<Parent = KubernetesObject> {
+/**
+ * The functions of a CompositeController's hook. Those that its spec does not declare may be
+ * missing.
+ */
+export interface CompositeFunctions<Parent = Unstructured> {
   sync?: SyncFunction<Parent>;
   finalize?: SyncFunction<Parent>;
   customize?: CustomizeFunction<Parent>;
 }
 
 /** The functions of a DecoratorController's hook. */
-export interface DecoratorFunctions<Parent = KubernetesObject> {
+export interface DecoratorFunctions<Parent = Unstructured> {
   sync?: DecorateFunction<Parent>;
   finalize?: DecorateFunction<Parent>;
   customize?: CustomizeFunction<Parent>;
 }
 
-/** A function of any kind, as the server calls it: the contract says which request it gets. */
+/** A function of any kind. The method that the engine calls determines the type of its request. */
 export type AnyFunction = (request: any, call: Call) => unknown;
 
-/** A set of functions that a server can serve; composite and decorator make one. */
+/** A set of functions that a server can serve. Functions composite and decorator return one. */
 export interface Hook {
   readonly shape: "composite" | "decorator";
-  readonly functions: { readonly sync?: AnyFunction; readonly finalize?: AnyFunction; readonly customize?: AnyFunction };
+  readonly functions: {
+    readonly sync?: AnyFunction; readonly finalize?: AnyFunction; readonly customize?: AnyFunction;
+  };
 }
 
-/** Makes the hook of a CompositeController. */
-export function composite<Parent = KubernetesObject>(functions: CompositeFunctions<Parent>): Hook {
+/** Returns the hook of a CompositeController. */
+export function composite<Parent = Unstructured>(functions: CompositeFunctions<Parent>): Hook {
   return { shape: "composite", functions };
 }
 
-/** Makes the hook of a DecoratorController. */
-export function decorator<Parent = KubernetesObject>(functions: DecoratorFunctions<Parent>): Hook {
+/** Returns the hook of a DecoratorController. */
+export function decorator<Parent = Unstructured>(functions: DecoratorFunctions<Parent>): Hook {
   return { shape: "decorator", functions };
 }

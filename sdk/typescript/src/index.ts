@@ -1,35 +1,40 @@
 /**
  * Hooks of Hookloop controllers in TypeScript.
  *
- * A hook is a function from the observed state of one parent to its desired state; serve is a whole program around it:
+ * A hook is a function from the observed state of one parent to its desired state. serve runs it:
  *
  *     serve(composite({ sync: (request) => ({ children: [page(request.parent)] }) }));
  *
- * The function is level-triggered: it may be asked the same question again at any time and should answer it the same way. It is called
- * concurrently, for different parents, and may be async. It needs neither a client of the API server nor a server to be tested:
- * "@hookloop/hook/testing" calls it.
+ * The function is level-triggered: Hookloop may repeat a request at any time, and the function
+ * should return the same response. Hookloop calls it concurrently for different parents, and it may
+ * be async. "@hookloop/hook/testing" calls it without an engine, a cluster or a server.
  *
- * Data comes from the engine's requests under the contract, packages hookloop.hook.v1 and hookloop.stream.v1 of proto: in single calls, or as
- * changes over one stream, which the engine opens, or the hook (attach). Unit tests cover the translation and the stream's state, and tests
- * over a loopback connection the server and both ways of a stream.
+ * The engine sends requests under the contract, packages hookloop.hook.v1 and hookloop.stream.v1:
+ * in unary calls, or as changes over one stream. The engine opens the stream, or the hook does
+ * (attach). Unit tests cover the encoding and the stream's state machine; tests over a loopback
+ * connection cover the server, and streams from both sides.
  *
  * @packageDocumentation
  */
 export { attach, Attachment } from "./attach.js";
-export type { AttachOptions, Delays, Intercept } from "./attach.js";
+export type { AttachOptions, Backoff, Intercept } from "./attach.js";
 export { child, dependency } from "./child.js";
 export type { Child, ChildOptions, Dependency } from "./child.js";
+export { ConditionStatus, ControllerKind, EventType, Operator, Severity } from "./constants.js";
 export { NotServed, Reject, RelatedUnknown, RetryAfter } from "./errors.js";
 export { trigger } from "./gateway.js";
 export type { GatewayOptions } from "./gateway.js";
 export { composite, decorator } from "./hooks.js";
 export type {
-  Call, CompositeFunctions, Condition, CustomizeResponse, CustomizeFunction, CustomizeRequest, DecorateResponse, DecorateFunction, DecorateRequest,
-  DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Remarks, Result, SyncResponse, SyncFunction, SyncRequest,
+  Call, CompositeFunctions, Condition, CustomizeFunction, CustomizeRequest, CustomizeResponse, DecorateFunction,
+  DecorateRequest, DecorateResponse, DecoratorFunctions, Event, Hook, LabelSelector, RelatedRule, Requirement,
+  ResponseDetails, Result, SyncFunction, SyncRequest, SyncResponse,
 } from "./hooks.js";
 export { parse, stringify } from "./json.js";
+export type * from "./kinds.js"; // all of it, so that programs can add members to KubernetesKinds
 export { RelatedGroup } from "./objects.js";
-export type { Frozen, Group, Groups, KubernetesObject } from "./objects.js";
+export type { Desired, Frozen, Group, Groups, KubernetesObject, RelatedGroups, Unstructured } from "./objects.js";
+export type { Options } from "./options.js";
 export { serve } from "./program.js";
 export { requireRelated } from "./related.js";
 export { childrenOf } from "./request.js";

@@ -1,8 +1,9 @@
 /**
- * JSON in which integers keep all their digits: those that a number cannot hold exactly become bigint, and are written as they were.
+ * JSON without loss of digits: an integer that a number cannot hold exactly becomes a bigint, and
+ * is written back unchanged.
  *
- * JSON.parse and JSON.stringify do the work. Integers that they would round travel through them as strings that begin with a mark, which
- * is different in each process so that no one else's string has it.
+ * JSON.parse and JSON.stringify do the work. A large integer passes through them as a string with a
+ * prefix, which is random in each process, so that no other string has it.
  */
 import { randomUUID } from "node:crypto";
 
@@ -12,7 +13,7 @@ const NUMBER = /-?\d[\d.eE+-]*/g;
 const INTEGER = /^-?\d{16,}$/;
 const LONG = /\d{16}/;
 
-/** Reads JSON. */
+/** Parses JSON. Throws SyntaxError if the text is invalid. */
 export function parse(text: string): unknown {
   if (!LONG.test(text)) {
     return JSON.parse(text);
@@ -22,8 +23,8 @@ export function parse(text: string): unknown {
 }
 
 /**
- * Marks the integers of a text that a number cannot hold. Strings, whose digits are no numbers, are stepped over by hand: a regular expression
- * for them takes stack for each character.
+ * Returns the text with large integers replaced by strings. It skips strings by hand, because a
+ * regular expression for a string uses stack space for each character.
  */
 function marked(text: string): string {
   const parts: string[] = [];
@@ -41,7 +42,9 @@ function mark(number: string): string {
   return INTEGER.test(number) && !Number.isSafeInteger(Number(number)) ? `"${MARK}${number}"` : number;
 }
 
-/** Where the string that begins at a place ends; one without an end, which JSON.parse refuses, ends with the text. */
+/**
+ * Returns the end of the string that begins at an index. An unterminated string ends with the text.
+ */
 function endOfString(text: string, begin: number): number {
   for (let quote = begin; ; ) {
     quote = text.indexOf('"', quote + 1);
@@ -58,7 +61,10 @@ function endOfString(text: string, begin: number): number {
   }
 }
 
-/** Writes JSON. A number that JSON does not know, or a value that is none, is an error. */
+/**
+ * Returns a value as JSON. Throws TypeError if it has a NaN or an infinite number, or is not a JSON
+ * value.
+ */
 export function stringify(value: unknown): string {
   let big = false;
   const text = JSON.stringify(value, (key, member: unknown) => {
@@ -72,7 +78,7 @@ export function stringify(value: unknown): string {
     return member;
   });
   if (text === undefined) {
-    throw new TypeError(`${typeof value} is no JSON value`);
+    throw new TypeError(`${typeof value} is not a JSON value`);
   }
   return big ? text.replace(MARKED, "$1") : text;
 }

@@ -1,20 +1,22 @@
-/** Bounds the functions that run. A function takes a slot, and frees it when it has ended, whether its answer is still wanted or not. */
+/**
+ * Bounds the functions that run at a time. A cancelled call counts until its function has ended.
+ */
 import type { SessionState } from "./session/state.js";
 
-/** How many functions run at a time: those of one session, and those that are asked by unary calls. */
+/** The limit for the functions of one session, and for those of all unary calls. */
 export const MAX_CONCURRENT_CALLS = 64;
 
-/** A number of slots, given out in the order in which they are asked for. */
+/** A semaphore that serves waiters in order. */
 export class Limiter {
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  constructor(count = MAX_CONCURRENT_CALLS) {
-    this.#free = count;
+  constructor(limit = MAX_CONCURRENT_CALLS) {
+    this.#free = limit;
   }
 
-  /** Waits for a slot, and resolves to whether there is one; a signal that aborts ends the wait without. */
-  take(signal: AbortSignal): Promise<boolean> {
+  /** Waits for a free place. Resolves to false if the signal aborts first. */
+  acquire(signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return Promise.resolve(false);
     }
@@ -23,21 +25,21 @@ export class Limiter {
       return Promise.resolve(true);
     }
     return new Promise((resolve) => {
-      const gone = (): void => {
-        this.#waiting.delete(taken);
+      const aborted = (): void => {
+        this.#waiting.delete(acquired);
         resolve(false);
       };
-      const taken = (): void => {
-        signal.removeEventListener("abort", gone);
+      const acquired = (): void => {
+        signal.removeEventListener("abort", aborted);
         resolve(true);
       };
-      signal.addEventListener("abort", gone, { once: true });
-      this.#waiting.add(taken);
+      signal.addEventListener("abort", aborted, { once: true });
+      this.#waiting.add(acquired);
     });
   }
 
-  /** Gives a slot back. */
-  free(): void {
+  /** Returns a place. */
+  release(): void {
     const [next] = this.#waiting;
     if (next) {
       this.#waiting.delete(next);
@@ -48,11 +50,14 @@ export class Limiter {
   }
 }
 
-const slots = new WeakMap<SessionState, Limiter>();
+const limiters = new WeakMap<SessionState, Limiter>();
 
-/** The slots of a session, over all its streams: functions that outlive one count on the next. */
-export function limiterOf(memory: SessionState): Limiter {
-  const known = slots.get(memory) ?? new Limiter();
-  slots.set(memory, known);
-  return known;
+/**
+ * Returns the limiter of a session. Streams of the session share it, so functions of an ended
+ * stream count.
+ */
+export function limiterOf(state: SessionState): Limiter {
+  const limiter = limiters.get(state) ?? new Limiter();
+  limiters.set(state, limiter);
+  return limiter;
 }

@@ -1,16 +1,22 @@
-/** Related objects that an answer requires, without a customize function. */
-import type { Remarks, RelatedRule, SyncRequest } from "./hooks.js";
-import type { Group } from "./objects.js";
+/** Requirements: related objects that a response requests without a customize function. */
+import type { RelatedRule, ResponseDetails, SyncRequest } from "./hooks.js";
+import type { Group, ObjectOfResource } from "./objects.js";
 
 /**
- * Adds a rule, which needs a name, to an answer's requirements, and returns the objects that it selects, by name. The result is undefined
- * if they have not been shown yet: return the answer as it is; Hookloop writes nothing of it and asks again with the objects. It throws
- * RelatedUnknown if the objects are not known.
+ * Adds a named rule to a response's requirements and returns the objects that it selects, by name.
+ *
+ * It returns undefined if the request does not have the objects yet. In this case return the
+ * response as it is: Hookloop writes nothing and calls the hook again with the objects.
+ * It throws RelatedUnknown if the objects are unknown.
  */
-export function requireRelated(request: Pick<SyncRequest<unknown>, "related">, answer: Remarks, rule: RelatedRule): Group | undefined {
+export function requireRelated<ApiVersion extends string, Resource extends string>(
+  request: Pick<SyncRequest<unknown>, "related">, response: ResponseDetails,
+  rule: RelatedRule & { apiVersion: ApiVersion; resource: Resource },
+): Group<ObjectOfResource<`${Resource}.${ApiVersion}`>> | undefined {
   if (!rule.name) {
-    throw new Error(`requirement on ${rule.resource}: name is ${JSON.stringify(rule.name)}, expected the name of a group`);
+    throw new Error(`requirement on ${rule.resource}: name is ${JSON.stringify(rule.name)}, expected a group name`);
   }
-  answer.requirements = [...(answer.requirements ?? []), rule];
-  return request.related[rule.name]?.objects;
+  response.requirements = [...(response.requirements ?? []), rule];
+  const group = request.related[rule.name]?.objects;
+  return group as Group<ObjectOfResource<`${Resource}.${ApiVersion}`>> | undefined;
 }

@@ -1,81 +1,107 @@
 /**
- * Reads the questions of the contract.
+ * Decodes requests.
  *
- * Bodies are read when they are looked at, and once: what was made of a message is kept with it, so that a stream, on which the same
- * messages are part of many questions, costs what changes. Everything is frozen for that reason.
+ * An object's body is parsed on first access and only once, because a stream shares unchanged
+ * messages between requests. The results are cached by message, and therefore frozen.
  */
-import { NotServed, InvalidRequest, RelatedUnknown } from "./errors.js";
-import { Encoding, type Object$, type ObjectGroup, type RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/object_pb.js";
-import type { SyncRequest } from "./hooks.js";
+import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
+import {
+  Encoding, type Object$, type ObjectGroup, type RelatedGroup as RelatedMessage,
+} from "./gen/hookloop/hook/v1/object_pb.js";
+import type { DecorateRequest, SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
-import { RelatedGroup, type Frozen, type Group, type Groups, type KubernetesObject } from "./objects.js";
+import type { KubernetesKinds } from "./kinds.js";
+import {
+  RelatedGroup, type Frozen, type Group, type Groups, type RelatedGroups, type Unstructured,
+} from "./objects.js";
 
-type Observed = Frozen<KubernetesObject>;
+type ObservedObject = Frozen<Unstructured>;
 
-/** The children of one kind with a type of the author's: childrenOf<Deployment>(request, "Deployment.apps/v1"). */
-export function childrenOf<T = KubernetesObject>(request: Pick<SyncRequest<unknown>, "children">, kind: string): Readonly<Record<string, Frozen<T>>> {
-  const group = request.children[kind];
+/** A request with children or attachments. */
+type Observed = Pick<SyncRequest<unknown>, "children"> | Pick<DecorateRequest<unknown>, "attachments">;
+
+/**
+ * Returns the children (or attachments) of one kind by name: childrenOf(request, "Pod.v1").
+ * The kind determines the type; for a kind that is not in KubernetesKinds, name the type:
+ * childrenOf<Website>(request, "Website.demo.example.com/v1"). Throws if the controller does not
+ * declare the kind.
+ */
+export function childrenOf<Key extends keyof KubernetesKinds>(
+  request: Observed, kind: Key,
+): Group<KubernetesKinds[Key]>;
+export function childrenOf<T = Unstructured>(request: Observed, kind: string): Group<T>;
+export function childrenOf(request: Observed, kind: string): Group {
+  const groups: Readonly<Record<string, Group>> = "children" in request ? request.children : request.attachments;
+  const group = groups[kind];
   if (!group) {
-    throw new Error(`children of kind ${kind}: the controller does not declare it; it declares [${Object.keys(request.children).join(", ")}]`);
+    const declared = Object.keys(groups).join(", ");
+    throw new Error(`children of kind ${kind}: the controller does not declare it; it declares [${declared}]`);
   }
-  return group as Readonly<Record<string, Frozen<T>>>;
+  return group;
 }
 
-/** Children by kind, each group by name. */
+/** Decodes children by kind, each group by name. */
 export function decodeChildren(groups: readonly ObjectGroup[], namespace: string): Groups {
-  return record(groups, (group) => [key(group.kind, group.apiVersion), decodeGroup(group.objects, namespace)]);
+  return record(groups, ({ kind, apiVersion, objects }) =>
+    [key(kind, apiVersion), decodeGroup(objects, namespace)]) as Groups;
 }
 
-/** Related objects by the name of their rules or, for rules without a name, by resource. */
-export function decodeRelated(groups: readonly RelatedMessage[], namespace: string): Readonly<Record<string, RelatedGroup>> {
-  return record(groups, (group) => [group.name || key(group.resource, group.apiVersion), relatedGroup(group, namespace)]);
+/** Decodes related objects, by the name of their rules or, without a name, by resource. */
+export function decodeRelated(groups: readonly RelatedMessage[], namespace: string): RelatedGroups {
+  return record(groups, (group) =>
+    [group.name || key(group.resource, group.apiVersion), relatedGroup(group, namespace)]) as RelatedGroups;
 }
 
 function relatedGroup(group: RelatedMessage, namespace: string): RelatedGroup {
   const resource = key(group.resource, group.apiVersion);
   switch (group.result.case) {
     case "items":
-      return new RelatedGroup(decodeGroup(group.result.value.objects, namespace));
+      return new RelatedGroup<Unstructured>(decodeGroup(group.result.value.objects, namespace));
     case "notFound":
       return new RelatedGroup({}, new NotServed(`${resource} is not served: ${group.result.value.message}`));
-    case "error":
-      return new RelatedGroup({}, new RelatedUnknown(`${resource} is not known: ${group.result.value.reason}: ${group.result.value.message}`));
-    default:
-      return new RelatedGroup({}, new RelatedUnknown(`${resource}: got a result of an unknown kind, expected items, not_found or error`));
+    case "error": {
+      const { reason, message } = group.result.value;
+      return new RelatedGroup({}, new RelatedUnknown(`${resource} is unknown: ${reason}: ${message}`));
+    }
+    default: {
+      const problem = "the result has an unknown type, expected items, not_found or error";
+      return new RelatedGroup({}, new RelatedUnknown(`${resource}: ${problem}`));
+    }
   }
 }
 
-/** Groups that were made already, by the lists that they were made from. */
+/** Decoded groups by the list of messages that they were made from. */
 const groupsOf = new WeakMap<readonly Object$[], { namespace: string; group: Group }>();
 
 function decodeGroup(messages: readonly Object$[], namespace: string): Group {
-  const known = groupsOf.get(messages);
-  if (known?.namespace === namespace) {
-    return known.group;
+  const cached = groupsOf.get(messages);
+  if (cached?.namespace === namespace) {
+    return cached.group;
   }
-  const made = Object.create(null) as Record<string, Observed>;
+  const objects = Object.create(null) as Record<string, ObservedObject>;
   for (const message of messages) {
-    Object.defineProperty(made, keyOf(message, namespace), { configurable: true, enumerable: true, get: () => decodeObject(message, message.kind) });
+    const get = (): ObservedObject => decodeObject(message, message.kind);
+    Object.defineProperty(objects, keyOf(message, namespace), { configurable: true, enumerable: true, get });
   }
-  const group = Object.freeze(made);
+  const group = Object.freeze(objects);
   groupsOf.set(messages, { namespace, group });
   return group;
 }
 
-/** Objects that were read already, by their messages. */
-const objectsOf = new WeakMap<Object$, Observed>();
+/** Decoded objects by message. */
+const objectsOf = new WeakMap<Object$, ObservedObject>();
 
-/** One observed object; what names it where it is missing. */
-export function decodeObject(message: Object$ | undefined, what: string): Observed {
+/** Decodes one observed object. The field is for the error if the object is missing. */
+export function decodeObject(message: Object$ | undefined, field: string): ObservedObject {
   if (!message) {
-    throw new InvalidRequest(`${what} is missing; expected an object`);
+    throw new InvalidRequest(`${field} is missing; expected an object`);
   }
-  let found = objectsOf.get(message);
-  if (!found) {
-    found = freeze(read(message)) as Observed;
-    objectsOf.set(message, found);
+  let object = objectsOf.get(message);
+  if (!object) {
+    object = freeze(read(message)) as ObservedObject;
+    objectsOf.set(message, object);
   }
-  return found;
+  return object;
 }
 
 function read(message: Object$): object {
@@ -83,16 +109,16 @@ function read(message: Object$): object {
   if (message.encoding !== Encoding.UNSPECIFIED && message.encoding !== Encoding.JSON) {
     throw new InvalidRequest(`${name}: encoding is ${message.encoding}, expected ENCODING_JSON`);
   }
-  let found: unknown;
+  let object: unknown;
   try {
-    found = parse(new TextDecoder("utf-8", { fatal: true }).decode(message.body));
+    object = parse(new TextDecoder("utf-8", { fatal: true }).decode(message.body));
   } catch (error) {
     throw new InvalidRequest(`${name}: ${(error as Error).message}`);
   }
-  if (typeof found !== "object" || found === null || Array.isArray(found)) {
-    throw new InvalidRequest(`${name}: got no JSON object`);
+  if (typeof object !== "object" || object === null || Array.isArray(object)) {
+    throw new InvalidRequest(`${name}: the body is not a JSON object`);
   }
-  return found;
+  return object;
 }
 
 function freeze(value: unknown): unknown {
@@ -103,21 +129,26 @@ function freeze(value: unknown): unknown {
   return value;
 }
 
-function keyOf({ name, namespace }: Object$, parents: string): string {
-  return namespace === "" || namespace === parents ? name : `${namespace}/${name}`;
+function keyOf({ name, namespace }: Object$, parentNamespace: string): string {
+  return namespace === "" || namespace === parentNamespace ? name : `${namespace}/${name}`;
 }
 
-/** Kind.group/version, or Kind.version for the core group. A resource's key is made the same way. */
+/**
+ * Returns Kind.group/version, or Kind.version for the core group. Keys of resources have the same
+ * form.
+ */
 export function key(kind: string, apiVersion: string): string {
   return `${kind}.${apiVersion}`;
 }
 
-/** A record without a prototype: an object may well be called "constructor". */
+/**
+ * Returns a record without a prototype, because an object may have a name such as "constructor".
+ */
 function record<T, V>(items: readonly T[], entry: (item: T) => [string, V]): Readonly<Record<string, V>> {
-  const made = Object.create(null) as Record<string, V>;
+  const members = Object.create(null) as Record<string, V>;
   for (const item of items) {
     const [name, value] = entry(item);
-    made[name] = value;
+    members[name] = value;
   }
-  return Object.freeze(made);
+  return Object.freeze(members);
 }

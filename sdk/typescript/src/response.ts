@@ -1,42 +1,49 @@
-/** Checks the answers of functions and writes them as the contract has them. Every error names the item at fault. */
+/** Encodes responses. Every error names the invalid item. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { DurationSchema } from "@bufbuild/protobuf/wkt";
-import { fields, flag, list, object, said, text, word, type Members } from "./check.js";
+import { boolean, describe, fields, list, nonEmpty, object, text, type Members } from "./check.js";
 import { Child } from "./child.js";
 import { InvalidResponse } from "./errors.js";
 import { DependencySchema, type Dependency } from "./gen/hookloop/hook/v1/answer_pb.js";
 import { DesiredObjectSchema, Encoding, type DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
 import { stringify } from "./json.js";
 
-/** The most that an answer may ask to wait, in seconds: ten years. */
-const MAX_RESYNC = 10 * 365 * 24 * 3600;
+/** The largest resyncAfterSeconds: ten years. */
+const MAX_RESYNC_SECONDS = 10 * 365 * 24 * 3600;
 
-/** The status as JSON; undefined where the answer has none. */
+/** Returns the status as JSON, or undefined if the response has none. */
 export function encodeStatus(status: unknown): Uint8Array | undefined {
   return status === undefined || status === null ? undefined : json(object(status, "status"), "status");
 }
 
-/** Desired objects; each has apiVersion, kind and metadata.name. What child makes says more about its object. */
+/**
+ * Encodes desired objects, which have apiVersion, kind and metadata.name, or are results of child.
+ */
 export function encodeDesired(field: string, objects: unknown): DesiredObject[] {
   return list(objects, field).map((member, index) => {
     const item = `${field}[${index}]`;
     const { object: desired, ready, dependsOn } = member instanceof Child ? member : new Child(member, {});
     checkIdentity(object(desired, item), item);
-    const init = { encoding: Encoding.JSON, body: json(desired, item), dependsOn: encodeDependencies(dependsOn, `${item}.dependsOn`) };
-    return create(DesiredObjectSchema, ready === undefined || ready === null ? init : { ...init, ready: flag(ready, `${item}.ready`) });
+    const init = {
+      encoding: Encoding.JSON,
+      body: json(desired, item),
+      dependsOn: encodeDependencies(dependsOn, `${item}.dependsOn`),
+    };
+    return create(DesiredObjectSchema,
+      ready === undefined || ready === null ? init : { ...init, ready: boolean(ready, `${item}.ready`) });
   });
 }
 
 function encodeDependencies(dependencies: unknown, field: string): Dependency[] {
   return list(dependencies, field).map((member, index) => {
     const item = `${field}[${index}]`;
-    const said = fields(member, item, ["apiVersion", "kind", "name", "condition", "namespace"]);
+    const dependency = fields(member, item, ["apiVersion", "kind", "name", "condition", "namespace"]);
     return create(DependencySchema, {
-      apiVersion: word(said["apiVersion"], `${item}.apiVersion`),
-      kind: word(said["kind"], `${item}.kind`),
-      name: word(said["name"], `${item}.name`),
-      condition: text(said["condition"], `${item}.condition`),
-      namespace: text(said["namespace"], `${item}.namespace`),
+      apiVersion: nonEmpty(dependency["apiVersion"], `${item}.apiVersion`),
+      kind: nonEmpty(dependency["kind"], `${item}.kind`),
+      name: nonEmpty(dependency["name"], `${item}.name`),
+      condition: text(dependency["condition"], `${item}.condition`),
+      namespace: text(dependency["namespace"], `${item}.namespace`),
     });
   });
 }
@@ -44,34 +51,38 @@ function encodeDependencies(dependencies: unknown, field: string): Dependency[] 
 function checkIdentity(desired: Members, item: string): void {
   const metadata = desired["metadata"];
   const name = typeof metadata === "object" && metadata !== null ? (metadata as Members)["name"] : undefined;
-  for (const [field, value] of Object.entries({ apiVersion: desired["apiVersion"], kind: desired["kind"], "metadata.name": name })) {
-    word(value, `${item}: ${field}`);
+  const identity = { apiVersion: desired["apiVersion"], kind: desired["kind"], "metadata.name": name };
+  for (const [field, value] of Object.entries(identity)) {
+    nonEmpty(value, `${item}: ${field}`);
   }
 }
 
-/** resyncAfterSeconds; undefined where nothing is asked for. */
+/** Encodes resyncAfterSeconds; undefined if the response requests no resync. */
 export function encodeResync(seconds: unknown): MessageInitShape<typeof DurationSchema> | undefined {
   if (seconds === undefined || seconds === null || seconds === 0) {
     return undefined;
   }
-  if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= MAX_RESYNC)) {
-    throw new InvalidResponse(`resyncAfterSeconds is ${said(seconds)}, expected a number from 0 to ${MAX_RESYNC}`);
+  if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= MAX_RESYNC_SECONDS)) {
+    const expected = `expected a number from 0 to ${MAX_RESYNC_SECONDS}`;
+    throw new InvalidResponse(`resyncAfterSeconds is ${describe(seconds)}, ${expected}`);
   }
   return duration(seconds);
 }
 
-/** Seconds as the contract has them. */
+/** Encodes seconds as a google.protobuf.Duration. */
 export function duration(seconds: number): { seconds: bigint; nanos: number } {
   const whole = Math.floor(seconds);
   return { seconds: BigInt(whole), nanos: Math.floor((seconds - whole) * 1e9) };
 }
 
-/** finalized, which must not be true by accident. */
+/**
+ * Encodes finalized. Only a boolean is valid, so that no other value lets the parent go by mistake.
+ */
 export function encodeFinalized(finalized: unknown): boolean {
-  return finalized === undefined || finalized === null ? false : flag(finalized, "finalized");
+  return finalized === undefined || finalized === null ? false : boolean(finalized, "finalized");
 }
 
-/** What a patch of labels or annotations sets, and what it removes: the keys whose value is null. */
+/** Splits a patch of labels or annotations into those to set and those to remove (value null). */
 export function encodePatch(field: string, patch: unknown): { set: Record<string, string>; remove: string[] } {
   const set: Record<string, string> = {};
   const remove: string[] = [];
@@ -89,6 +100,6 @@ function json(value: unknown, item: string): Uint8Array {
   try {
     return new TextEncoder().encode(stringify(value));
   } catch (error) {
-    throw new InvalidResponse(`${item} is no JSON: ${(error as Error).message}`);
+    throw new InvalidResponse(`${item} is not valid JSON: ${(error as Error).message}`);
   }
 }

@@ -1,47 +1,45 @@
-/** A gRPC server for hooks, for programs that have a main function of their own. serve is a whole one. */
+/** A gRPC server for hooks, for programs that have a main function of their own. */
 import { Server as GrpcServer, type ServerCredentials } from "@grpc/grpc-js";
-import { programHash } from "./build.js";
 import { callerInterceptors, warnIfUnauthenticated } from "./auth.js";
+import { programHash } from "./build.js";
 import { SHAPES } from "./codec.js";
 import { serverCredentials } from "./credentials.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import { Health } from "./health.js";
 import type { Hook } from "./hooks.js";
-import { definition, implementation } from "./service.js";
 import { Limiter } from "./limiter.js";
+import { DEFAULT_GRACE_PERIOD, type Options } from "./options.js";
+import { definition, implementation } from "./service.js";
 import { StreamServer } from "./streamserver.js";
 import type { Trigger } from "./trigger.js";
 
-/** On loopback, because without TLS a hook speaks plain text. */
+/** The loopback interface, because without TLS a hook serves plain text. */
 export const DEFAULT_LISTEN = "127.0.0.1:9443";
-/** How many seconds calls under way may take once the server is told to stop. */
-export const DEFAULT_GRACE = 10;
-/** Bytes of a question or an answer; the engine's limit. */
+/** The largest request or response in bytes; the engine has the same limit. */
 const MAX_MESSAGE = 16 << 20;
 
-/** Options say how hooks are served. */
-export interface ServerOptions {
-  /** The address, host:port; port 0 takes a free one. */
+/** Options of a server. Without TLS files it serves plain text. */
+export interface ServerOptions extends Options {
+  /** The address, host:port. Port 0 selects a free port. The default is 127.0.0.1:9443. */
   listen?: string;
-  /** PEM files, which are looked at again every refreshSeconds, so that certificates may be rotated. Without them a hook speaks plain text. */
+  /** PEM file with the server's certificate. The server reloads all PEM files if they change. */
   tlsCert?: string;
+  /** PEM file with the certificate's key. */
   tlsKey?: string;
-  /** PEM file with the authorities of callers' certificates: who has none of them cannot connect. It is looked at again like the others. */
+  /** PEM file with the authorities of client certificates. Other clients cannot connect. */
   clientCa?: string;
-  /** A name that a caller's certificate must have: its common name or an alternative one. */
+  /** A common name or alternative name that a client certificate must have. It needs clientCa. */
   clientName?: string;
   /**
-   * File with the tokens of callers, one in each line: a call has the header "authorization: Bearer TOKEN" with one of them. It is read anew
-   * when it changes.
+   * File with one token per line. A call must have the header "authorization: Bearer TOKEN" with
+   * one of them. The server reloads the file if it changes.
    */
   tokenFile?: string;
-  /** 10 where it is left out. */
+  /** The seconds between two checks of the PEM files. The default is 10. */
   refreshSeconds?: number;
-  /** Names the build of the hook; a change makes the engine ask about every parent again. A hash of the program's files where it is left out. */
-  buildId?: string;
 }
 
-/** Serves hooks. */
+/** A gRPC server for hooks. */
 export class Server {
   readonly #server: GrpcServer;
   readonly #health: Health;
@@ -49,9 +47,10 @@ export class Server {
   readonly #options: ServerOptions;
   readonly #credentials: ServerCredentials;
 
+  /** Throws if the hooks or the options are invalid, or if a file cannot be read. */
   constructor(hooks: readonly Hook[], options: ServerOptions = {}) {
     if (hooks.length === 0) {
-      throw new TypeError("got no hook, expected one made by composite or decorator, or both");
+      throw new TypeError("got no hook, expected one from composite or decorator, or both");
     }
     const services = hooks.map((hook) => SHAPES[hook.shape].service);
     const names = services.map((service) => service.typeName);
@@ -60,19 +59,23 @@ export class Server {
     }
     this.#options = options;
     this.#server = new GrpcServer({
-      "grpc.max_receive_message_length": MAX_MESSAGE, "grpc.max_send_message_length": MAX_MESSAGE, "grpc.so_reuseport": 0,
+      "grpc.max_receive_message_length": MAX_MESSAGE,
+      "grpc.max_send_message_length": MAX_MESSAGE,
+      "grpc.so_reuseport": 0,
       interceptors: callerInterceptors(options),
     });
     this.#credentials = serverCredentials(options);
     this.#health = new Health([...names, HookStreamService.typeName]);
     this.#streams = new StreamServer(hooks, options.buildId || programHash());
-    const slots = new Limiter();
+    const limiter = new Limiter();
     this.#server.addService(this.#health.definition, this.#health.implementation());
-    hooks.forEach((hook, index) => this.#server.addService(definition(services[index]!), implementation(hook, slots)));
+    hooks.forEach((hook, index) => {
+      this.#server.addService(definition(services[index]!), implementation(hook, limiter));
+    });
     this.#server.addService(this.#streams.definition, this.#streams.implementation());
   }
 
-  /** Begins to serve, and resolves to the address at which the server answers. */
+  /** Starts to serve, and resolves to the address on which the server listens. */
   async start(): Promise<string> {
     const listen = this.#options.listen ?? DEFAULT_LISTEN;
     const colon = listen.lastIndexOf(":");
@@ -87,11 +90,12 @@ export class Server {
     return address;
   }
 
-  /** Listens at the first of some hosts that can be had. */
+  /** Listens on the first host that is available. */
   async #bind([host, ...others]: readonly string[], port: string): Promise<string> {
     try {
       return `${host}:${await new Promise<number>((resolve, reject) =>
-        this.#server.bindAsync(`${host}${port}`, this.#credentials, (error, bound) => (error ? reject(error) : resolve(bound))))}`;
+        this.#server.bindAsync(`${host}${port}`, this.#credentials,
+          (error, bound) => (error ? reject(error) : resolve(bound))))}`;
     } catch (error) {
       if (others.length === 0) {
         throw error;
@@ -100,20 +104,27 @@ export class Server {
     }
   }
 
-  /** Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. It fails if all of them say no. */
+  /**
+   * Requests syncs from every engine with an open stream, and resolves to the number of parents
+   * that Hookloop will sync. It rejects if all engines refuse, or if no stream is open.
+   */
   trigger(trigger: Trigger): Promise<number> {
     return this.#streams.trigger(trigger);
   }
 
-  /** Takes no new calls, and resolves when those under way have ended, at the latest after the grace period in seconds. */
-  async stop(grace: number = DEFAULT_GRACE): Promise<void> {
+  /**
+   * Accepts no new calls, and resolves when all calls have ended. After the grace period, in
+   * seconds, it cancels the remaining calls.
+   */
+  async stop(gracePeriod = this.#options.gracePeriodSeconds ?? DEFAULT_GRACE_PERIOD): Promise<void> {
     this.#health.shutdown();
     this.#streams.drain();
-    const late = setTimeout(() => this.#server.forceShutdown(), grace * 1000);
+    const timer = setTimeout(() => this.#server.forceShutdown(), gracePeriod * 1000);
     try {
-      await new Promise<void>((resolve, reject) => this.#server.tryShutdown((error) => (error ? reject(error) : resolve())));
+      await new Promise<void>((resolve, reject) =>
+        this.#server.tryShutdown((error) => (error ? reject(error) : resolve())));
     } finally {
-      clearTimeout(late);
+      clearTimeout(timer);
     }
   }
 }

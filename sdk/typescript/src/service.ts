@@ -1,13 +1,15 @@
-/** Serves hooks as the unary services of the contract. */
+/** Serves hooks as the contract's unary services. */
 import { fromBinary, toBinary, type DescService, type Message } from "@bufbuild/protobuf";
-import { status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
-import { ask, methodsOf, parentOf, pathOf, SHAPES, type Method, type Question } from "./codec.js";
+import {
+  status as Code, type handleUnaryCall, type ServiceDefinition, type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import { callHook, methodsOf, parentOf, pathOf, SHAPES, type Method, type Request } from "./codec.js";
 import type { AnyFunction, Hook } from "./hooks.js";
 import type { Limiter } from "./limiter.js";
-import { logCancelled, logFailure, unaryError, statusOf } from "./status.js";
+import { logCancelled, logFailure, statusOf, unaryError } from "./status.js";
 import { traced } from "./tracing.js";
 
-/** A gRPC service as grpc-js defines them, from the description that is generated. */
+/** Returns grpc-js's definition of a generated service. */
 export function definition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, {
     path: pathOf(method),
@@ -20,42 +22,44 @@ export function definition(service: DescService): ServiceDefinition {
   }]));
 }
 
-/** The methods of a hook's service. Functions run while there are slots. */
-export function implementation(hook: Hook, slots: Limiter): UntypedServiceImplementation {
+/** Returns the methods of a hook's service. The limiter bounds the functions that run at a time. */
+export function implementation(hook: Hook, limiter: Limiter): UntypedServiceImplementation {
   const methods = methodsOf(SHAPES[hook.shape]);
-  return Object.fromEntries(methods.map((method) => [method.op, unary(method, hook.functions[method.op], slots)]));
+  return Object.fromEntries(methods.map((method) =>
+    [method.operation, unary(method, hook.functions[method.operation], limiter)]));
 }
 
-function unary(method: Method, fn: AnyFunction | undefined, slots: Limiter): handleUnaryCall<Question, Message> {
+function unary(method: Method, fn: AnyFunction | undefined, limiter: Limiter): handleUnaryCall<Request, Message> {
   return (call, callback) => {
     if (!fn) {
-      callback({ code: Code.UNIMPLEMENTED, details: `this hook has no ${method.op} function` });
+      callback({ code: Code.UNIMPLEMENTED, details: `this hook has no ${method.operation} function` });
       return;
     }
-    const gone = new AbortController();
+    const cancelled = new AbortController();
     const parent = parentOf(method, call.request);
     let ended = false;
     call.once("cancelled", () => {
       if (!ended) {
-        logCancelled(method.path, parent, "its time is over, or the engine has cancelled it");
+        logCancelled(method.path, parent, "its deadline has passed, or the engine has cancelled it");
       }
-      gone.abort();
+      cancelled.abort();
     });
     const run = async (): Promise<Message> => {
-      if (!await slots.take(gone.signal)) {
-        throw new Error("the call was given up before its function began");
+      if (!await limiter.acquire(cancelled.signal)) {
+        throw new Error("the call was cancelled before its function began");
       }
       try {
-        return await traced(method.path.slice(1), call.metadata.getMap(), () => ask(method, fn, call.request, gone.signal));
+        return await traced(method.path.slice(1), call.metadata.getMap(),
+          () => callHook(method, fn, call.request, cancelled.signal));
       } finally {
-        slots.free();
+        limiter.release();
         ended = true;
       }
     };
     run().then(
       (message) => callback(null, message),
       (error: unknown) => {
-        if (!gone.signal.aborted) {
+        if (!cancelled.signal.aborted) {
           logFailure(method.path, parent, error);
         }
         callback(unaryError(statusOf(error)));

@@ -1,25 +1,26 @@
-/** Turns what a function throws into a status with details (google.rpc.Status), for both ways in which answers travel. */
-import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
+/** Converts a function's error to a google.rpc.Status, for unary calls and for streams. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { InvalidResponse, InvalidRequest, Reject, RetryAfter } from "./errors.js";
+import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
+import { InvalidRequest, InvalidResponse, Reject, RetryAfter } from "./errors.js";
 import type { StatusSchema } from "./gen/hookloop/stream/v1/stream_pb.js";
 import * as wellknown from "./wellknown.js";
 
-/** Says whose reasons those in google.rpc.ErrorInfo are. */
+/** The domain of the reasons in google.rpc.ErrorInfo. */
 const DOMAIN = "hookloop.hook.v1";
 const DETAILS = "grpc-status-details-bin";
 
-/** A code of google.rpc.Code, a sentence, and perhaps a detail for programs. */
+/** A status with at most one detail. */
 export interface Failure {
   readonly code: Code;
   readonly message: string;
   readonly detail?: wellknown.Detail;
 }
 
-/** What an error says. */
+/** Returns the status of an error. */
 export function statusOf(error: unknown): Failure {
   if (error instanceof Reject) {
-    return { code: Code.FAILED_PRECONDITION, message: error.message, detail: wellknown.errorInfo(error.reason, DOMAIN) };
+    const detail = wellknown.errorInfo(error.reason, DOMAIN);
+    return { code: Code.FAILED_PRECONDITION, message: error.message, detail };
   }
   if (error instanceof RetryAfter) {
     return { code: Code.RESOURCE_EXHAUSTED, message: error.message, detail: wellknown.retryInfo(error.seconds) };
@@ -27,7 +28,7 @@ export function statusOf(error: unknown): Failure {
   return { code: Code.INTERNAL, message: messageOf(error) };
 }
 
-/** A failure as a gRPC server says it. */
+/** Returns a status as grpc-js's server error. */
 export function unaryError({ code, message, detail }: Failure): Partial<ServerErrorResponse> {
   if (!detail) {
     return { code, details: message };
@@ -37,33 +38,36 @@ export function unaryError({ code, message, detail }: Failure): Partial<ServerEr
   return { code, details: message, metadata };
 }
 
-/** A failure as a stream says it. */
+/** Returns a status as a stream's message. */
 export function streamStatus({ code, message, detail }: Failure): MessageInitShape<typeof StatusSchema> {
   return { code, message, details: detail ? [{ typeUrl: wellknown.typeUrl(detail), value: detail.value }] : [] };
 }
 
-/** Logs a function that has failed, with its parent. Reject and RetryAfter are answers. */
+/** Logs the error of a function, with the parent. It does not log Reject and RetryAfter. */
 export function logFailure(method: string, parent: string, error: unknown): void {
   if (!isExpected(error)) {
     console.error(`${method} of ${parent} failed:`, isBug(error) ? error : (error as Error).message);
   }
 }
 
-/** Logs a call that was given up before its function had an answer. */
-export function logCancelled(method: string, parent: string, why: string): void {
-  console.error(`${method} of ${parent} was given up: ${why}`);
+/** Logs a call that was cancelled before its function returned. */
+export function logCancelled(method: string, parent: string, reason: string): void {
+  console.error(`${method} of ${parent} was cancelled: ${reason}`);
 }
 
 function isExpected(error: unknown): boolean {
   return error instanceof Reject || error instanceof RetryAfter;
 }
 
-/** Whether an error is something for the author to look at: neither an answer, nor a mistake that its message names completely. */
+/** Reports whether the stack of an error can help: it is not one of the SDK's own errors. */
 function isBug(error: unknown): boolean {
   return !isExpected(error) && !(error instanceof InvalidResponse) && !(error instanceof InvalidRequest);
 }
 
-/** What the engine shows: for errors of other packages with their name, without which some say little. */
+/**
+ * Returns the message for the engine. Errors of other packages keep their name, because some have
+ * no message.
+ */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) {
     return `the hook's function has thrown ${String(error)}`;

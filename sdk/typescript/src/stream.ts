@@ -1,67 +1,79 @@
-/** Drives the hook's side of one stream: puts its work to functions, keeps the time, and says what becomes of triggers. */
+/**
+ * One stream between the engine and hooks: calls functions, enforces timeouts, and sends triggers.
+ */
 import { status as Code } from "@grpc/grpc-js";
-import { ask, methodsOf, parentOf, SHAPES } from "./codec.js";
-import type { AnyFunction, Hook as Functions } from "./hooks.js";
-import { ProtocolError, VersionMismatch } from "./session/error.js";
-import { Hook, type SessionSettings, type Received, type Work } from "./session/hook.js";
-import type { SessionStates, SessionState } from "./session/state.js";
+import { callHook, methodsOf, parentOf, SHAPES } from "./codec.js";
+import type { AnyFunction, Hook } from "./hooks.js";
 import { limiterOf } from "./limiter.js";
+import { ProtocolError, VersionMismatch } from "./session/error.js";
+import { HookSession, type HookCall, type Received, type SessionSettings } from "./session/hook.js";
+import type { SessionState, SessionStates } from "./session/state.js";
 import { logCancelled, logFailure, statusOf, streamStatus, type Failure } from "./status.js";
 import { traced } from "./tracing.js";
 import { Triggers, type Trigger } from "./trigger.js";
 
-/** How long a stream stays open for questions that are on their way, once the hook has asked for no more, in milliseconds. */
-const LINGER = 1000;
+/** How long a stream stays open for calls in transit after the hook's Drain, in milliseconds. */
+const DRAIN_TIMEOUT = 1000;
+/** The longest delay of a timer in Node.js, in milliseconds. */
+const MAX_TIMER = 2 ** 31 - 1;
 
-/** The end of a stream whose session the engine has opened anew: it knows better which of the two is alive. */
-const MOVED: Failure = { code: Code.ABORTED, message: "the engine has opened the session on another stream" };
+/** The end of a stream whose session the engine has resumed on another one. */
+const RESUMED: Failure = { code: Code.ABORTED, message: "the engine has resumed the session on another stream" };
 
-/** A stream, as whoever opened it can use it. */
+/** The connection of a stream. */
 export interface Transport {
   send(message: Uint8Array): void;
-  /** Ends the stream; with a failure, for that reason. */
+  /** Ends the stream. The failure is the reason, if there is one. */
   end(failure?: Failure): void;
 }
 
-/** One stream between the engine and hooks. */
+/** The hook's end of one stream. */
 export class HookStream {
-  readonly #functions: readonly Functions[];
-  readonly #memories: SessionStates;
-  readonly #wire: Transport;
-  readonly #hook: Hook;
+  readonly #hooks: readonly Hook[];
+  readonly #states: SessionStates;
+  readonly #transport: Transport;
+  readonly #protocol: HookSession;
   readonly #running = new Map<bigint, AbortController>();
   readonly #triggers = new Triggers();
-  #held: { readonly session: string; readonly memory: SessionState } | undefined;
-  /** Whether nothing more is asked; the stream ends when all is answered. */
-  #last = false;
+  #session: { readonly id: string; readonly state: SessionState } | undefined;
+  /**
+   * Reports whether the engine sends no more calls. The stream ends when all calls are answered.
+   */
+  #draining = false;
   #over = false;
-  #lingers: NodeJS.Timeout | undefined;
+  #drainTimer: NodeJS.Timeout | undefined;
 
-  constructor(functions: readonly Functions[], memories: SessionStates, wire: Transport, settings: Omit<SessionSettings, "memory"> = {}) {
-    this.#functions = functions;
-    this.#memories = memories;
-    this.#wire = wire;
-    this.#hook = new Hook({ ...settings, methods: functions.flatMap(served).sort(), memory: (session) => memories.take(session, () => this.#finish(MOVED)) });
+  constructor(
+    hooks: readonly Hook[], states: SessionStates, transport: Transport, settings: Omit<SessionSettings, "state"> = {},
+  ) {
+    this.#hooks = hooks;
+    this.#states = states;
+    this.#transport = transport;
+    this.#protocol = new HookSession({
+      ...settings,
+      methods: hooks.flatMap(implementedMethods).sort(),
+      state: (id) => states.acquire(id, () => this.#finish(RESUMED)),
+    });
   }
 
-  /** The id of the session, once it is open. */
+  /** The session ID, or undefined before the engine's Hello. */
   get session(): string | undefined {
-    return this.#held?.session;
+    return this.#session?.id;
   }
 
-  /** Says who dials in; it comes first on a stream that the hook opens. */
-  attach(value: Parameters<Hook["attach"]>[0]): void {
-    this.#hook.attach(value);
+  /** Sends the Attach message, which is the first one on a stream that the hook opens. */
+  attach(value: Parameters<HookSession["attach"]>[0]): void {
+    this.#protocol.attach(value);
     this.#flush();
   }
 
-  /** Takes a message of the engine. One that cannot be understood ends the stream. */
+  /** Handles a message of the engine. An invalid message ends the stream. */
   receive(data: Uint8Array): void {
     if (this.#over) {
       return;
     }
     try {
-      this.#take(this.#hook.receive(data));
+      this.#handle(this.#protocol.receive(data));
     } catch (error) {
       console.error("stream:", error instanceof ProtocolError ? error.message : error);
       this.#finish({ code: codeOf(error), message: (error as Error).message });
@@ -70,152 +82,167 @@ export class HookStream {
     this.#flush();
   }
 
-  /** Asks for syncs, and resolves to how many parents there will be. */
+  /** Requests syncs, and resolves to the number of parents that Hookloop will sync. */
   trigger(trigger: Trigger): Promise<number> {
-    if (this.#over || !this.#held) {
+    if (this.#over || !this.#session) {
       return Promise.reject(new Error("trigger: no stream is open"));
     }
     const { message, done } = this.#triggers.begin(trigger);
-    this.#hook.trigger(message);
+    this.#protocol.trigger(message);
     this.#flush();
     return done;
   }
 
-  /** Asks for no more questions; the stream ends when those under way are answered. */
+  /** Asks the engine for no more calls. The stream ends when all calls are answered. */
   drain(): void {
-    if (!this.#held) {
+    if (!this.#session) {
       this.#finish();
       return;
     }
-    this.#hook.drain();
+    this.#protocol.drain();
     this.#flush();
-    this.#lingers ??= setTimeout(() => this.closing(), LINGER);
+    this.#drainTimer ??= setTimeout(() => this.closing(), DRAIN_TIMEOUT);
   }
 
-  /** The engine asks nothing more: the stream ends when all is answered. */
+  /**
+   * Must be called when the engine sends no more messages. The stream ends when all calls are
+   * answered.
+   */
   closing(): void {
-    this.#last = true;
+    this.#draining = true;
     this.#flush();
   }
 
-  /** The stream has ended. What was under way is given up, and what is held is left for the next stream of the session. */
+  /**
+   * Must be called when the stream has ended. It cancels all calls, and releases the session's
+   * state for the next stream.
+   */
   closed(): void {
     if (this.#over) {
       return;
     }
     this.#over = true;
-    clearTimeout(this.#lingers);
-    this.#hook.lost();
+    clearTimeout(this.#drainTimer);
+    this.#protocol.lost();
     this.#running.forEach((running) => running.abort());
     this.#running.clear();
     this.#triggers.lost();
-    if (this.#held) {
-      this.#memories.leave(this.#held.session, this.#held.memory);
+    if (this.#session) {
+      this.#states.release(this.#session.id, this.#session.state);
     }
   }
 
-  #take(received: Received): void {
+  #handle(received: Received): void {
     switch (received.kind) {
       case "open":
-        this.#held = received;
+        this.#session = { id: received.session, state: received.state };
         break;
-      case "work":
-        void this.#run(received.work);
+      case "call":
+        void this.#run(received.call);
         break;
       case "cancelled":
-        this.#giveUp(received.work, { code: Code.CANCELLED, message: "the engine has given the call up" });
+        this.#cancel(received.call, { code: Code.CANCELLED, message: "the engine has cancelled the call" });
         break;
       case "drain":
-        this.#last = true;
+        this.#draining = true;
         break;
       case "triggered":
         this.#triggers.end(received.triggered);
         break;
-      case "farewell":
-        console.error(`stream: the engine ends it: ${Code[received.status.code] ?? received.status.code}: ${received.status.message}`);
+      case "goAway": {
+        const { code, message } = received.status;
+        console.error(`stream: the engine ends it: ${Code[code] ?? code}: ${message}`);
         break;
+      }
     }
   }
 
-  /** Answers work: with what its function says, or with why there is no answer. */
-  async #run(work: Work): Promise<void> {
-    const { id, method, question, trace } = work;
-    const fn = this.#functionOf(work);
+  /** Runs the function of a call, and sends its response or its error. */
+  async #run(call: HookCall): Promise<void> {
+    const { id, method, request, trace } = call;
+    const fn = this.#functionOf(call);
     if (!fn) {
-      this.#hook.refuse(id, { code: Code.UNIMPLEMENTED, message: `this hook has no function for ${method.path}` });
+      const message = `this hook has no function for ${method.path}`;
+      this.#protocol.fail(id, { code: Code.UNIMPLEMENTED, message });
       this.#flush();
       return;
     }
     const running = new AbortController();
     this.#running.set(id, running);
-    const late = this.#limit(work);
-    running.signal.addEventListener("abort", () => clearTimeout(late), { once: true }); // the function may never return
-    const slots = limiterOf(this.#held!.memory);
-    if (await slots.take(running.signal)) {
+    const timer = this.#startTimeout(call);
+    // The function may never return, so the timer must end with the call.
+    running.signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    const limiter = limiterOf(this.#session!.state);
+    if (await limiter.acquire(running.signal)) {
       try {
-        this.#hook.answer(id, await traced(method.path.slice(1), trace, () => ask(method, fn, question, running.signal)));
+        const response = await traced(method.path.slice(1), trace, () => callHook(method, fn, request, running.signal));
+        this.#protocol.answer(id, response);
       } catch (error) {
         if (!running.signal.aborted) {
-          logFailure(method.path, parentOf(method, question), error);
+          logFailure(method.path, parentOf(method, request), error);
         }
-        this.#hook.refuse(id, streamStatus(statusOf(error)));
+        this.#protocol.fail(id, streamStatus(statusOf(error)));
       } finally {
-        slots.free();
+        limiter.release();
       }
     }
-    clearTimeout(late);
+    clearTimeout(timer);
     this.#running.delete(id);
     this.#flush();
   }
 
-  #functionOf({ method }: Work): AnyFunction | undefined {
-    return this.#functions.find(({ shape }) => SHAPES[shape] === method.shape)?.functions[method.op];
+  #functionOf({ method }: HookCall): AnyFunction | undefined {
+    return this.#hooks.find(({ shape }) => SHAPES[shape] === method.shape)?.functions[method.operation];
   }
 
-  /** Gives work up when its time is over. */
-  #limit(work: Work): NodeJS.Timeout | undefined {
-    const { method, timeout } = work;
+  /** Starts a timer that cancels a call after its timeout. */
+  #startTimeout(call: HookCall): NodeJS.Timeout | undefined {
+    const { method, timeout } = call;
     if (timeout === undefined || timeout <= 0) {
       return undefined;
     }
     const message = `${method.path} took longer than ${timeout} ms`;
-    return setTimeout(() => this.#giveUp(work, { code: Code.DEADLINE_EXCEEDED, message }), Math.min(timeout, 2 ** 31 - 1));
+    const cancel = (): void => this.#cancel(call, { code: Code.DEADLINE_EXCEEDED, message });
+    return setTimeout(cancel, Math.min(timeout, MAX_TIMER));
   }
 
-  /** Answers work at once; its function is told, and what it still says is dropped. */
-  #giveUp({ id, method, question }: Work, failure: Failure): void {
+  /** Fails a call immediately. It aborts the function, and drops a later response. */
+  #cancel({ id, method, request }: HookCall, failure: Failure): void {
     const running = this.#running.get(id);
     if (running && !running.signal.aborted) {
-      logCancelled(method.path, parentOf(method, question), failure.message);
+      logCancelled(method.path, parentOf(method, request), failure.message);
     }
-    this.#hook.refuse(id, streamStatus(failure));
+    this.#protocol.fail(id, streamStatus(failure));
     running?.abort();
     this.#flush();
   }
 
-  /** Sends what there is to send, and ends the stream where it was the last. */
+  /** Sends all pending messages, and ends the stream after the last call. */
   #flush(): void {
     if (this.#over) {
       return;
     }
-    this.#hook.outbox().forEach((message) => this.#wire.send(message));
-    if (this.#last && !this.#hook.busy) {
+    this.#protocol.outbox().forEach((message) => this.#transport.send(message));
+    if (this.#draining && !this.#protocol.busy) {
       this.#finish();
     }
   }
 
   #finish(failure?: Failure): void {
     this.closed();
-    this.#wire.end(failure);
+    this.#transport.end(failure);
   }
 }
 
-/** The methods of a hook that have a function. */
-function served({ shape, functions }: Functions): string[] {
-  return methodsOf(SHAPES[shape]).filter(({ op }) => functions[op]).map(({ path }) => path);
+/** Returns the paths of the methods for which a hook has a function. */
+function implementedMethods({ shape, functions }: Hook): string[] {
+  return methodsOf(SHAPES[shape]).filter(({ operation }) => functions[operation]).map(({ path }) => path);
 }
 
-/** The status of a stream that ends with an error. One of another version is unserved, so that the engine may ask by unary calls. */
+/**
+ * Returns the status code of a stream that ends with an error. A version mismatch is UNIMPLEMENTED,
+ * so that the engine falls back to unary calls.
+ */
 function codeOf(error: unknown): Code {
   if (error instanceof VersionMismatch) {
     return Code.UNIMPLEMENTED;

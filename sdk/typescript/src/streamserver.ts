@@ -1,12 +1,14 @@
-/** Serves the hook's side of streams (hookloop.stream.v1.HookStreamService), which the engine opens. */
+/** Serves streams that the engine opens (hookloop.stream.v1.HookStreamService). */
 import type { ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
-import { HookStream } from "./stream.js";
 import { HookStreamService } from "./gen/hookloop/stream/v1/stream_pb.js";
 import type { Hook } from "./hooks.js";
 import { SessionStates } from "./session/state.js";
+import { HookStream } from "./stream.js";
 import type { Trigger } from "./trigger.js";
 
-/** Messages of streams are bytes for gRPC: the session reads and writes them. */
+/**
+ * gRPC's codec of stream messages: they stay bytes, because the session encodes and decodes them.
+ */
 export const BYTES = {
   requestStream: true,
   responseStream: true,
@@ -20,12 +22,12 @@ function asBuffer(data: Uint8Array): Buffer {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }
 
-/** The streams that a server has open. */
+/** The open streams of a server. */
 export class StreamServer {
   readonly definition: ServiceDefinition = { connect: { ...BYTES, path: `/${HookStreamService.typeName}/Connect` } };
   readonly #hooks: readonly Hook[];
   readonly #build: string;
-  readonly #memories = new SessionStates();
+  readonly #states = new SessionStates();
   readonly #open = new Set<HookStream>();
 
   constructor(hooks: readonly Hook[], build: string) {
@@ -33,45 +35,46 @@ export class StreamServer {
     this.#build = build;
   }
 
-  /** The methods. */
+  /** Returns the methods of the service. */
   implementation(): UntypedServiceImplementation {
     return { connect: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#connect(call) };
   }
 
-  /** Asks for no more questions; each stream ends when those under way are answered. */
+  /** Asks all engines for no more calls. Each stream ends when its calls are answered. */
   drain(): void {
-    this.#open.forEach((conversation) => conversation.drain());
+    this.#open.forEach((stream) => stream.drain());
   }
 
   /**
-   * Asks every engine that has a stream open for syncs, and resolves to how many parents there will be. Each stream serves one controller:
-   * that some say no, while others do not, is no failure.
+   * Requests syncs on all open streams, and resolves to the number of parents that Hookloop will
+   * sync. Each stream serves one controller, so it rejects only if all streams refuse.
    */
   async trigger(trigger: Trigger): Promise<number> {
     const open = [...this.#open].filter(({ session }) => session !== undefined);
     if (open.length === 0) {
       throw new Error("trigger: no stream is open");
     }
-    const answers = await Promise.allSettled(open.map((conversation) => conversation.trigger(trigger)));
-    const taken = answers.filter((answer) => answer.status === "fulfilled");
-    if (taken.length === 0) {
-      throw (answers[0] as PromiseRejectedResult).reason;
+    const results = await Promise.allSettled(open.map((stream) => stream.trigger(trigger)));
+    const accepted = results.filter((result) => result.status === "fulfilled");
+    if (accepted.length === 0) {
+      throw (results[0] as PromiseRejectedResult).reason;
     }
-    return taken.reduce((sum, { value }) => sum + value, 0);
+    return accepted.reduce((sum, { value }) => sum + value, 0);
   }
 
   #connect(call: ServerDuplexStream<Buffer, Uint8Array>): void {
-    const conversation = new HookStream(this.#hooks, this.#memories, {
+    const stream = new HookStream(this.#hooks, this.#states, {
       send: (message) => call.write(message),
-      end: (failure) => (failure ? call.emit("error", { code: failure.code, details: failure.message }) : call.end()),
+      end: (failure) =>
+        (failure ? call.emit("error", { code: failure.code, details: failure.message }) : call.end()),
     }, { build: this.#build });
-    this.#open.add(conversation);
+    this.#open.add(stream);
     const closed = (): void => {
-      this.#open.delete(conversation);
-      conversation.closed();
+      this.#open.delete(stream);
+      stream.closed();
     };
-    call.on("data", (data: Buffer) => conversation.receive(data));
-    call.on("end", () => conversation.closing());
+    call.on("data", (data: Buffer) => stream.receive(data));
+    call.on("end", () => stream.closing());
     call.on("cancelled", closed);
     call.on("close", closed);
   }

@@ -1,7 +1,8 @@
 /**
- * Continues the engine's traces (W3C traceparent) where the program has OpenTelemetry; without it, nothing is traced.
+ * Continues the engine's traces (W3C traceparent) if the program has @opentelemetry/api.
  *
- * Which spans are exported, and where to, is the program's business, as is the propagator: NodeSDK of @opentelemetry/sdk-node sets both.
+ * The program configures exporters and the propagator, for example with NodeSDK of
+ * @opentelemetry/sdk-node.
  */
 const api = await load();
 
@@ -16,7 +17,7 @@ async function load(): Promise<typeof import("@opentelemetry/api") | undefined> 
   }
 }
 
-/** Runs a call within a span that is a child of the caller's, which the carrier names. */
+/** Runs a call in a span. The carrier has the trace context of the parent span. */
 export async function traced<T>(name: string, carrier: object, run: () => Promise<T>): Promise<T> {
   if (!api) {
     return run();

@@ -1,44 +1,50 @@
-/** Asks for syncs: something has changed that Hookloop does not watch. */
+/** Triggers: requests for syncs after a change that Hookloop does not watch. */
 import { create } from "@bufbuild/protobuf";
 import { status as Code } from "@grpc/grpc-js";
+import type { ControllerKind } from "./constants.js";
 import { TriggerSchema, type Trigger as TriggerMessage, type Triggered } from "./gen/hookloop/stream/v1/stream_pb.js";
 
-/** Which parents should be synced, and why. */
+/**
+ * Selects the parents to sync. An empty trigger selects all parents of all controllers of the hook.
+ */
 export interface Trigger {
-  /** The controller's name; without one, every controller that the hook serves. */
+  /** The controller's name. If it is empty, all controllers that the hook serves. */
   controller?: string;
-  /** The controller's kind; without one, both. */
-  controllerKind?: "CompositeController" | "DecoratorController";
-  /** The parents by name; without any, labelSelector says which. */
+  /** The controller's kind. If it is empty, both kinds. */
+  controllerKind?: ControllerKind;
+  /** The parents by name. If the list is empty, labelSelector selects them. */
   parents?: readonly { namespace?: string; name: string }[];
-  /** The parents by their labels, as kubectl takes a selector; empty stands for all. */
+  /** A label selector in kubectl's syntax. If it is empty, all parents. */
   labelSelector?: string;
-  /** A few words, at most 256 bytes, for the log and the traces of the syncs. */
+  /** A short reason for the log and for the traces of the syncs, at most 256 bytes. */
   reason?: string;
 }
 
-/** A trigger was refused, or there was no answer to it. */
+/** The engine has refused a trigger, or did not answer it. The code is a gRPC status code. */
 export class TriggerError extends Error {
   override name = "TriggerError";
-  constructor(readonly code: Code, message: string) {
+  constructor(readonly code: number, message: string) {
     super(message);
   }
 }
 
-/** The message of a trigger. */
-export function triggerMessage({ controller = "", controllerKind, parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n): TriggerMessage {
+/** Returns the message of a trigger. */
+export function triggerMessage(
+  { controller = "", controllerKind, parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n,
+): TriggerMessage {
   return create(TriggerSchema, {
-    id, controllerName: controller, controllerKind: controllerKind ?? "", labelSelector, reason, parents: parents.map(({ namespace = "", name }) => ({ namespace, name })),
+    id, controllerName: controller, controllerKind: controllerKind ?? "", labelSelector, reason,
+    parents: parents.map(({ namespace = "", name }) => ({ namespace, name })),
   });
 }
 
-/** The triggers of one stream that are not answered yet. */
+/** The triggers of one stream that have no answer yet. */
 export class Triggers {
   readonly #waiting = new Map<bigint, { resolve: (parents: number) => void; reject: (error: TriggerError) => void }>();
-  #last = 0n;
+  #lastId = 0n;
 
   begin(trigger: Trigger): { message: TriggerMessage; done: Promise<number> } {
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     const done = new Promise<number>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
     return { message: triggerMessage(trigger, id), done };
   }
@@ -54,7 +60,8 @@ export class Triggers {
   }
 
   lost(): void {
-    this.#waiting.forEach(({ reject }) => reject(new TriggerError(Code.UNAVAILABLE, "the stream ended before the trigger was answered")));
+    const message = "the stream ended before the trigger was answered";
+    this.#waiting.forEach(({ reject }) => reject(new TriggerError(Code.UNAVAILABLE, message)));
     this.#waiting.clear();
   }
 }

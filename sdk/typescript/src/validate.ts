@@ -1,13 +1,17 @@
 /**
- * Applies the engine's rules for answers, as far as they follow from the parent and the declared kinds. "@hookloop/hook/testing" uses it.
+ * Applies the engine's rules for responses that depend only on the parent and the declared kinds,
+ * for "@hookloop/hook/testing".
  *
- * sdk/testdata/answers.json lists the rules; the engine, and the helpers of all SDKs, are tested with that table. The input is an answer as
- * the contract has it. Functions are pure; an error is an InvalidResponse that names the item.
+ * sdk/testdata/answers.json lists the rules. It is also a test of the engine and of the other SDKs.
+ * The input is a response message. Functions are pure; an error is an InvalidResponse with the
+ * item.
  */
 import type { Message } from "@bufbuild/protobuf";
 import { InvalidResponse } from "./errors.js";
 import { Severity, type Condition, type Event, type Result } from "./gen/hookloop/hook/v1/answer_pb.js";
-import { LabelSelectorRequirement_Operator as Operator, type LabelSelector, type RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
+import {
+  LabelSelectorRequirement_Operator as Operator, type LabelSelector, type RelatedResourceRule,
+} from "./gen/hookloop/hook/v1/customize_pb.js";
 import type { DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
 import { parse } from "./json.js";
 
@@ -16,19 +20,21 @@ const CLUSTER = ":Cluster";
 const DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller";
 const LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration";
 const ENGINE_CONDITIONS = ["Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings"];
-const MAX_REMARKS = 32;
+/** The limit of conditions, of events and of results. */
+const MAX_DETAILS = 32;
 const MAX_REQUIREMENTS = 100;
 
 const KIND = /^[^.:]+\.[^:]+$/;
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$/;
 const GROUP = /^[A-Za-z0-9_-]{1,63}$/;
 const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$/;
+const NAME_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Declared kinds, and whether each is known to be cluster-scoped. */
+/** Declared kinds. The value reports whether the kind is declared as cluster-scoped. */
 export type Kinds = ReadonlyMap<string, boolean>;
 
-/** Reads kinds such as "Pod.v1" and "Namespace.v1:Cluster". */
+/** Parses kinds such as "Pod.v1" and "Namespace.v1:Cluster". */
 export function declaredKinds(keys: readonly string[]): Map<string, boolean> {
   return new Map(keys.map((key) => {
     const clusterScoped = key.endsWith(CLUSTER);
@@ -40,7 +46,7 @@ export function declaredKinds(keys: readonly string[]): Map<string, boolean> {
   }));
 }
 
-/** What answers are checked against. */
+/** The parent and the controller of a response. */
 export interface Scope {
   readonly field: "children" | "attachments";
   /** The parent's namespace. */
@@ -48,7 +54,7 @@ export interface Scope {
   readonly declared: Kinds;
 }
 
-/** An answer of either service, as far as it is checked. */
+/** The checked fields of a response message of either service. */
 export type Checked = Message & {
   children?: DesiredObject[];
   attachments?: DesiredObject[];
@@ -62,58 +68,65 @@ export type Checked = Message & {
   removeAnnotations?: string[];
 };
 
-/** Throws if the engine would refuse an answer. If a result is fatal, the engine looks at nothing else but the requirements. */
-export function validate(scope: Scope, answer: Checked): void {
-  checkRequirements(answer.requirements ?? []);
-  if (answer.results?.some(({ severity }) => severity === Severity.FATAL)) {
+/**
+ * Throws if the engine would reject a response. If a result is fatal, the engine checks only the
+ * requirements.
+ */
+export function validate(scope: Scope, response: Checked): void {
+  checkRequirements(response.requirements ?? []);
+  if (response.results?.some(({ severity }) => severity === Severity.FATAL)) {
     return;
   }
-  const desired = answer[scope.field] ?? [];
-  const refs = desired.map(({ body }, index) => refOf(scope, parse(new TextDecoder().decode(body)) as Body, `${scope.field}[${index}]`));
+  const desired = response[scope.field] ?? [];
+  const refs = desired.map(({ body }, index) =>
+    refOf(scope, parse(new TextDecoder().decode(body)) as Body, `${scope.field}[${index}]`));
   const first = new Map<string, number>();
   refs.forEach((ref, index) => {
     const earlier = first.get(ref);
     if (earlier !== undefined) {
-      throw new InvalidResponse(`${scope.field}[${index}] ${ref}: is desired twice, first as ${scope.field}[${earlier}]; expected each object once`);
+      const problem = `is desired twice, first as ${scope.field}[${earlier}]; expected each object once`;
+      throw new InvalidResponse(`${scope.field}[${index}] ${ref}: ${problem}`);
     }
     first.set(ref, index);
   });
   checkDependencies(scope, refs, desired);
-  checkPatches(answer);
-  checkRemarks(answer);
+  checkPatches(response);
+  checkDetails(response);
 }
 
-/** A desired object whose apiVersion, kind and name have been checked. */
+/** A desired object with a valid apiVersion, kind and name. */
 interface Body {
   apiVersion: string;
   kind: string;
   metadata: { name: string; namespace?: unknown; labels?: unknown; annotations?: unknown; finalizers?: unknown };
 }
 
-/** Names an object as the engine does; equal names are equal objects. */
+/** Returns the name of an object in the engine's messages. It is unique for an object. */
 function nameOf(kind: string, namespace: string, name: string): string {
   return `${kind} ${quoted(namespace ? `${namespace}/${name}` : name)}`;
 }
 
 /** Checks one desired object, and returns its name. */
-function refOf(scope: Scope, { apiVersion, kind: bare, metadata }: Body, place: string): string {
+function refOf(scope: Scope, { apiVersion, kind: name, metadata }: Body, place: string): string {
   checkMetadata(metadata, place);
-  const kind = `${bare}.${apiVersion}`;
+  const kind = `${name}.${apiVersion}`;
   const namespace = (metadata.namespace ?? "") as string;
   const item = `${place} ${nameOf(kind, namespace, metadata.name)}`;
   if (!scope.declared.has(kind)) {
-    throw new InvalidResponse(`${item}: kind is not declared by the controller; expected one of [${[...scope.declared.keys()].sort().join(", ")}]`);
+    const expected = `expected one of [${[...scope.declared.keys()].sort().join(", ")}]`;
+    throw new InvalidResponse(`${item}: kind is not declared by the controller; ${expected}`);
   }
   const completed = namespaceOf(scope, kind, metadata.name, namespace, item);
   const owner = ((metadata.annotations ?? {}) as Record<string, unknown>)[DECORATOR_ANNOTATION];
   if (typeof owner === "string" && scope.field === "children") {
+    const field = `metadata.annotations[${quoted(DECORATOR_ANNOTATION)}]`;
     const expected = "expected none, because it names the decorator that an object belongs to";
-    throw new InvalidResponse(`${item}: metadata.annotations[${quoted(DECORATOR_ANNOTATION)}] is ${quoted(owner)}; ${expected}`);
+    throw new InvalidResponse(`${item}: ${field} is ${quoted(owner)}; ${expected}`);
   }
   return nameOf(kind, completed, metadata.name);
 }
 
-/** Checks the types of the fields that every object has. */
+/** Checks the types of metadata's fields. */
 function checkMetadata(metadata: Body["metadata"], item: string): void {
   if (!isText(metadata.namespace)) {
     throw new InvalidResponse(`${item}: metadata.namespace: expected a string`);
@@ -139,34 +152,44 @@ function isText(value: unknown): boolean {
   return value === undefined || value === null || typeof value === "string";
 }
 
-/** Checks name and namespace, and returns the namespace: the parent's if the object has none. A kind is taken for namespaced unless it is declared as cluster-scoped. */
+/**
+ * Checks name and namespace, and returns the namespace. The default is the parent's. A kind counts
+ * as namespaced unless it is declared as cluster-scoped.
+ */
 function namespaceOf(scope: Scope, kind: string, name: string, namespace: string, item: string): string {
   for (const [field, value] of Object.entries({ name, namespace })) {
     if (value === "." || value === ".." || /[/%]/.test(value)) {
-      throw new InvalidResponse(`${item}: metadata.${field} is ${quoted(value)}: may not be '.' or '..', and may not contain '/' or '%'`);
+      const rule = "may not be '.' or '..', and may not contain '/' or '%'";
+      throw new InvalidResponse(`${item}: metadata.${field} is ${quoted(value)}: ${rule}`);
     }
   }
   if (scope.declared.get(kind)) {
     if (scope.namespace) {
-      throw new InvalidResponse(`${item}: is cluster-scoped; expected a namespaced object, because the parent is in a namespace`);
+      const expected = "expected a namespaced object, because the parent is in a namespace";
+      throw new InvalidResponse(`${item}: is cluster-scoped; ${expected}`);
     }
     if (namespace) {
-      throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; expected none, because the kind is cluster-scoped`);
+      const expected = "expected none, because the kind is cluster-scoped";
+      throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; ${expected}`);
     }
     return "";
   }
   if (!namespace && !scope.namespace) {
+    const expected = "expected one, because the parent is cluster-scoped";
     const hint = `(if this kind is, too, declare it as ${quoted(kind + CLUSTER)})`;
-    throw new InvalidResponse(`${item}: metadata.namespace is missing; expected one, because the parent is cluster-scoped ${hint}`);
+    throw new InvalidResponse(`${item}: metadata.namespace is missing; ${expected} ${hint}`);
   }
   if (scope.namespace && namespace && namespace !== scope.namespace) {
-    throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; expected ${quoted(scope.namespace)}, the parent's`);
+    const expected = `expected ${quoted(scope.namespace)}, the parent's`;
+    throw new InvalidResponse(`${item}: metadata.namespace is ${quoted(namespace)}; ${expected}`);
   }
   return namespace || scope.namespace;
 }
 
-/** Checks what objects depend on: other desired objects, without a circle. */
-function checkDependencies({ field, namespace, declared }: Scope, refs: readonly string[], desired: readonly DesiredObject[]): void {
+/** Checks that dependencies are other desired objects, and have no circle. */
+function checkDependencies(
+  { field, namespace, declared }: Scope, refs: readonly string[], desired: readonly DesiredObject[],
+): void {
   const edges = new Map<string, string[]>(refs.map((ref) => [ref, []]));
   desired.forEach(({ dependsOn }, index) => {
     const ref = refs[index]!;
@@ -175,24 +198,29 @@ function checkDependencies({ field, namespace, declared }: Scope, refs: readonly
       const on = nameOf(kind, named.namespace || (declared.get(kind) === false ? namespace : ""), named.name);
       const problem = on === ref ? "itself" : edges.has(on) ? "" : `${on}, which is not desired`;
       if (problem) {
-        throw new InvalidResponse(`${field}[${index}] ${ref}: depends on ${problem}; expected another of the desired objects`);
+        const expected = "expected another of the desired objects";
+        throw new InvalidResponse(`${field}[${index}] ${ref}: depends on ${problem}; ${expected}`);
       }
       edges.get(ref)!.push(on);
     }
   });
   const [first, ...circle] = findCircle(edges);
   if (first !== undefined) {
-    throw new InvalidResponse(`${field}[${refs.indexOf(first)}] ${first}: the dependencies go in a circle: ${circle.join(" → ")}`);
+    const path = circle.join(" → ");
+    throw new InvalidResponse(`${field}[${refs.indexOf(first)}] ${first}: the dependencies go in a circle: ${path}`);
   }
 }
 
-/** The first object from which a circle can be reached, and the circle, its first object at its end again; empty if there is none. */
+/**
+ * Returns the first object that leads to a circle, and the circle with its first object repeated at
+ * the end; an empty list if there is no circle.
+ */
 function findCircle(edges: ReadonlyMap<string, readonly string[]>): string[] {
   let left = new Set(edges.keys());
   for (let before = -1; before !== left.size; ) {
     before = left.size;
-    const among = left;
-    left = new Set([...left].filter((ref) => edges.get(ref)!.some((on) => among.has(on))));
+    const candidates = left;
+    left = new Set([...left].filter((ref) => edges.get(ref)!.some((on) => candidates.has(on))));
   }
   const [first] = left;
   if (first === undefined) {
@@ -207,19 +235,22 @@ function findCircle(edges: ReadonlyMap<string, readonly string[]>): string[] {
   }
 }
 
-function checkPatches({ setLabels = {}, removeLabels = [], setAnnotations = {}, removeAnnotations = [] }: Checked): void {
+function checkPatches(
+  { setLabels = {}, removeLabels = [], setAnnotations = {}, removeAnnotations = [] }: Checked,
+): void {
   for (const key of [...Object.keys(setLabels), ...removeLabels]) {
     refuse(keyProblem(key) || valueProblem(setLabels[key] ?? ""), `labels[${quoted(key)}]`);
   }
   for (const key of [...Object.keys(setAnnotations), ...removeAnnotations]) {
-    const problem = keyProblem(key.toLowerCase()) || (key === LAST_APPLIED ? "belongs to the engine; expected another key" : "");
+    const reserved = key === LAST_APPLIED ? "belongs to the engine; expected another key" : "";
+    const problem = keyProblem(key.toLowerCase()) || reserved;
     refuse(problem, `annotations[${quoted(key)}]`);
   }
 }
 
-function checkRemarks({ conditions = [], events = [], results = [] }: Checked): void {
+function checkDetails({ conditions = [], events = [], results = [] }: Checked): void {
   for (const [field, { length }] of Object.entries({ conditions, events, results })) {
-    refuse(length > MAX_REMARKS ? `are ${length}, expected at most ${MAX_REMARKS}` : "", field);
+    refuse(length > MAX_DETAILS ? `are ${length}, expected at most ${MAX_DETAILS}` : "", field);
   }
   conditions.forEach(({ type, reason }, index) => {
     const item = `conditions[${index}] ${quoted(type)}`;
@@ -236,7 +267,7 @@ function reasonProblem(reason: string): string {
   return REASON.test(reason) ? "" : `reason is ${quoted(reason)}; expected one word in camel case such as AllUp`;
 }
 
-/** Checks what can be checked without the resources of an API server. */
+/** Checks rules without the API server's list of resources. */
 function checkRequirements(rules: readonly RelatedResourceRule[]): void {
   if (rules.length > MAX_REQUIREMENTS) {
     throw new InvalidResponse(`requirements are ${rules.length}, expected at most ${MAX_REQUIREMENTS}`);
@@ -248,13 +279,15 @@ function checkRequirements(rules: readonly RelatedResourceRule[]): void {
     const resource = `${rule.resource}.${rule.apiVersion}`;
     const earlier = named.get(rule.name) ?? resource;
     if (rule.name && earlier !== resource) {
-      throw new InvalidResponse(`${item}: selects ${resource}, and an earlier rule of the name ${earlier}; expected one resource for each name`);
+      const problem = `selects ${resource}, and an earlier rule of the name ${earlier}`;
+      throw new InvalidResponse(`${item}: ${problem}; expected one resource for each name`);
     }
     named.set(rule.name, earlier);
   });
 }
 
-function ruleProblem({ name, apiVersion, resource, names, namespace, labelSelector, namespaceSelector }: RelatedResourceRule): string {
+function ruleProblem(rule: RelatedResourceRule): string {
+  const { name, apiVersion, resource, names, namespace, labelSelector, namespaceSelector } = rule;
   const problems: [unknown, string][] = [
     [name && !GROUP.test(name), "name is not usable; expected at most 63 letters, digits, '-' and '_'"],
     [!apiVersion, "apiVersion is missing; expected one such as v1 or apps/v1"],
@@ -264,9 +297,9 @@ function ruleProblem({ name, apiVersion, resource, names, namespace, labelSelect
     [namespace && namespaceSelector, "namespace and namespaceSelector are both set; expected one of them"],
     [names.includes(""), "names has an empty name; expected names of objects"],
   ];
-  const found = problems.find(([holds]) => holds);
-  if (found) {
-    return found[1];
+  const first = problems.find(([applies]) => applies);
+  if (first) {
+    return first[1];
   }
   const [labels, namespaces] = [selectorProblem(labelSelector), selectorProblem(namespaceSelector)];
   return labels ? `labelSelector: ${labels}` : namespaces && `namespaceSelector: ${namespaces}`;
@@ -290,18 +323,21 @@ function selectorProblem(selector?: LabelSelector): string {
   return "";
 }
 
-/** What is wrong with a key of a label or annotation, or the type of a condition; empty if nothing is. */
+/**
+ * Returns the problem of a label's or annotation's key, or of a condition's type; empty if it is
+ * valid.
+ */
 function keyProblem(key: string): string {
   const slash = key.lastIndexOf("/");
   const prefix = key.slice(0, Math.max(slash, 0));
   if (slash >= 0 && (prefix.length > 253 || !SUBDOMAIN.test(prefix))) {
     return "the prefix before '/' must be a DNS name in lower case";
   }
-  return NAME.test(key.slice(slash + 1)) ? "" : "expected at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+  return NAME.test(key.slice(slash + 1)) ? "" : `expected ${NAME_RULE}`;
 }
 
 function valueProblem(value: string): string {
-  return value === "" || NAME.test(value) ? "" : "expected a value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+  return value === "" || NAME.test(value) ? "" : `expected a value of ${NAME_RULE}`;
 }
 
 function refuse(problem: string, item: string): void {

@@ -1,10 +1,13 @@
-/** The few messages of google.rpc and grpc.health.v1 that a hook speaks. No package that the SDK needs has them, and they are small. */
+/**
+ * The messages of google.rpc and grpc.health.v1 that a hook needs. They are small, and no
+ * dependency of the SDK has them.
+ */
 import { toBinary, create } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { duration } from "./response.js";
 
-/** A detail of a status: google.protobuf.Any. */
+/** A detail of a status, as in google.protobuf.Any. */
 export interface Detail {
   type: string;
   value: Uint8Array;
@@ -23,28 +26,29 @@ function message(fields: readonly [number, string | Uint8Array][]): Uint8Array {
   return writer.finish();
 }
 
-/** google.rpc.ErrorInfo. */
+/** Returns a google.rpc.ErrorInfo. */
 export function errorInfo(reason: string, domain: string): Detail {
   return { type: "google.rpc.ErrorInfo", value: message([[1, reason], [2, domain]]) };
 }
 
-/** google.rpc.RetryInfo. */
+/** Returns a google.rpc.RetryInfo. */
 export function retryInfo(seconds: number): Detail {
-  return { type: "google.rpc.RetryInfo", value: message([[1, toBinary(DurationSchema, create(DurationSchema, duration(seconds)))]]) };
+  const delay = toBinary(DurationSchema, create(DurationSchema, duration(seconds)));
+  return { type: "google.rpc.RetryInfo", value: message([[1, delay]]) };
 }
 
-/** How google.protobuf.Any names a detail's type. */
+/** Returns the type URL of a detail. */
 export function typeUrl({ type }: Detail): string {
   return `type.googleapis.com/${type}`;
 }
 
-/** google.rpc.Status with one detail. */
+/** Returns a google.rpc.Status with one detail. */
 export function status(code: number, text: string, detail: Detail): Uint8Array {
   const any = message([[1, typeUrl(detail)], [2, detail.value]]);
   return new BinaryWriter().tag(1, WireType.Varint).int32(code).raw(message([[2, text], [3, any]])).finish();
 }
 
-/** The service that a grpc.health.v1.HealthCheckRequest names. */
+/** Returns the service of a grpc.health.v1.HealthCheckRequest. */
 export function healthService(data: Uint8Array): string {
   const reader = new BinaryReader(data);
   let service = "";
@@ -59,7 +63,7 @@ export function healthService(data: Uint8Array): string {
   return service;
 }
 
-/** A grpc.health.v1.HealthCheckResponse. */
+/** Returns a grpc.health.v1.HealthCheckResponse. */
 export function healthStatus(value: number): Uint8Array {
   return new BinaryWriter().tag(1, WireType.Varint).int32(value).finish();
 }

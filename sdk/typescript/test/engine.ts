@@ -1,9 +1,23 @@
-/** A small engine's half of a stream: it sends changes, and puts answers together from pieces. Digests are worked out in its own way. */
+/**
+ * The engine's side of a stream: it sends changes, and assembles responses. It has its own
+ * implementation of digests.
+ */
 import { createHash } from "node:crypto";
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import { CompositeHookServiceSyncRequestSchema, CompositeHookServiceSyncResponseSchema, type CompositeHookServiceSyncResponse } from "../src/gen/hookloop/hook/v1/composite_pb.js";
+import {
+  CompositeHookServiceSyncRequestSchema,
+  CompositeHookServiceSyncResponseSchema,
+  type CompositeHookServiceSyncResponse,
+} from "../src/gen/hookloop/hook/v1/composite_pb.js";
 import { DesiredObjectSchema, ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
-import { EngineMessageSchema, HookMessageSchema, type Answer, type CallSchema, type HookMessage, type PieceSchema } from "../src/gen/hookloop/stream/v1/stream_pb.js";
+import {
+  EngineMessageSchema,
+  HookMessageSchema,
+  type Answer,
+  type CallSchema,
+  type HookMessage,
+  type PieceSchema,
+} from "../src/gen/hookloop/stream/v1/stream_pb.js";
 
 export const SYNC = "/hookloop.hook.v1.CompositeHookService/Sync";
 
@@ -40,20 +54,21 @@ function nameOf({ slot, object }: Entry): string {
   return `${slot} ${object.namespace}/${object.name}`;
 }
 
-/** A message of the engine, serialized. */
-export function say(message: Message): Uint8Array {
+/** Returns a serialized message of the engine. */
+export function serialize(message: Message): Uint8Array {
   return toBinary(EngineMessageSchema, create(EngineMessageSchema, { message }));
 }
 
-/** A message of the engine in fragments of some size. */
+/** Returns a message of the engine in fragments of a size in bytes. */
 export function fragments(message: Message, size: number): Uint8Array[] {
-  const data = say(message);
+  const data = serialize(message);
   const total = BigInt(data.length);
   return Array.from({ length: Math.ceil(data.length / size) }, (_, index) =>
-    say({ case: "fragment", value: { index, total, data: data.subarray(index * size, (index + 1) * size) } }));
+    serialize({ case: "fragment", value: { index, total, data: data.subarray(index * size, (index + 1) * size) } }),
+  );
 }
 
-/** What an engine believes about one hook. */
+/** The state of one hook that the engine assumes. */
 export class Engine {
   readonly #sets = new Map<string, readonly Entry[]>();
   readonly #lists = new Map<string, readonly Uint8Array[]>();
@@ -66,32 +81,60 @@ export class Engine {
     return { case: "hello", value: { versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes } };
   }
 
-  /** A sync about a subject as what has changed since the last one. Objects that any set has are named by their hashes. */
-  call(subject: string, entries: readonly Entry[], more: MessageInitShape<typeof CallSchema> = {}): Message & { case: "call" } {
+  /**
+   * Returns a sync of a subject as changes since the last one. Objects of any set are referred to
+   * by hash.
+   */
+  call(
+    subject: string,
+    entries: readonly Entry[],
+    more: MessageInitShape<typeof CallSchema> = {},
+  ): Message & { case: "call" } {
     const before = this.#sets.get(subject);
-    const known = new Map([...this.#sets.values()].flat().map(({ object }) => [sha(bytes(object)).toString("hex"), true]));
+    const known = new Map(
+      [...this.#sets.values()].flat().map(({ object }) => [sha(bytes(object)).toString("hex"), true]),
+    );
     const kept = new Map((before ?? []).map((entry) => [nameOf(entry), sha(bytes(entry.object)).toString("hex")]));
-    const removed = (before ?? []).filter((entry) => !entries.some((one) => nameOf(one) === nameOf(entry)))
+    const removed = (before ?? [])
+      .filter((entry) => !entries.some((one) => nameOf(one) === nameOf(entry)))
       .map(({ slot, object: { namespace, name } }) => ({ slot, namespace, name }));
-    const upserts = entries.filter((entry) => kept.get(nameOf(entry)) !== sha(bytes(entry.object)).toString("hex")).map(({ slot, object }) => {
-      const data = bytes(object);
-      return { slot, content: known.has(sha(data).toString("hex")) ? { case: "hash" as const, value: sha(data) } : { case: "object" as const, value: data } };
-    });
+    const upserts = entries
+      .filter((entry) => kept.get(nameOf(entry)) !== sha(bytes(entry.object)).toString("hex"))
+      .map(({ slot, object }) => {
+        const data = bytes(object);
+        return {
+          slot,
+          content: known.has(sha(data).toString("hex"))
+            ? { case: "hash" as const, value: sha(data) }
+            : { case: "object" as const, value: data },
+        };
+      });
     const list = this.#lists.get(subject);
     this.#sets.set(subject, entries);
-    return { case: "call", value: {
-      id: ++this.#id, method: SYNC, subject, base: before ? setDigest(before) : new Uint8Array(), removed, upserts, digest: setDigest(entries),
-      request: shell(), holds: list ? listDigest(list) : new Uint8Array(), ...more,
-    } as MessageInitShape<typeof CallSchema> };
+    return {
+      case: "call",
+      value: {
+        id: ++this.#id,
+        method: SYNC,
+        subject,
+        base: before ? setDigest(before) : new Uint8Array(),
+        removed,
+        upserts,
+        digest: setDigest(entries),
+        request: envelope(),
+        holds: list ? listDigest(list) : new Uint8Array(),
+        ...more,
+      } as MessageInitShape<typeof CallSchema>,
+    };
   }
 
-  /** Forgets what is believed, so that the next call is a snapshot. */
+  /** Forgets a subject, so that the next call has the whole set. */
   forget(subject: string): void {
     this.#sets.delete(subject);
     this.#lists.delete(subject);
   }
 
-  /** A message of the hook, or nothing before its last fragment. */
+  /** Returns a message of the hook, or undefined until its last fragment. */
   read(data: Uint8Array): HookMessage["message"] | undefined {
     const { message } = fromBinary(HookMessageSchema, data);
     if (message.case !== "fragment") {
@@ -106,7 +149,7 @@ export class Engine {
     return whole;
   }
 
-  /** The whole response to a call about a subject; an answer that refers to what is not held throws. */
+  /** Returns the whole response to a call. Throws if the answer refers to an unknown list. */
   response(subject: string, answer: Answer): CompositeHookServiceSyncResponse {
     if (answer.outcome.case !== "desired") {
       throw new Error(`got ${answer.outcome.case}: ${answer.outcome.value?.message}`);
@@ -114,7 +157,7 @@ export class Engine {
     const { base, pieces, digest, response } = answer.outcome.value;
     const before = this.#lists.get(subject) ?? [];
     if (base.length > 0 && !listDigest(before).equals(base)) {
-      throw new Error("the base is not what the engine holds");
+      throw new Error("the base is not the engine's list");
     }
     const list = pieces.flatMap((piece: MessageInitShape<typeof PieceSchema>) => itemsOf(piece, before));
     if (!listDigest(list).equals(digest)) {
@@ -127,7 +170,10 @@ export class Engine {
   }
 }
 
-function itemsOf({ content }: MessageInitShape<typeof PieceSchema>, before: readonly Uint8Array[]): readonly Uint8Array[] {
+function itemsOf(
+  { content }: MessageInitShape<typeof PieceSchema>,
+  before: readonly Uint8Array[],
+): readonly Uint8Array[] {
   if (content?.case === "insert") {
     return [content.value!];
   }
@@ -138,10 +184,13 @@ function itemsOf({ content }: MessageInitShape<typeof PieceSchema>, before: read
   return before.slice(first, first + count);
 }
 
-/** A sync request without objects: one kind of children, one related resource. */
-function shell(): Uint8Array {
-  return toBinary(CompositeHookServiceSyncRequestSchema, create(CompositeHookServiceSyncRequestSchema, {
-    children: [{ apiVersion: "v1", kind: "Pod" }],
-    related: [{ apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "items", value: {} } }],
-  }));
+/** Returns a sync request without objects, with one kind of children and one related resource. */
+function envelope(): Uint8Array {
+  return toBinary(
+    CompositeHookServiceSyncRequestSchema,
+    create(CompositeHookServiceSyncRequestSchema, {
+      children: [{ apiVersion: "v1", kind: "Pod" }],
+      related: [{ apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "items", value: {} } }],
+    }),
+  );
 }

@@ -1,4 +1,4 @@
-/** A program around a hook, in a process of its own. */
+/** Hooks in processes of their own. */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,12 +9,17 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 const INDEX = fileURLToPath(new URL("../src/index.js", import.meta.url));
-const CODE = `import { composite, serve } from ${JSON.stringify(INDEX)}; await serve(composite({ sync: () => ({ status: { up: true } }) }));`;
+const CODE = `
+  import { composite, serve } from ${JSON.stringify(INDEX)};
+  await serve(composite({ sync: () => ({ status: { up: true } }) }));
+`;
 
 export type Program = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Runs a test with something that starts programs. */
-export async function withPrograms(run: (start: (...args: readonly string[]) => Program) => Promise<void>): Promise<void> {
+/** Runs a test with a function that starts programs. */
+export async function withPrograms(
+  run: (start: (...args: readonly string[]) => Program) => Promise<void>,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "hookloop-"));
   const file = join(folder, "hook.mjs");
   writeFileSync(file, CODE);
@@ -25,8 +30,8 @@ export async function withPrograms(run: (start: (...args: readonly string[]) => 
   }
 }
 
-/** The first line that a program prints. */
+/** Resolves to the first line of a program's output. */
 export async function line(output: Readable): Promise<string> {
-  const [text] = await once(createInterface(output), "line") as [string];
+  const [text] = (await once(createInterface(output), "line")) as [string];
   return text;
 }

@@ -1,4 +1,4 @@
-/** StreamServer over loopback: those that the engine opens, and those that a hook opens. */
+/** Streams over loopback that the engine opens, and that a hook opens. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,29 +6,55 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { Metadata, Server as GrpcServer, ServerCredentials, status as Code, type Client, type ClientDuplexStream, type ServerDuplexStream } from "@grpc/grpc-js";
-import { attach, composite, decorator, RetryAfter, trigger, type AttachOptions, type Call, type Hook, type Server, type SyncRequest } from "../src/index.js";
-import { GatewayService, TriggerRequestSchema, TriggerResponseSchema } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
+import {
+  Metadata,
+  Server as GrpcServer,
+  ServerCredentials,
+  status as Code,
+  type Client,
+  type ClientDuplexStream,
+  type ServerDuplexStream,
+} from "@grpc/grpc-js";
+import {
+  attach,
+  composite,
+  decorator,
+  RetryAfter,
+  trigger,
+  type AttachOptions,
+  type Call,
+  type Hook,
+  type Server,
+  type SyncRequest,
+} from "../src/index.js";
+import {
+  GatewayService,
+  TriggerRequestSchema,
+  TriggerResponseSchema,
+} from "../src/gen/hookloop/stream/v1/gateway_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import { MAX_CONCURRENT_CALLS } from "../src/limiter.js";
 import { BYTES } from "../src/streamserver.js";
 import { selfSigned } from "./certificate.js";
-import { Engine, say, type Entry } from "./engine.js";
+import { Engine, serialize, type Entry } from "./engine.js";
 import { line, withPrograms } from "./program.js";
 import { BIG, object, serving } from "./requests.js";
 import { until } from "./until.js";
 
-type Message = Parameters<typeof say>[0];
-type Said = HookMessage["message"];
+type Message = Parameters<typeof serialize>[0];
+type Sent = HookMessage["message"];
 
-/** One end of a stream for a test to hold: it sends, and waits for what comes. */
+/** The engine's end of a stream in a test: it sends messages, and waits for messages. */
 class Line {
-  readonly #got: Said[] = [];
+  readonly #got: Sent[] = [];
   #wake: () => void = () => undefined;
   over = false;
   status: { code: Code; details: string } | undefined;
 
-  constructor(readonly engine: Engine, readonly call: ClientDuplexStream<Uint8Array, Buffer> | ServerDuplexStream<Buffer, Uint8Array>) {
+  constructor(
+    readonly engine: Engine,
+    readonly call: ClientDuplexStream<Uint8Array, Buffer> | ServerDuplexStream<Buffer, Uint8Array>,
+  ) {
     call.on("data", (data: Buffer) => {
       const message = engine.read(data);
       if (message) {
@@ -47,11 +73,11 @@ class Line {
   }
 
   send(message: Message): void {
-    this.call.write(say(message));
+    this.call.write(serialize(message));
   }
 
-  /** The next message of a kind; others before it are dropped. */
-  async next<Case extends NonNullable<Said["case"]>>(kind: Case): Promise<Extract<Said, { case: Case }>["value"]> {
+  /** Resolves to the next message of a kind, and drops others before it. */
+  async next<Case extends NonNullable<Sent["case"]>>(kind: Case): Promise<Extract<Sent, { case: Case }>["value"]> {
     for (;;) {
       const message = this.#got.shift();
       if (message?.case === kind) {
@@ -82,7 +108,12 @@ class Line {
 
 /** Opens a stream as the engine does. */
 async function connect(client: Client, engine = new Engine()): Promise<Line> {
-  const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+  const call = client.makeBidiStreamRequest(
+    "/hookloop.stream.v1.HookStreamService/Connect",
+    BYTES.requestSerialize,
+    BYTES.responseDeserialize,
+    new Metadata(),
+  );
   const line = new Line(engine, call);
   line.send(engine.hello());
   await line.next("welcome");
@@ -97,11 +128,20 @@ function entries(...pods: string[]): Entry[] {
   ];
 }
 
-const echo = composite({ sync: ({ parent, children }: SyncRequest) => ({ status: { n: parent["spec"], pods: Object.keys(children["Pod.v1"]!) } }) });
+const echo = composite({
+  sync: ({ parent, children }: SyncRequest) => ({
+    status: { n: parent["spec"], pods: Object.keys(children["Pod.v1"]!) },
+  }),
+});
 
-test("an engine of another version gets UNIMPLEMENTED, and falls back to unary calls", async () => {
+test("an engine without a common version gets UNIMPLEMENTED", async () => {
   await serving([echo], async (client) => {
-    const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+    const call = client.makeBidiStreamRequest(
+      "/hookloop.stream.v1.HookStreamService/Connect",
+      BYTES.requestSerialize,
+      BYTES.responseDeserialize,
+      new Metadata(),
+    );
     const line = new Line(new Engine(), call);
     line.send({ case: "hello", value: { versions: [2, 3] } });
     const { code, details } = await line.statusOfEnd();
@@ -110,13 +150,20 @@ test("an engine of another version gets UNIMPLEMENTED, and falls back to unary c
   });
 });
 
-test("the Welcome names the methods that have a function", async () => {
+test("the Welcome has the implemented methods", async () => {
   await serving([echo, decorator({ finalize: () => ({}) })], async (client) => {
-    const call = client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize, new Metadata());
+    const call = client.makeBidiStreamRequest(
+      "/hookloop.stream.v1.HookStreamService/Connect",
+      BYTES.requestSerialize,
+      BYTES.responseDeserialize,
+      new Metadata(),
+    );
     const line = new Line(new Engine(), call);
     line.send(line.engine.hello());
     assert.deepEqual((await line.next("welcome")).capabilities, [
-      "/hookloop.hook.v1.CompositeHookService/Sync", "/hookloop.hook.v1.DecoratorHookService/Finalize"]);
+      "/hookloop.hook.v1.CompositeHookService/Sync",
+      "/hookloop.hook.v1.DecoratorHookService/Finalize",
+    ]);
     call.end();
   });
 });
@@ -131,22 +178,26 @@ function errorOf({ outcome }: Answer): { code: Code; message: string; details: n
   return { code, message, details: details.length };
 }
 
-/** A function that says when it is called, and waits until it is let go or its signal aborts. */
-function held(): { hook: Hook; entered: Promise<Call>; release: () => void; aborted: Promise<void> } {
+/**
+ * Returns a hook with a function that waits for release, and promises of its start and its abort.
+ */
+function blocking(): { hook: Hook; entered: Promise<Call>; release: () => void; aborted: Promise<void> } {
   let [enter, release, abort] = [(_: Call) => {}, () => {}, () => {}];
   const entered = new Promise<Call>((resolve) => (enter = resolve));
   const released = new Promise<void>((resolve) => (release = resolve));
   const aborted = new Promise<void>((resolve) => (abort = resolve));
-  const hook = composite({ sync: async (_, call) => {
-    call.signal.addEventListener("abort", () => abort());
-    enter(call);
-    await released;
-    return { status: { done: true } };
-  } });
+  const hook = composite({
+    sync: async (_, call) => {
+      call.signal.addEventListener("abort", () => abort());
+      enter(call);
+      await released;
+      return { status: { done: true } };
+    },
+  });
   return { hook, entered, release, aborted };
 }
 
-test("questions of a stream are answered, as changes", async () => {
+test("requests and responses are sent as changes", async () => {
   await serving([echo], async (client) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries("a")));
@@ -158,7 +209,7 @@ test("questions of a stream are answered, as changes", async () => {
   });
 });
 
-test("a session goes on over the next stream", async () => {
+test("the next stream resumes the session", async () => {
   await serving([echo], async (client) => {
     const engine = new Engine("mine");
     const first = await connect(client, engine);
@@ -166,9 +217,19 @@ test("a session goes on over the next stream", async () => {
     engine.response("p", await first.next("answer"));
     (first.call as ClientDuplexStream<Uint8Array, Buffer>).end();
     await first.ended();
-    const second = new Line(engine, client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    const second = new Line(
+      engine,
+      client.makeBidiStreamRequest(
+        "/hookloop.stream.v1.HookStreamService/Connect",
+        BYTES.requestSerialize,
+        BYTES.responseDeserialize,
+      ),
+    );
     second.send(engine.hello());
-    assert.deepEqual((await second.next("welcome")).holdings.map(({ subject }) => subject), ["p"]);
+    assert.deepEqual(
+      (await second.next("welcome")).holdings.map(({ subject }) => subject),
+      ["p"],
+    );
     const call = engine.call("p", entries("a", "b"));
     assert.equal(call.value!.upserts!.length, 1);
     second.send(call);
@@ -177,8 +238,8 @@ test("a session goes on over the next stream", async () => {
   });
 });
 
-test("a call that is given up is answered at once, and its function is told", async () => {
-  const { hook, entered, aborted, release } = held();
+test("a cancelled call is answered immediately, and its signal aborts", async () => {
+  const { hook, entered, aborted, release } = blocking();
   await serving([hook], async (client) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries()));
@@ -192,25 +253,36 @@ test("a call that is given up is answered at once, and its function is told", as
   });
 });
 
-test("a call that takes too long is answered when its time is over", async () => {
-  const { hook, aborted, release } = held();
+test("a call is answered after its timeout", async () => {
+  const { hook, aborted, release } = blocking();
   await serving([hook], async (client) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries(), { timeout: { nanos: 1e6 } }));
     const { code, message } = errorOf(await line.next("answer"));
-    assert.deepEqual([code, message], [Code.DEADLINE_EXCEEDED, "/hookloop.hook.v1.CompositeHookService/Sync took longer than 1 ms"]);
+    assert.deepEqual(
+      [code, message],
+      [Code.DEADLINE_EXCEEDED, "/hookloop.hook.v1.CompositeHookService/Sync took longer than 1 ms"],
+    );
     await aborted;
     release();
     line.call.end();
   });
 });
 
-test("failures carry their code and details", async () => {
-  const failing = composite({ sync: () => { throw new RetryAfter(5, "not yet"); } });
+test("errors have a code and details", async () => {
+  const failing = composite({
+    sync: () => {
+      throw new RetryAfter(5, "not yet");
+    },
+  });
   await serving([failing], async (client) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries()));
-    assert.deepEqual(errorOf(await line.next("answer")), { code: Code.RESOURCE_EXHAUSTED, message: "not yet", details: 1 });
+    assert.deepEqual(errorOf(await line.next("answer")), {
+      code: Code.RESOURCE_EXHAUSTED,
+      message: "not yet",
+      details: 1,
+    });
     line.send(line.engine.call("p", entries(), { method: "/hookloop.hook.v1.CompositeHookService/Finalize" }));
     assert.equal(errorOf(await line.next("answer")).code, Code.UNIMPLEMENTED);
     line.call.end();
@@ -223,8 +295,8 @@ test("failures carry their code and details", async () => {
   });
 });
 
-test("a drained stream ends when its work is done", async () => {
-  const { hook, entered, release } = held();
+test("a drained stream ends after its last call", async () => {
+  const { hook, entered, release } = blocking();
   await serving([hook], async (client) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries()));
@@ -236,8 +308,8 @@ test("a drained stream ends when its work is done", async () => {
   });
 });
 
-test("a server that stops asks for no more, and answers what is under way", async () => {
-  const { hook, entered, release } = held();
+test("a stop drains the stream, and answers running calls", async () => {
+  const { hook, entered, release } = blocking();
   await serving([hook], async (client, server) => {
     const line = await connect(client);
     line.send(line.engine.call("p", entries()));
@@ -251,14 +323,17 @@ test("a server that stops asks for no more, and answers what is under way", asyn
   });
 });
 
-test("the window bounds what runs: cancelled calls of functions that go on", async (t) => {
-  const told = t.mock.method(console, "error", () => undefined);
+test("the limiter counts functions of cancelled calls until they end", async (t) => {
+  const logged = t.mock.method(console, "error", () => undefined);
   let running = 0;
   const release: (() => void)[] = [];
-  const stuck = composite({ sync: () => new Promise<object>((resolve) => {
-    running++;
-    release.push(() => resolve({}));
-  }) });
+  const stuck = composite({
+    sync: () =>
+      new Promise<object>((resolve) => {
+        running++;
+        release.push(() => resolve({}));
+      }),
+  });
   await serving([stuck], async (client) => {
     const line = await connect(client);
     for (let n = 0; n < 1000; n++) {
@@ -269,33 +344,49 @@ test("the window bounds what runs: cancelled calls of functions that go on", asy
       assert.equal((await line.next("answer")).outcome.case, "error");
     }
     assert.equal(running, MAX_CONCURRENT_CALLS);
-    assert.equal(told.mock.calls.length, 1000);
-    assert.match(String(told.mock.calls[0]!.arguments[0]), /Sync of Greeting shop\/hi was given up: the engine has given the call up/);
+    assert.equal(logged.mock.calls.length, 1000);
+    assert.match(
+      String(logged.mock.calls[0]!.arguments[0]),
+      /Sync of Greeting shop\/hi was cancelled: the engine has cancelled the call/,
+    );
     release.forEach((go) => go());
     line.call.end();
   });
 });
 
-test("a stream that cannot be understood ends with a status that says so", async () => {
+test("an invalid message ends the stream with a status", async () => {
   await serving([echo], async (client) => {
-    const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    const line = new Line(
+      new Engine(),
+      client.makeBidiStreamRequest(
+        "/hookloop.stream.v1.HookStreamService/Connect",
+        BYTES.requestSerialize,
+        BYTES.responseDeserialize,
+      ),
+    );
     line.send({ case: "drain", value: {} });
     const { code, details } = await line.statusOfEnd();
-    assert.deepEqual([code, details], [Code.INVALID_ARGUMENT, "the stream begins without a Hello"]);
+    assert.deepEqual([code, details], [Code.INVALID_ARGUMENT, "the first message is not a Hello"]);
   });
 });
 
-test("a server asks for syncs", async () => {
+test("a server sends triggers", async () => {
   await serving([echo], async (client, server) => {
     await assert.rejects(server.trigger({}), /no stream is open/);
     const line = await connect(client);
     const parents = server.trigger({ controller: "c", parents: [{ namespace: "shop", name: "hi" }], reason: "news" });
     const { id, controllerName, parents: names, reason } = await line.next("trigger");
-    assert.deepEqual([controllerName, names.map(({ namespace, name }) => `${namespace}/${name}`), reason], ["c", ["shop/hi"], "news"]);
+    assert.deepEqual(
+      [controllerName, names.map(({ namespace, name }) => `${namespace}/${name}`), reason],
+      ["c", ["shop/hi"], "news"],
+    );
     line.send({ case: "triggered", value: { id, parents: 3 } });
     assert.equal(await parents, 3);
     const refused = server.trigger({ labelSelector: "!!" });
-    line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, error: { code: Code.INVALID_ARGUMENT, message: "no selector" } } });
+    line.send({
+      case: "triggered",
+      value: { id: (await line.next("trigger")).id, error: { code: Code.INVALID_ARGUMENT, message: "no selector" } },
+    });
     await assert.rejects(refused, { name: "TriggerError", code: Code.INVALID_ARGUMENT, message: "no selector" });
     const lost = server.trigger({});
     await line.next("trigger");
@@ -304,29 +395,45 @@ test("a server asks for syncs", async () => {
   });
 });
 
-test("a trigger that one stream refuses, and another takes", async () => {
+test("a trigger succeeds if one of two streams accepts it", async () => {
   await serving([echo], async (client, server) => {
     const lines = [await connect(client, new Engine("one")), await connect(client, new Engine("two"))];
     const triggered = async (...answers: object[]): Promise<number> => {
       const parents = server.trigger({ controller: "c" });
-      await Promise.all(lines.map(async (line, index) =>
-        line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, ...answers[index] } })));
+      await Promise.all(
+        lines.map(async (line, index) =>
+          line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, ...answers[index] } }),
+        ),
+      );
       return parents;
     };
     const unknown = { error: { code: Code.NOT_FOUND, message: "no controller c here" } };
     assert.equal(await triggered(unknown, { parents: 2 }), 2);
     assert.equal(await triggered({ parents: 0 }, unknown), 0);
-    await assert.rejects(triggered(unknown, unknown), { name: "TriggerError", code: Code.NOT_FOUND, message: "no controller c here" });
+    await assert.rejects(triggered(unknown, unknown), {
+      name: "TriggerError",
+      code: Code.NOT_FOUND,
+      message: "no controller c here",
+    });
     lines.forEach(({ call }) => call.end());
   });
 });
 
-test("a trigger from within a function, and none before the welcome", async () => {
+test("a function can send a trigger; before the Welcome it fails", async () => {
   let serverOf: (server: Server) => void = () => undefined;
   const itself = new Promise<Server>((resolve) => (serverOf = resolve));
-  const asking = composite({ sync: async () => ({ status: { parents: await (await itself).trigger({ reason: "from within" }) } }) });
+  const asking = composite({
+    sync: async () => ({ status: { parents: await (await itself).trigger({ reason: "from within" }) } }),
+  });
   await serving([asking], async (client, server) => {
-    const line = new Line(new Engine(), client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    const line = new Line(
+      new Engine(),
+      client.makeBidiStreamRequest(
+        "/hookloop.stream.v1.HookStreamService/Connect",
+        BYTES.requestSerialize,
+        BYTES.responseDeserialize,
+      ),
+    );
     await assert.rejects(server.trigger({}), /no stream is open/);
     line.send(line.engine.hello());
     await line.next("welcome");
@@ -339,16 +446,26 @@ test("a trigger from within a function, and none before the welcome", async () =
   });
 });
 
-test("a session that is opened anew takes what the stream before it holds, and ends that one", async () => {
-  const { hook, entered, aborted, release } = held();
+test("a session that is resumed early ends its previous stream", async () => {
+  const { hook, entered, aborted, release } = blocking();
   await serving([hook], async (client) => {
     const engine = new Engine("same");
     const first = await connect(client, engine);
     first.send(engine.call("p", entries("a")));
     await entered;
-    const second = new Line(engine, client.makeBidiStreamRequest("/hookloop.stream.v1.HookStreamService/Connect", BYTES.requestSerialize, BYTES.responseDeserialize));
+    const second = new Line(
+      engine,
+      client.makeBidiStreamRequest(
+        "/hookloop.stream.v1.HookStreamService/Connect",
+        BYTES.requestSerialize,
+        BYTES.responseDeserialize,
+      ),
+    );
     second.send(engine.hello());
-    assert.deepEqual((await second.next("welcome")).holdings.map(({ subject }) => subject), ["p"]);
+    assert.deepEqual(
+      (await second.next("welcome")).holdings.map(({ subject }) => subject),
+      ["p"],
+    );
     await aborted;
     assert.equal((await first.statusOfEnd()).code, Code.ABORTED);
     release();
@@ -359,21 +476,25 @@ test("a session that is opened anew takes what the stream before it holds, and e
   });
 });
 
-test("calls of streams that break off are given up, and the next stream goes on", async () => {
+test("a broken stream cancels its calls, and the next stream continues", async () => {
   let release: () => void = () => undefined;
   const released = new Promise<void>((resolve) => (release = resolve));
   let signals: AbortSignal[] = [];
-  const slow = composite({ sync: async (_, { signal }) => {
-    signals.push(signal);
-    await released;
-    return { status: { done: true } };
-  } });
+  const slow = composite({
+    sync: async (_, { signal }) => {
+      signals.push(signal);
+      await released;
+      return { status: { done: true } };
+    },
+  });
   await serving([slow], async (client) => {
     const engine = new Engine("same");
     for (let round = 0; round < 5; round++) {
       signals = [];
       const line = await connect(client, engine);
-      ["p", "q", "r"].forEach((subject) => line.send(engine.call(subject, entries("a"), { timeout: { seconds: 3600n } })));
+      ["p", "q", "r"].forEach((subject) =>
+        line.send(engine.call(subject, entries("a"), { timeout: { seconds: 3600n } })),
+      );
       await until(() => signals.length === 3);
       (line.call as ClientDuplexStream<Uint8Array, Buffer>).cancel();
       await until(() => signals.every(({ aborted }) => aborted));
@@ -387,14 +508,14 @@ test("calls of streams that break off are given up, and the next stream goes on"
   });
 });
 
-/** A gateway for a test to be behind. */
+/** A gateway in a test. */
 class Gateway {
   readonly #server = new GrpcServer();
   readonly #lines: Line[] = [];
   readonly tokens: unknown[] = [];
   #wake: () => void = () => undefined;
   port = 0;
-  /** Refuses the next attempts. */
+  /** Statuses for the next attempts. */
   refusals: { code: Code; details: string }[] = [];
 
   constructor(readonly engine: Engine) {}
@@ -402,19 +523,31 @@ class Gateway {
   async start(cert: string, key: string): Promise<void> {
     const attachMethod = { path: `/${GatewayService.typeName}/Attach`, ...BYTES };
     const triggerMethod = {
-      path: `/${GatewayService.typeName}/Trigger`, requestStream: false, responseStream: false,
-      requestSerialize: (_: unknown) => Buffer.alloc(0), requestDeserialize: (data: Buffer) => fromBinary(TriggerRequestSchema, data),
-      responseSerialize: (value: number) => Buffer.from(toBinary(TriggerResponseSchema, create(TriggerResponseSchema, { parents: value }))),
+      path: `/${GatewayService.typeName}/Trigger`,
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: (_: unknown) => Buffer.alloc(0),
+      requestDeserialize: (data: Buffer) => fromBinary(TriggerRequestSchema, data),
+      responseSerialize: (value: number) =>
+        Buffer.from(toBinary(TriggerResponseSchema, create(TriggerResponseSchema, { parents: value }))),
       responseDeserialize: () => 0,
     };
-    this.#server.addService({ attach: attachMethod, trigger: triggerMethod }, {
-      attach: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#attach(call),
-      trigger: (call: any, done: any) =>
-        call.request.worker === "w" ? done(null, 7) : done({ code: Code.PERMISSION_DENIED, details: `may not serve ${call.request.worker}` }),
-    });
+    this.#server.addService(
+      { attach: attachMethod, trigger: triggerMethod },
+      {
+        attach: (call: ServerDuplexStream<Buffer, Uint8Array>) => this.#attach(call),
+        trigger: (call: any, done: any) =>
+          call.request.worker === "w"
+            ? done(null, 7)
+            : done({ code: Code.PERMISSION_DENIED, details: `may not serve ${call.request.worker}` }),
+      },
+    );
     const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
-    this.port = await new Promise((resolve, reject) => this.#server.bindAsync("127.0.0.1:0", ServerCredentials.createSsl(null, [pair]),
-      (error, port) => (error ? reject(error) : resolve(port))));
+    this.port = await new Promise((resolve, reject) =>
+      this.#server.bindAsync("127.0.0.1:0", ServerCredentials.createSsl(null, [pair]), (error, port) =>
+        error ? reject(error) : resolve(port),
+      ),
+    );
   }
 
   #attach(call: ServerDuplexStream<Buffer, Uint8Array>): void {
@@ -428,13 +561,13 @@ class Gateway {
     this.#wake();
   }
 
-  /** The next stream, and what the hook says it is. */
-  async accept(): Promise<{ line: Line; said: Extract<Said, { case: "attach" }>["value"] }> {
+  /** Resolves to the next stream and its Attach message. */
+  async accept(): Promise<{ line: Line; attached: Extract<Sent, { case: "attach" }>["value"] }> {
     while (this.#lines.length === 0) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     const line = this.#lines.shift()!;
-    return { line, said: await line.next("attach") };
+    return { line, attached: await line.next("attach") };
   }
 
   stop(): void {
@@ -461,16 +594,21 @@ after(() => {
 
 function options(more: Partial<AttachOptions> = {}): AttachOptions {
   return {
-    address: `127.0.0.1:${gateway.port}`, serverName: "localhost", caFile: files.ca, tokenFile: files.token,
-    worker: "w", delays: { first: 1, most: 5, refused: 2 }, ...more,
+    address: `127.0.0.1:${gateway.port}`,
+    serverName: "localhost",
+    caFile: files.ca,
+    tokenFile: files.token,
+    worker: "w",
+    backoff: { initial: 1, maximum: 5, refused: 2 },
+    ...more,
   };
 }
 
-test("a hook that dials in says who it is, comes again, and goes on", async () => {
+test("an attached hook reconnects, and resumes its session", async () => {
   gateway.tokens.length = 0;
   const attachment = attach([echo], options());
   const first = await gateway.accept();
-  assert.deepEqual([first.said.worker, first.said.sessionId, first.said.intercept], ["w", "", undefined]);
+  assert.deepEqual([first.attached.worker, first.attached.sessionId, first.attached.intercept], ["w", "", undefined]);
   first.line.send(gateway.engine.hello());
   await attachment.attached();
   first.line.send(gateway.engine.call("p", entries("a")));
@@ -480,7 +618,7 @@ test("a hook that dials in says who it is, comes again, and goes on", async () =
   first.line.send({ case: "farewell", value: { code: Code.PERMISSION_DENIED, message: "the right is gone" } });
   first.line.call.emit("error", { code: Code.PERMISSION_DENIED, details: "the right is gone" });
   const second = await gateway.accept();
-  assert.equal(second.said.sessionId, "kept");
+  assert.equal(second.attached.sessionId, "kept");
   assert.deepEqual(gateway.tokens, ["Bearer first", "Bearer second"]);
   second.line.send(gateway.engine.hello());
   assert.equal((await second.line.next("welcome")).holdings.length, 1);
@@ -495,13 +633,16 @@ test("a hook that dials in says who it is, comes again, and goes on", async () =
   await stopped;
 });
 
-test("a refusal is tried again, and a file that is not there too", async (t) => {
-  const told = t.mock.method(console, "error", () => writeFileSync(late, "third"));
-  gateway.refusals = [{ code: Code.PERMISSION_DENIED, details: "may not serve w" }, { code: Code.UNAVAILABLE, details: "later" }];
+test("a refusal and a missing file are retried", async (t) => {
+  const logged = t.mock.method(console, "error", () => writeFileSync(late, "third"));
+  gateway.refusals = [
+    { code: Code.PERMISSION_DENIED, details: "may not serve w" },
+    { code: Code.UNAVAILABLE, details: "later" },
+  ];
   const late = join(folder, "late");
   const attachment = attach([echo], options({ tokenFile: late }));
   const { line } = await gateway.accept();
-  const lines = told.mock.calls.map(({ arguments: [text] }) => text as string);
+  const lines = logged.mock.calls.map(({ arguments: [text] }) => text as string);
   assert.match(lines[0]!, /UNAVAILABLE: ENOENT.*trying again/);
   assert.match(lines[1]!, /PERMISSION_DENIED: may not serve w; trying again/);
   assert.match(lines[2]!, /UNAVAILABLE: later/);
@@ -514,28 +655,40 @@ test("a refusal is tried again, and a file that is not there too", async (t) => 
   await stopped;
 });
 
-test("only refusals in a row are slow", async (t) => {
-  const told = t.mock.method(console, "error", () => undefined);
-  const attachment = attach([echo], options({ delays: { first: 1, most: 5, refused: 3_600_000 } }));
-  for (const code of [Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT]) { // each ends an open session
+test("only consecutive refusals wait long", async (t) => {
+  const logged = t.mock.method(console, "error", () => undefined);
+  const attachment = attach([echo], options({ backoff: { initial: 1, maximum: 5, refused: 3_600_000 } }));
+  for (const code of [Code.UNAUTHENTICATED, Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT]) {
+    // each ends a session
     const { line } = await gateway.accept();
     line.send(gateway.engine.hello());
     await line.next("welcome");
     line.call.emit("error", { code, details: "no longer" });
   }
-  gateway.refusals = [{ code: Code.UNAVAILABLE, details: "later" }, { code: Code.UNAUTHENTICATED, details: "first" }, { code: Code.UNAUTHENTICATED, details: "second" }];
-  await until(() => told.mock.callCount() === 6);
-  const waits = told.mock.calls.map(({ arguments: [text] }) => Number(/trying again in ([\d.]+) s$/.exec(text as string)![1]));
-  assert.deepEqual(waits.map((wait) => wait > 1000), [false, false, false, false, false, true]);
+  gateway.refusals = [
+    { code: Code.UNAVAILABLE, details: "later" },
+    { code: Code.UNAUTHENTICATED, details: "first" },
+    { code: Code.UNAUTHENTICATED, details: "second" },
+  ];
+  await until(() => logged.mock.callCount() === 6);
+  const waits = logged.mock.calls.map(({ arguments: [text] }) =>
+    Number(/trying again in ([\d.]+) s$/.exec(text as string)![1]),
+  );
+  assert.deepEqual(
+    waits.map((wait) => wait > 1000),
+    [false, false, false, false, false, true],
+  );
   await attachment.stop();
 });
 
-test("a function that never returns holds up neither the next stream nor the stop", async () => {
+test("a function that never returns blocks neither the next stream nor stop", async () => {
   let calls = 0;
-  const stuck = composite({ sync: () => {
-    calls++;
-    return new Promise<never>(() => undefined);
-  } });
+  const stuck = composite({
+    sync: () => {
+      calls++;
+      return new Promise<never>(() => undefined);
+    },
+  });
   const attachment = attach([stuck], options());
   for (const subject of ["p", "q"]) {
     const { line } = await gateway.accept();
@@ -550,36 +703,58 @@ test("a function that never returns holds up neither the next stream nor the sto
     }
   }
   await attachment.stop(0);
-  await serving([stuck], async (client) => { // which stops the server without a grace period
+  await serving([stuck], async (client) => {
+    // it stops the server without a grace period
     const line = await connect(client);
     line.send(line.engine.call("p", entries()));
     await until(() => calls === 3);
   });
 });
 
-test("a hook that stops before a stream is open", async () => {
+test("a stop before a stream is open", async () => {
   const attachment = attach([echo], options());
   await assert.rejects(attachment.trigger({}), /no stream is open/);
   await attachment.stop(0);
 });
 
-test("an intercept names a controller and some of its parents", async () => {
+test("an attachment can intercept parents of a controller", async () => {
   const { worker: _, ...rest } = options();
-  const attachment = attach([echo], { ...rest, intercept: { controllerKind: "CompositeController", controllerName: "web", labelSelector: "team=blue" } });
-  const { line, said } = await gateway.accept();
-  assert.deepEqual([said.worker, said.intercept?.controllerKind, said.intercept?.controllerName, said.intercept?.labelSelector],
-    ["", "CompositeController", "web", "team=blue"]);
+  const attachment = attach([echo], {
+    ...rest,
+    intercept: { controllerKind: "CompositeController", controllerName: "web", labelSelector: "team=blue" },
+  });
+  const { line, attached } = await gateway.accept();
+  assert.deepEqual(
+    [
+      attached.worker,
+      attached.intercept?.controllerKind,
+      attached.intercept?.controllerName,
+      attached.intercept?.labelSelector,
+    ],
+    ["", "CompositeController", "web", "team=blue"],
+  );
   const stopped = attachment.stop();
   await line.ended();
   (line.call as ServerDuplexStream<Buffer, Uint8Array>).end();
   await stopped;
 });
 
-test("a program dials in", async () => {
+test("a program attaches", async () => {
   await withPrograms(async (start) => {
-    const running = start("--attach", `127.0.0.1:${gateway.port}`, "--server-name", "localhost", "--worker", "w", "--ca-file", files.ca, "--token-file", files.token);
-    const { line: stream, said } = await gateway.accept();
-    assert.equal(said.worker, "w");
+    const running = start(
+      "--attach",
+      `127.0.0.1:${gateway.port}`,
+      "--server-name",
+      "localhost",
+      "--worker",
+      "w",
+      "--ca-file",
+      files.ca,
+      "--token-file",
+      files.token,
+    );
+    const { line: stream, attached } = await gateway.accept();
+    assert.equal(attached.worker, "w");
     assert.match(String(gateway.tokens.at(-1)), /^Bearer \S+$/);
     stream.send(gateway.engine.hello());
     assert.match(await line(running.stdout), /^attached to 127.0.0.1:\d+$/);
@@ -593,14 +768,18 @@ test("a program dials in", async () => {
   });
 });
 
-test("who attaches as nothing, or as both, is told", () => {
+test("an attachment needs one of worker and intercept", () => {
   const { worker: _, ...rest } = options();
   assert.throws(() => attach([echo], rest), /expected one of worker and intercept/);
   assert.throws(() => attach([], options()), /got no hook/);
 });
 
-test("a trigger needs no session", async () => {
+test("a trigger does not need a session", async () => {
   assert.equal(await trigger(options(), "w", { reason: "news" }), 7);
-  await assert.rejects(trigger(options(), "other"), { name: "TriggerError", code: Code.PERMISSION_DENIED, message: "may not serve other" });
+  await assert.rejects(trigger(options(), "other"), {
+    name: "TriggerError",
+    code: Code.PERMISSION_DENIED,
+    message: "may not serve other",
+  });
   await assert.rejects(trigger(options({ clientCert: "a" }), "w"), /expected both files, or neither/);
 });

@@ -1,13 +1,23 @@
-/** Functions are tested without a server. */
+/** The helpers for tests of functions. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { child, childrenOf, dependency, type DecorateRequest, type KubernetesObject, type SyncRequest } from "../src/index.js";
+import {
+  child,
+  childrenOf,
+  dependency,
+  type DecorateRequest,
+  type KubernetesObject,
+  type SyncRequest,
+} from "../src/index.js";
 import { call, customize, decorate } from "../src/testing.js";
 
-const YAML = `{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop}, spec: {n: 9007199254740993}}
+const YAML = `apiVersion: example.com/v1
+kind: Web
+metadata: {name: web, namespace: shop}
+spec: {n: 9007199254740993}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}}
 `;
@@ -21,13 +31,16 @@ function sync({ parent, children, related }: SyncRequest<Web>): object {
   const maps = Object.keys(related["configmaps.v1"]?.objects ?? {});
   const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" }, n: parent.spec.n };
   return {
-    status: { pods, maps }, children: [child(map, { ready: true })], resyncAfterSeconds: 1.5,
-    conditions: [{ type: "Ready", status: "True", reason: "Up", message: "all" }], events: [{ type: "Warning", reason: "Odd" }],
+    status: { pods, maps },
+    children: [child(map, { ready: true })],
+    resyncAfterSeconds: 1.5,
+    conditions: [{ type: "Ready", status: "True", reason: "Up", message: "all" }],
+    events: [{ type: "Warning", reason: "Odd" }],
     results: [{ severity: "Info", reason: "Noted" }],
   };
 }
 
-test("a file of objects is a question", async () => {
+test("a file of objects is a request", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hookloop-"));
   const file = join(folder, "web.yaml");
   writeFileSync(file, YAML);
@@ -42,17 +55,26 @@ test("a file of objects is a question", async () => {
   assert.deepEqual(answer.results, [{ severity: "Info", reason: "Noted", message: "" }]);
 });
 
-test("mistakes show", async () => {
+test("invalid input and invalid responses are errors", async () => {
   const web = { apiVersion: "example.com/v1", kind: "Web", metadata: { name: "web" } };
-  await assert.rejects(call(() => ({ childen: [] }) as never, [web]), /has the field childen/);
+  await assert.rejects(
+    call(() => ({ childen: [] }) as never, [web]),
+    /has the field childen/,
+  );
   await assert.rejects(call(sync, [web]), /children of kind Pod.v1: the controller does not declare it/);
   await assert.rejects(call(sync, []), /got no object, expected the parent/);
-  await assert.rejects(customize(() => ({ relatedResources: [{}] }) as never, [web]), /relatedResources\[0\].apiVersion/);
+  await assert.rejects(
+    customize(() => ({ relatedResources: [{}] }) as never, [web]),
+    /relatedResources\[0\].apiVersion/,
+  );
 });
 
 test("an object is decorated", async () => {
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels: { old: "1" } } };
-  const answer = await decorate(({ object }: DecorateRequest) => ({ labels: { seen: object.metadata.name, old: null } }), [pod]);
+  const answer = await decorate(
+    ({ object }: DecorateRequest) => ({ labels: { seen: object.metadata.name, old: null } }),
+    [pod],
+  );
   assert.deepEqual([answer.labels, answer.attachments], [{ seen: "a", old: null }, []]);
 });
 
@@ -77,27 +99,29 @@ interface Case {
   error?: string[];
 }
 
-/** The engine is tested with this table, too. */
+/** The engine's tests use this table too. */
 const TABLE = JSON.parse(readFileSync(new URL("../../../testdata/answers.json", import.meta.url), "utf8")) as {
   declared: string[];
   parents: Record<string, object>;
   cases: Case[];
 };
 
-/** A case's answer as a function returns it: what is said about children stands among them. */
-function functional({ answer: { childStates = [], ...answer }, repeat = {} }: Case): object {
+/**
+ * Returns a case's response as a function returns it: with the results of child among the children.
+ */
+function responseOf({ answer: { childStates = [], ...answer }, repeat = {} }: Case): object {
   for (const [field, count] of Object.entries(repeat)) {
     answer[field] = new Array(count).fill((answer[field] as object[])[0]);
   }
   for (const field of ["children", "attachments"]) {
     if (answer[field] && childStates.length > 0) {
-      answer[field] = (answer[field] as KubernetesObject[]).map((object) => about(object, childStates));
+      answer[field] = (answer[field] as KubernetesObject[]).map((object) => withState(object, childStates));
     }
   }
   return answer;
 }
 
-function about(object: KubernetesObject, states: State[]): object {
+function withState(object: KubernetesObject, states: State[]): object {
   const { name, namespace } = object.metadata;
   const state = states.find((one) => one.kind === object.kind && one.name === name && one.namespace === namespace);
   const dependsOn = state?.dependsOn?.map((d) => dependency(d.apiVersion, d.kind, d.name, d.condition, d.namespace));
@@ -105,7 +129,7 @@ function about(object: KubernetesObject, states: State[]): object {
 }
 
 async function errorOf(one: Case): Promise<string> {
-  const [parent, answer] = [TABLE.parents[one.parent ?? "namespaced"]!, functional(one)];
+  const [parent, answer] = [TABLE.parents[one.parent ?? "namespaced"]!, responseOf(one)];
   const ask = one.hook === "decorator" ? decorate : call;
   try {
     await ask(() => answer, [parent], { children: TABLE.declared });
@@ -116,7 +140,7 @@ async function errorOf(one: Case): Promise<string> {
 }
 
 for (const one of TABLE.cases) {
-  test(`an answer with ${one.name}`, async () => {
+  test(`a response with ${one.name}`, async () => {
     const error = await errorOf(one);
     assert.equal(error !== "", one.error !== undefined, error);
     for (const part of one.error ?? []) {
@@ -125,8 +149,11 @@ for (const one of TABLE.cases) {
   });
 }
 
-test("kinds that are none", async () => {
+test("invalid kinds are errors", async () => {
   for (const kind of ["Pod", "Pod.v1:cluster", ".v1"]) {
-    await assert.rejects(call(() => ({}), [TABLE.parents["namespaced"]!], { children: [kind] }), /expected one such as Pod.v1/);
+    await assert.rejects(
+      call(() => ({}), [TABLE.parents["namespaced"]!], { children: [kind] }),
+      /expected one such as Pod.v1/,
+    );
   }
 });

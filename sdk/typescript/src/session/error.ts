@@ -1,9 +1,9 @@
-/** The engine has sent what the protocol does not allow. The stream is of no more use. */
+/** The engine has violated the protocol. The stream cannot continue. */
 export class ProtocolError extends Error {
   override name: string = "ProtocolError";
 }
 
-/** The engine speaks no version of the protocol that the hook speaks. It may ask by unary calls. */
+/** Engine and hook have no common version of the protocol. The engine may use unary calls. */
 export class VersionMismatch extends ProtocolError {
   override name = "VersionMismatch";
 }

@@ -1,36 +1,40 @@
-/** Messages that are too large for one piece. */
+/** Fragments of large messages. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { HookMessageSchema, type Fragment } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { ProtocolError } from "./error.js";
 
-/** Bounds the data of a fragment; a message that is not larger travels in one piece. */
+/** The largest data of a fragment in bytes. A smaller message is not fragmented. */
 export const FRAGMENT_BYTES = 1 << 20;
 
-/** How many bytes a message of some size takes as a field of another, with a tag of one byte and its length. */
+/**
+ * Returns the bytes of a message as a field of another one: a tag of one byte, the length, the
+ * data.
+ */
 export function fieldBytes(size: number): number {
   return 1 + lengthBytes(size) + size;
 }
 
-/** How many bytes a length takes. */
+/** Returns the bytes of a length prefix. */
 export function lengthBytes(size: number): number {
   return size < 1 << 7 ? 1 : size < 1 << 14 ? 2 : size < 1 << 21 ? 3 : size < 1 << 28 ? 4 : 5;
 }
 
-/** A serialized HookMessage as it travels: whole, or in fragments. */
-export function pieces(data: Uint8Array): Uint8Array[] {
+/** Returns a serialized HookMessage itself, or its fragments. */
+export function fragmentsOf(data: Uint8Array): Uint8Array[] {
   if (data.length <= FRAGMENT_BYTES) {
     return [data];
   }
-  const made: Uint8Array[] = [];
+  const fragments: Uint8Array[] = [];
   const total = BigInt(data.length);
   for (let start = 0; start < data.length; start += FRAGMENT_BYTES) {
-    const value = { index: made.length, total, data: data.subarray(start, start + FRAGMENT_BYTES) };
-    made.push(toBinary(HookMessageSchema, create(HookMessageSchema, { message: { case: "fragment", value } })));
+    const value = { index: fragments.length, total, data: data.subarray(start, start + FRAGMENT_BYTES) };
+    const message = create(HookMessageSchema, { message: { case: "fragment", value } });
+    fragments.push(toBinary(HookMessageSchema, message));
   }
-  return made;
+  return fragments;
 }
 
-/** Puts fragments together. SessionState grows with the data that has come, not with what the peer says is still to come. */
+/** Assembles fragments. It allocates memory for received data only, not for the announced total. */
 export class Assembler {
   readonly #limit: number;
   #total = 0;
@@ -41,26 +45,27 @@ export class Assembler {
     this.#limit = limit;
   }
 
-  /** Whether a message is incomplete, in which case nothing but its next fragment may come. */
+  /** Reports whether a message is incomplete. Then only its next fragment is valid. */
   get busy(): boolean {
     return this.#parts.length > 0;
   }
 
-  /** The message with its last fragment, nothing before that. */
+  /** Adds a fragment. Returns the whole message with its last fragment. */
   add({ index, total, data }: Fragment): Uint8Array | undefined {
     if (!this.busy) {
       this.#total = Number(total);
     }
     const next = this.#parts.length;
-    const most = Math.min(FRAGMENT_BYTES, this.#total - this.#size);
+    const maximum = Math.min(FRAGMENT_BYTES, this.#total - this.#size);
     if (this.#total > this.#limit) {
       throw new ProtocolError(`a message of ${total} bytes is larger than the maximum of ${this.#limit}`);
     }
     if (index !== next || Number(total) !== this.#total) {
-      throw new ProtocolError(`fragment ${index} of ${total} bytes, expected fragment ${next} of ${this.#total} bytes`);
+      const expected = `expected fragment ${next} of ${this.#total} bytes`;
+      throw new ProtocolError(`fragment ${index} of ${total} bytes, ${expected}`);
     }
-    if (data.length === 0 || data.length > most) {
-      throw new ProtocolError(`fragment ${next} has ${data.length} bytes, expected 1 to ${most}`);
+    if (data.length === 0 || data.length > maximum) {
+      throw new ProtocolError(`fragment ${next} has ${data.length} bytes, expected 1 to ${maximum}`);
     }
     this.#parts.push(data);
     this.#size += data.length;

@@ -1,26 +1,29 @@
 /**
- * The hook's side of one stream (package hookloop.stream.v1 of proto): questions are put together from what changed, and of answers only
- * what is new is sent.
+ * The hook's state machine of one stream (package hookloop.stream.v1): it rebuilds requests from
+ * changes, and sends responses as changes.
  *
- * It is pure: no connection, no clock, and it never waits. Messages go in, messages and work come out:
+ * It is pure: it has no connection and no clock, and never waits. It converts messages to calls,
+ * and responses to messages:
  *
- *     receive ─→ Hook ─→ work
- *      outbox ←─ Hook ←─ answer, refuse
+ *     receive ─→ HookSession ─→ call
+ *      outbox ←─ HookSession ←─ answer, fail
  *
- * Loss is safe, because sets and lists are named by the digests of their content. The engine believes that the hook has what it sent; where
- * that is not so the digest says it, the hook asks again (Nack), and the engine sends everything.
+ * Loss is safe, because digests identify sets and lists. If the engine assumes a set that the hook
+ * does not have, the digests differ, the hook replies with a Nack, and the engine sends the whole
+ * set.
  */
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Method, Question, Response } from "../codec.js";
+import type { Method, Request, Response } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
 import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
 import {
-  EngineMessageSchema, HookMessageSchema, WelcomeSchema, type AnswerSchema, type AttachSchema, type Call, type DesiredSchema, type EngineMessage,
-  type Hello, type Status, type StatusSchema, type Triggered, type TriggerSchema,
+  EngineMessageSchema, HookMessageSchema, WelcomeSchema, type AnswerSchema, type AttachSchema, type Call,
+  type DesiredSchema, type EngineMessage, type Hello, type Status, type StatusSchema, type Triggered,
+  type TriggerSchema,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
-import { is, wire } from "./digest.js";
+import { encodeDigest, equals } from "./digest.js";
 import { ProtocolError, VersionMismatch } from "./error.js";
-import { Assembler, lengthBytes, pieces } from "./fragment.js";
+import { Assembler, fragmentsOf, lengthBytes } from "./fragment.js";
 import { difference, type ItemList } from "./list.js";
 import type { SessionState, SubjectState } from "./state.js";
 import { METHODS, rebuild } from "./method.js";
@@ -28,86 +31,90 @@ import { Missing } from "./set.js";
 
 /** The version of the protocol. */
 export const VERSION = 1;
-/** Of google.rpc.Code; the machine has no other use for gRPC. */
+/** Codes of google.rpc.Code. */
 const [RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL] = [8, 12, 13];
 
-/** How a hook's side behaves. */
+/** Settings of a hook's side of a stream. */
 export interface SessionSettings {
-  /** Names the hook's build; a change makes the engine ask about every parent again. */
+  /** The hook's build ID. If it changes, the engine calls the hook for every parent again. */
   build?: string;
-  /** The full names of the methods that the hook answers. */
+  /** The paths of the implemented methods. */
   methods?: readonly string[];
-  /** Bound what may be under way: 64 calls and 64 MiB of them where they are left out. */
+  /** The limit of running calls. The default is 64. */
   calls?: number;
+  /** The limit of running calls in bytes. The default is 64 MiB. */
   callBytes?: number;
-  /** Bounds a message of the engine; 64 MiB where it is left out. */
+  /** The limit of one message of the engine in bytes. The default is 64 MiB. */
   messageBytes?: number;
-  /** Finds what is held for a session id. It is called once, when the Hello comes. */
-  memory: (session: string) => SessionState;
+  /** Returns the state of a session. It is called once, for the Hello message. */
+  state: (session: string) => SessionState;
 }
 
-/** One question. Its messages are shared with other questions: they are not changed by anyone. */
-export interface Work {
+/** A call of a hook's function. Requests share messages, which must not be changed. */
+export interface HookCall {
   readonly id: bigint;
   readonly method: Method;
-  readonly question: Question;
-  /** How long the answer may take, in milliseconds; undefined says nothing. */
+  readonly request: Request;
+  /** The timeout in milliseconds, or undefined if there is none. */
   readonly timeout: number | undefined;
   readonly trace: Readonly<Record<string, string>>;
 }
 
-/** What a message of the engine leads to. */
+/** The effect of a message of the engine. */
 export type Received =
   | { readonly kind: "nothing" }
-  /** The session has begun, under the id with which it goes on after a loss. */
-  | { readonly kind: "open"; readonly session: string; readonly memory: SessionState }
-  /** A question to answer, by answer or refuse. */
-  | { readonly kind: "work"; readonly work: Work }
-  /** An answer is no longer wanted. It is given still. */
-  | { readonly kind: "cancelled"; readonly work: Work }
-  /** No more work comes: the stream may end when all is answered. */
+  /** The session is open. Its ID resumes it on another stream. */
+  | { readonly kind: "open"; readonly session: string; readonly state: SessionState }
+  /** A call to answer, by answer or fail. */
+  | { readonly kind: "call"; readonly call: HookCall }
+  /** The engine has cancelled a call. It still needs an answer. */
+  | { readonly kind: "cancelled"; readonly call: HookCall }
+  /** The engine sends no more calls. The stream may end when all calls are answered. */
   | { readonly kind: "drain" }
   | { readonly kind: "triggered"; readonly triggered: Triggered }
-  /** Why the engine is about to end the stream. */
-  | { readonly kind: "farewell"; readonly status: Status };
+  /** The engine is about to end the stream. */
+  | { readonly kind: "goAway"; readonly status: Status };
 
 const NOTHING: Received = { kind: "nothing" };
 
-/** What is known of work under way. */
+/** A running call. */
 interface Pending {
-  readonly work: Work;
-  /** Undefined: nothing is remembered. */
-  readonly about: SubjectState | undefined;
+  readonly call: HookCall;
+  /** The state of the call's subject, or undefined if the call has no subject. */
+  readonly subject: SubjectState | undefined;
+  /** The digest of the desired list that the engine has. */
   readonly holds: Uint8Array;
 }
 
 /** The hook's side of one stream. */
-export class Hook {
+export class HookSession {
   readonly #settings: Required<SessionSettings>;
   readonly #pending = new Map<bigint, Pending>();
   readonly #in: Assembler;
-  #memory: SessionState | undefined; // undefined before the Hello
-  #accepts = 0; // the largest message that the engine takes; 0 says nothing
-  #last = 0n; // the id of the last call
+  #state: SessionState | undefined; // undefined before the Hello
+  #maxMessageBytes = 0; // the engine's limit; 0 if there is none
+  #lastId = 0n; // the ID of the last call
   #out: Uint8Array[] = [];
   #draining = false;
 
   constructor(settings: SessionSettings) {
-    this.#settings = { build: "", methods: [], calls: 64, callBytes: 64 << 20, messageBytes: 64 << 20, ...settings };
+    this.#settings = {
+      build: "", methods: [], calls: 64, callBytes: 64 << 20, messageBytes: 64 << 20, ...settings,
+    };
     this.#in = new Assembler(this.#settings.messageBytes);
   }
 
-  /** Whether there is work to answer. */
+  /** Reports whether there are calls to answer. */
   get busy(): boolean {
     return this.#pending.size > 0;
   }
 
-  /** Says who dials in; it is the first message of a stream that the hook opens. */
+  /** Sends an Attach, which is the first message of a stream that the hook opens. */
   attach(value: MessageInitShape<typeof AttachSchema>): void {
     this.#send({ case: "attach", value });
   }
 
-  /** Takes a message of the engine. Where a ProtocolError is thrown, the stream is of no more use. */
+  /** Handles a message of the engine. After a ProtocolError the stream cannot continue. */
   receive(data: Uint8Array): Received {
     let message = read(data).message;
     if (message.case === "fragment") {
@@ -119,48 +126,53 @@ export class Hook {
     } else if (this.#in.busy) {
       throw new ProtocolError(`got ${message.case ?? "a message of an unknown kind"} between fragments`);
     }
-    return this.#memory && message.case !== "hello" ? this.#take(message, this.#memory) : this.#open(message);
+    return this.#state && message.case !== "hello" ? this.#handle(message, this.#state) : this.#open(message);
   }
 
   #open(message: EngineMessage["message"]): Received {
     if (message.case !== "hello") {
-      throw new ProtocolError("the stream begins without a Hello");
+      throw new ProtocolError("the first message is not a Hello");
     }
-    if (this.#memory) {
+    if (this.#state) {
       throw new ProtocolError("got a second Hello");
     }
     const hello: Hello = message.value;
     if (!hello.versions.includes(VERSION)) {
-      throw new VersionMismatch(`the engine speaks versions ${hello.versions.join(", ") || "none"} of the protocol, this hook speaks ${VERSION}`);
+      const versions = hello.versions.join(", ") || "none";
+      throw new VersionMismatch(`the engine has versions ${versions} of the protocol, this hook has ${VERSION}`);
     }
     const { build, methods, calls, callBytes, messageBytes } = this.#settings;
-    const memory = this.#settings.memory(hello.sessionId);
-    this.#memory = memory;
-    this.#accepts = Number(hello.maxMessageBytes);
+    const state = this.#settings.state(hello.sessionId);
+    this.#state = state;
+    this.#maxMessageBytes = Number(hello.maxMessageBytes);
     const welcome = create(WelcomeSchema, {
-      version: VERSION, buildId: build, capabilities: [...methods], maxMessageBytes: BigInt(messageBytes), window: { calls, bytes: BigInt(callBytes) },
+      version: VERSION,
+      buildId: build,
+      capabilities: [...methods],
+      maxMessageBytes: BigInt(messageBytes),
+      window: { calls, bytes: BigInt(callBytes) },
     });
-    const around = 1 + lengthBytes(this.#accepts) + toBinary(WelcomeSchema, welcome).length;
-    welcome.holdings = memory.holdings(this.#accepts > 0 ? this.#accepts - around : Infinity);
+    const overhead = 1 + lengthBytes(this.#maxMessageBytes) + toBinary(WelcomeSchema, welcome).length;
+    welcome.holdings = state.holdings(this.#maxMessageBytes > 0 ? this.#maxMessageBytes - overhead : Infinity);
     this.#send({ case: "welcome", value: welcome });
-    return { kind: "open", session: hello.sessionId, memory };
+    return { kind: "open", session: hello.sessionId, state };
   }
 
-  #take(message: EngineMessage["message"], memory: SessionState): Received {
+  #handle(message: EngineMessage["message"], state: SessionState): Received {
     switch (message.case) {
       case "call":
-        return this.#call(message.value, memory);
+        return this.#call(message.value, state);
       case "cancel":
         return this.#cancelled(message.value.callId);
       case "forget":
-        message.value.subjects.forEach((subject) => memory.forget(subject));
+        message.value.subjects.forEach((subject) => state.forget(subject));
         return NOTHING;
       case "drain":
         return { kind: "drain" };
       case "triggered":
         return { kind: "triggered", triggered: message.value };
       case "farewell":
-        return { kind: "farewell", status: message.value };
+        return { kind: "goAway", status: message.value };
       case "fragment":
         throw new ProtocolError("got a fragment within fragments");
       default:
@@ -170,69 +182,75 @@ export class Hook {
 
   #cancelled(id: bigint): Received {
     const pending = this.#pending.get(id);
-    return pending ? { kind: "cancelled", work: pending.work } : NOTHING;
+    return pending ? { kind: "cancelled", call: pending.call } : NOTHING;
   }
 
-  /** Puts a question together. What is missing for that is asked for by a Nack. */
-  #call(call: Call, memory: SessionState): Received {
-    if (call.id <= this.#last) {
+  /** Rebuilds the request of a call. If the hook lacks a set or an object, it sends a Nack. */
+  #call(message: Call, state: SessionState): Received {
+    if (message.id <= this.#lastId) {
       return NOTHING;
     }
-    this.#last = call.id;
-    const method = METHODS.get(call.method);
+    this.#lastId = message.id;
+    const method = METHODS.get(message.method);
     if (!method) {
-      this.#answer(call.id, { case: "error", value: { code: UNIMPLEMENTED, message: `this hook does not know the method ${call.method}` } });
+      const text = `this hook has no method ${message.method}`;
+      this.#answer(message.id, { case: "error", value: { code: UNIMPLEMENTED, message: text } });
       return NOTHING;
     }
-    const set = memory.apply(call);
+    const set = state.apply(message);
     if (set instanceof Missing) {
-      memory.forget(call.subject);
-      this.#answer(call.id, { case: "nack", value: { reason: set.reason, message: set.message } });
+      state.forget(message.subject);
+      this.#answer(message.id, { case: "nack", value: { reason: set.reason, message: set.message } });
       return NOTHING;
     }
-    const about = call.subject === "" ? undefined : memory.commit(call.subject, set);
-    let question;
+    const subject = message.subject === "" ? undefined : state.commit(message.subject, set);
+    let request;
     try {
-      question = rebuild(method, call.request, set);
-    } catch (error) { // the set is held all the same
+      request = rebuild(method, message.request, set);
+    } catch (error) { // the set stays, because the engine assumes it
       if (!(error instanceof InvalidRequest)) {
         throw error;
       }
-      this.#answer(call.id, { case: "error", value: { code: INTERNAL, message: error.message } });
-      this.#evict(memory);
+      this.#answer(message.id, { case: "error", value: { code: INTERNAL, message: error.message } });
+      this.#evict(state);
       return NOTHING;
     }
-    const work = { id: call.id, method, question, timeout: milliseconds(call.timeout), trace: call.traceContext };
-    this.#pending.set(work.id, { work, about, holds: call.holds });
-    if (about) {
-      about.calls++;
-      this.#evict(memory);
+    const call: HookCall = {
+      id: message.id, method, request, timeout: milliseconds(message.timeout), trace: message.traceContext,
+    };
+    this.#pending.set(call.id, { call, subject, holds: message.holds });
+    if (subject) {
+      subject.calls++;
+      this.#evict(state);
     }
-    return { kind: "work", work };
+    return { kind: "call", call };
   }
 
-  /** Answers work, of which only what is new is sent. Work that is answered already is left alone. */
+  /**
+   * Answers a call, and sends only the changes of the desired list. It ignores an answered call.
+   */
   answer(id: bigint, response: Response): void {
     const pending = this.#pending.get(id);
-    if (!pending || !this.#memory) {
+    if (!pending || !this.#state) {
       return;
     }
     const { desired, list } = compare(pending, response);
     const message = serialized({ case: "answer", value: { callId: id, outcome: { case: "desired", value: desired } } });
-    if (this.#accepts > 0 && message.length > this.#accepts) {
-      this.refuse(id, { code: RESOURCE_EXHAUSTED, message: `the answer has ${message.length} bytes, which is larger than max (${this.#accepts})` });
+    if (this.#maxMessageBytes > 0 && message.length > this.#maxMessageBytes) {
+      const text = `the answer has ${message.length} bytes, which is larger than max (${this.#maxMessageBytes})`;
+      this.fail(id, { code: RESOURCE_EXHAUSTED, message: text });
       return;
     }
-    if (pending.about) {
-      this.#memory.answered(pending.about, list);
+    if (pending.subject) {
+      this.#state.answered(pending.subject, list);
     }
     this.#end(pending);
-    this.#out.push(...pieces(message));
-    this.#evict(this.#memory);
+    this.#out.push(...fragmentsOf(message));
+    this.#evict(this.#state);
   }
 
-  /** Answers work with a failure. Work that is answered already is left alone. */
-  refuse(id: bigint, status: MessageInitShape<typeof StatusSchema>): void {
+  /** Answers a call with an error. It ignores an answered call. */
+  fail(id: bigint, status: MessageInitShape<typeof StatusSchema>): void {
     const pending = this.#pending.get(id);
     if (pending) {
       this.#end(pending);
@@ -240,41 +258,44 @@ export class Hook {
     }
   }
 
-  /** Asks for no more work. It does nothing before the Hello, or the second time. */
+  /** Asks the engine for no more calls. It has no effect before the Hello, or a second time. */
   drain(): void {
-    if (this.#memory && !this.#draining) {
+    if (this.#state && !this.#draining) {
       this.#draining = true;
       this.#send({ case: "drain", value: {} });
     }
   }
 
-  /** Asks for syncs. */
+  /** Requests syncs. */
   trigger(value: MessageInitShape<typeof TriggerSchema>): void {
     this.#send({ case: "trigger", value });
   }
 
-  /** Is to be called when the stream has ended: it gives up all work, so that the memory may go to another stream. */
+  /**
+   * Must be called when the stream has ended. It drops all calls, so that another stream may use
+   * the state.
+   */
   lost(): void {
     [...this.#pending.values()].forEach((pending) => this.#end(pending));
     this.#out = [];
   }
 
-  /** Takes the messages to send, serialized, in order. */
+  /** Returns and removes the serialized messages to send, in order. */
   outbox(): Uint8Array[] {
     const out = this.#out;
     this.#out = [];
     return out;
   }
 
-  #end({ work, about }: Pending): void {
-    this.#pending.delete(work.id);
-    if (about) {
-      about.calls--;
+  #end({ call, subject }: Pending): void {
+    this.#pending.delete(call.id);
+    if (subject) {
+      subject.calls--;
     }
   }
 
-  #evict(memory: SessionState): void {
-    const subjects = memory.evict();
+  #evict(state: SessionState): void {
+    const subjects = state.evict();
     if (subjects.length > 0) {
       this.#send({ case: "forget", value: { subjects } });
     }
@@ -285,7 +306,7 @@ export class Hook {
   }
 
   #send(message: MessageInit): void {
-    this.#out.push(...pieces(serialized(message)));
+    this.#out.push(...fragmentsOf(serialized(message)));
   }
 }
 
@@ -295,31 +316,34 @@ function serialized(message: MessageInit): Uint8Array {
   return toBinary(HookMessageSchema, create(HookMessageSchema, { message }));
 }
 
-/** An answer's difference from the list that the engine holds, and its whole list. */
-function compare({ work, about, holds }: Pending, response: Response): { desired: MessageInitShape<typeof DesiredSchema>; list: ItemList } {
-  const { shell, raws } = split(work.method, response);
-  const before = about?.list && is(about.list.digest, holds) ? about.list : undefined;
-  const { list, pieces: changes } = difference(before, raws);
-  return { desired: { base: before ? holds : new Uint8Array(), pieces: changes, digest: wire(list.digest), response: shell }, list };
+/** Returns a response as the difference from the list that the engine has, and its whole list. */
+function compare(
+  { call, subject, holds }: Pending, response: Response,
+): { desired: MessageInitShape<typeof DesiredSchema>; list: ItemList } {
+  const { envelope, raws } = split(call.method, response);
+  const previous = subject?.list && equals(subject.list.digest, holds) ? subject.list : undefined;
+  const { list, pieces } = difference(previous, raws);
+  const base = previous ? holds : new Uint8Array();
+  return { desired: { base, pieces, digest: encodeDigest(list.digest), response: envelope }, list };
 }
 
-/** A response without its desired objects, and these, serialized. The response is as before afterwards. */
-function split({ shape, desc }: Method, response: Response): { shell: Uint8Array; raws: Uint8Array[] } {
+/** Returns a response without its desired objects, and these objects, all serialized. */
+function split({ shape, desc }: Method, response: Response): { envelope: Uint8Array; raws: Uint8Array[] } {
   const objects = response[shape.children];
   if (!objects) {
-    return { shell: toBinary(desc.output, response), raws: [] };
+    return { envelope: toBinary(desc.output, response), raws: [] };
   }
   response[shape.children] = [];
-  const shell = toBinary(desc.output, response);
+  const envelope = toBinary(desc.output, response);
   response[shape.children] = objects;
-  return { shell, raws: objects.map((object) => toBinary(DesiredObjectSchema, object)) };
+  return { envelope, raws: objects.map((object) => toBinary(DesiredObjectSchema, object)) };
 }
 
 function read(data: Uint8Array): EngineMessage {
   try {
     return fromBinary(EngineMessageSchema, data);
   } catch (error) {
-    throw new ProtocolError(`got bytes that are no hookloop.stream.v1.EngineMessage: ${(error as Error).message}`);
+    throw new ProtocolError(`got bytes that are not a hookloop.stream.v1.EngineMessage: ${(error as Error).message}`);
   }
 }
 

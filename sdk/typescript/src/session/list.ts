@@ -1,31 +1,35 @@
-/** Desired lists, and how one differs from another. */
+/** Lists of desired objects, and the difference between two of them. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PieceSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
-import { hashOf, linkPart, plus, type Digest, type Hash } from "./digest.js";
+import { hashOf, linkPart, add, type Digest, type Hash } from "./digest.js";
 
 type Piece = MessageInitShape<typeof PieceSchema>;
 
 /** One desired object, serialized. */
 interface Item {
   readonly hash: Hash;
-  /** The part of the list's digest, which the item before has a share in. */
+  /** The part of the list's digest. It depends on the previous item. */
   readonly link: Digest;
   readonly raw: Uint8Array;
 }
 
-/** A desired list, serialized. It is not changed once it is made. Invariant: digest is the sum of the links. */
+/**
+ * A serialized list of desired objects. It is immutable. Invariant: digest is the sum of the links.
+ */
 export interface ItemList {
   readonly items: readonly Item[];
   readonly digest: Digest;
-  /** Bytes of the items. */
+  /** The size of the items in bytes. */
   readonly size: number;
 }
 
 const EMPTY: ItemList = { items: [], digest: 0n, size: 0 };
 
-/** A list, and the pieces that say it: runs of the list before, and new items. */
-export function difference(before: ItemList | undefined, raws: readonly Uint8Array[]): { list: ItemList; pieces: Piece[] } {
-  const old = (before ?? EMPTY).items;
+/** Returns a list, and the pieces that describe it: runs of the previous list, and new items. */
+export function difference(
+  previous: ItemList | undefined, raws: readonly Uint8Array[],
+): { list: ItemList; pieces: Piece[] } {
+  const old = (previous ?? EMPTY).items;
   const shortest = Math.min(old.length, raws.length);
   let head = 0;
   while (head < shortest && same(old[head]!, raws[head]!)) {
@@ -46,37 +50,38 @@ function same(item: Item, raw: Uint8Array): boolean {
   return Buffer.compare(item.raw, raw) === 0;
 }
 
-/** Makes a list and its pieces. */
+/** Builds a list and its pieces. */
 class Writer {
   readonly #old: readonly Item[];
   readonly #items: Item[] = [];
   readonly #pieces: Piece[] = [];
   #digest: Digest = 0n;
   #size = 0;
-  /** The run that is not written yet. */
+  /** The run that is still open. */
   #run = { first: 0, count: 0 };
 
   constructor(old: readonly Item[]) {
     this.#old = old;
   }
 
-  /** Goes on with a run, or begins one. */
+  /** Extends the open run, or starts one. */
   keep(first: number, count: number): void {
     if (count === 0) {
       return;
     }
     for (let at = first; at < first + count; at++) {
       const item = this.#old[at]!;
-      const follows = this.#before() === this.#old[at - 1]?.hash;
-      this.#add(follows ? item : { ...item, link: linkPart(this.#before(), item.hash) });
+      const follows = this.#previous() === this.#old[at - 1]?.hash;
+      this.#add(follows ? item : { ...item, link: linkPart(this.#previous(), item.hash) });
     }
     if (this.#run.count > 0 && this.#run.first + this.#run.count !== first) {
       this.#flush();
     }
-    this.#run = this.#run.count === 0 ? { first, count } : { first: this.#run.first, count: this.#run.count + count };
+    const open = this.#run;
+    this.#run = open.count === 0 ? { first, count } : { first: open.first, count: open.count + count };
   }
 
-  /** Writes what lies between the common beginning and the common end: items may have moved. */
+  /** Adds the items between the common head and the common tail, which may have moved. */
   middle(first: number, end: number, raws: readonly Uint8Array[]): void {
     const places = new Map<Hash, number>();
     for (let at = first; at < end; at++) {
@@ -90,7 +95,7 @@ class Writer {
         continue;
       }
       this.#flush();
-      this.#add({ hash, link: linkPart(this.#before(), hash), raw });
+      this.#add({ hash, link: linkPart(this.#previous(), hash), raw });
       this.#pieces.push({ content: { case: "insert", value: raw } });
     }
   }
@@ -100,14 +105,14 @@ class Writer {
     return { list: { items: this.#items, digest: this.#digest, size: this.#size }, pieces: this.#pieces };
   }
 
-  /** The hash of the last item; a link depends on it and on the item's own. */
-  #before(): Hash | undefined {
+  /** Returns the hash of the last item. */
+  #previous(): Hash | undefined {
     return this.#items.at(-1)?.hash;
   }
 
   #add(item: Item): void {
     this.#items.push(item);
-    this.#digest = plus(this.#digest, item.link);
+    this.#digest = add(this.#digest, item.link);
     this.#size += item.raw.length;
   }
 

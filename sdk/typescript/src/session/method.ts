@@ -1,70 +1,70 @@
-/** The places of objects in the requests of the contract. */
+/** The slots of objects in the contract's requests. */
 import { fromBinary } from "@bufbuild/protobuf";
-import { methodsOf, SHAPES, type Method, type Question } from "../codec.js";
+import { methodsOf, SHAPES, type Method, type Request } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
 import type { Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
 import type { ObservedSet } from "./set.js";
 
-/** Limiter of an observed set: where in a request an object stands. */
+/** Slots of an observed set. Each is a place in a request. */
 export const CONTROLLER_SLOT = 0;
 export const PARENT_SLOT = 1;
 
-/** The slot of a group of children or attachments. */
+/** Returns the slot of a group of children or attachments. */
 export function childSlot(group: number): number {
   return 2 + 2 * group;
 }
 
-/** The slot of a group of related objects. */
+/** Returns the slot of a group of related objects. */
 export function relatedSlot(group: number): number {
   return 3 + 2 * group;
 }
 
-/** The methods that a stream can carry, by their full name. */
+/** The methods of a stream by path. */
 export const METHODS: ReadonlyMap<string, Method> = new Map(
   Object.values(SHAPES).flatMap(methodsOf).map((method) => [method.path, method]));
 
-/** Makes a request of its shell and its objects. */
-export function rebuild(method: Method, shell: Uint8Array, set: ObservedSet): Question {
-  const request = read(method, shell);
-  const places = new Places(set);
+/** Returns a request from its envelope, which has no objects, and from the objects of a set. */
+export function rebuild(method: Method, envelope: Uint8Array, set: ObservedSet): Request {
+  const request = read(method, envelope);
+  const slots = new SlotReader(set);
   const { shape } = method;
   for (const [slot, field] of [[CONTROLLER_SLOT, "controller"], [PARENT_SLOT, shape.parent]] as const) {
-    refuseIf(request[field] !== undefined, method);
-    const [object] = places.take(slot, 1);
+    rejectIf(request[field] !== undefined, method);
+    const [object] = slots.take(slot, 1);
     if (object) {
       request[field] = object;
     }
   }
   (request[shape.children] ?? []).forEach((group, index) => {
-    refuseIf(group.objects.length > 0, method);
-    group.objects = places.take(childSlot(index));
+    rejectIf(group.objects.length > 0, method);
+    group.objects = slots.take(childSlot(index));
   });
   (request.related ?? []).forEach(({ result }, index) => {
     if (result.case === "items") {
-      refuseIf(result.value.objects.length > 0, method);
-      result.value.objects = places.take(relatedSlot(index));
+      rejectIf(result.value.objects.length > 0, method);
+      result.value.objects = slots.take(relatedSlot(index));
     }
   });
-  places.check(method);
+  slots.check(method);
   return request;
 }
 
-function read(method: Method, shell: Uint8Array): Question {
+function read(method: Method, envelope: Uint8Array): Request {
   try {
-    return fromBinary(method.desc.input, shell) as Question;
+    return fromBinary(method.desc.input, envelope) as Request;
   } catch (error) {
-    throw new InvalidRequest(`the request is no ${method.desc.input.typeName}: ${(error as Error).message}`);
+    throw new InvalidRequest(`the request is not a ${method.desc.input.typeName}: ${(error as Error).message}`);
   }
 }
 
-function refuseIf(held: boolean, method: Method): void {
-  if (held) {
-    throw new InvalidRequest(`the request ${method.desc.input.typeName} holds objects, expected them in the slots`);
+function rejectIf(hasObjects: boolean, method: Method): void {
+  if (hasObjects) {
+    throw new InvalidRequest(`the request ${method.desc.input.typeName} has objects, expected them in the slots`);
   }
 }
 
-/** The objects of a set, of which each must be taken. */
-class Places {
+/** Takes the objects of a set, slot by slot. */
+class SlotReader {
   readonly #set: ObservedSet;
   #taken = 0;
 
@@ -73,22 +73,24 @@ class Places {
   }
 
   /**
-   * The objects of a slot; where there is room for some number only, no others. The list is shared with other requests: nobody changes it,
-   * although the types of messages would let them.
+   * Returns the objects of a slot, or none if there are more than the limit. Requests share the
+   * list, so it must not be changed, although its type permits it.
    */
-  take(slot: number, room = Infinity): Object$[] {
+  take(slot: number, limit = Infinity): Object$[] {
     const objects = this.#set.slots.get(slot)?.messages ?? [];
-    if (objects.length > room) {
+    if (objects.length > limit) {
       return [];
     }
     this.#taken += objects.length;
     return objects as Object$[];
   }
 
+  /** Throws if some objects were not taken. */
   check(method: Method): void {
     const size = [...this.#set.slots.values()].reduce((sum, { objects }) => sum + objects.length, 0);
     if (this.#taken !== size) {
-      throw new InvalidRequest(`the request ${method.desc.input.typeName} has places for ${this.#taken} of its ${size} objects`);
+      const name = method.desc.input.typeName;
+      throw new InvalidRequest(`the request ${name} has slots for ${this.#taken} of its ${size} objects`);
     }
   }
 }

@@ -1,43 +1,50 @@
-/** Observed sets, and how a call changes one into the next. */
+/** Observed sets, and the changes from one set to the next. */
 import { fromBinary } from "@bufbuild/protobuf";
 import { ObjectSchema, type Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
 import { Nack_Reason as Reason, type Call, type Key, type Upsert } from "../gen/hookloop/stream/v1/stream_pb.js";
-import { entryPart, hashOf, is, minus, plus, readHash, type Digest, type Hash } from "./digest.js";
+import { add, entryPart, equals, hashOf, readHash, subtract, type Digest, type Hash } from "./digest.js";
 import { ProtocolError } from "./error.js";
 
-/** An object that a hook holds. It is shared by the sets that have it. */
+/** An object in the state of a session. Sets share it. */
 export interface StoredObject {
   readonly message: Object$;
   readonly hash: Hash;
   readonly size: number;
-  /** How many entries of sets refer to it; an object that nobody uses is let go. */
+  /** The number of set entries with this object. An unused object is dropped. */
   uses: number;
 }
 
-/** The objects of one slot in the order of their names. Neither list is changed once it is made; requests share the messages. */
+/**
+ * The objects of one slot in the order of their names. It is immutable; requests share the
+ * messages.
+ */
 interface SlotObjects {
   readonly objects: readonly StoredObject[];
   readonly messages: readonly Object$[];
 }
 
-/** An observed set. It is not changed once it is made. Invariant: no slot is empty, and digest is that of all entries. */
+/** An observed set. It is immutable. Invariant: no slot is empty, and digest covers all entries. */
 export interface ObservedSet {
   readonly slots: ReadonlyMap<number, SlotObjects>;
   readonly digest: Digest;
 }
 
-/** What a call refers to and the hook does not hold. */
+/** A reference of a call to a set or an object that the hook does not have. */
 export class Missing {
   constructor(readonly reason: Reason, readonly message: string) {}
 }
 
-/** The set that a call describes; find is what the hook holds beside the base. */
-export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Hash) => StoredObject | undefined): ObservedSet | Missing {
+/**
+ * Returns the set of a call: the base with the call's changes. find returns an object of any set.
+ */
+export function apply(
+  base: ObservedSet | undefined, call: Call, find: (hash: Hash) => StoredObject | undefined,
+): ObservedSet | Missing {
   if (call.base.length > 0 && !base) {
-    return new Missing(Reason.UNKNOWN_BASE, "nothing is held for this subject");
+    return new Missing(Reason.UNKNOWN_BASE, "the hook has no set for this subject");
   }
-  if (call.base.length > 0 && !is(base!.digest, call.base)) {
-    return new Missing(Reason.UNKNOWN_BASE, "what is held for this subject has another digest");
+  if (call.base.length > 0 && !equals(base!.digest, call.base)) {
+    return new Missing(Reason.UNKNOWN_BASE, "the set for this subject has another digest");
   }
   const edit = new Edit(call.base.length > 0 ? base : undefined);
   call.removed.forEach((key) => edit.remove(key));
@@ -45,16 +52,17 @@ export function apply(base: ObservedSet | undefined, call: Call, find: (hash: Ha
   for (const upsert of call.upserts) {
     const object = objectOf(upsert, (hash) => sent.get(hash) ?? find(hash));
     if (!object) {
-      return new Missing(Reason.UNKNOWN_OBJECT, "an object is not held that is named by its hash");
+      return new Missing(Reason.UNKNOWN_OBJECT, "the hook has no object with this hash");
     }
     sent.set(object.hash, object);
     edit.put(upsert.slot, object);
   }
   const next = edit.done();
-  return is(next.digest, call.digest) ? next : new Missing(Reason.DIGEST_MISMATCH, "after the changes the set has another digest");
+  return equals(next.digest, call.digest)
+    ? next : new Missing(Reason.DIGEST_MISMATCH, "after the changes the set has another digest");
 }
 
-/** The object of an upsert: one that comes with the call, or one that is held. */
+/** Returns the object of an upsert: the call has the object itself or its hash. */
 function objectOf({ content }: Upsert, find: (hash: Hash) => StoredObject | undefined): StoredObject | undefined {
   switch (content.case) {
     case "object": {
@@ -68,16 +76,16 @@ function objectOf({ content }: Upsert, find: (hash: Hash) => StoredObject | unde
   }
 }
 
-/** The object is read from bytes of its own: those that came are a part of the whole message, which it would keep alive. */
+/** Decodes a copy of the bytes. Without it, the object would keep the whole message in memory. */
 function readObject(data: Uint8Array): Object$ {
   try {
     return fromBinary(ObjectSchema, Uint8Array.from(data));
   } catch (error) {
-    throw new ProtocolError(`an upsert's object is no hookloop.hook.v1.Object: ${(error as Error).message}`);
+    throw new ProtocolError(`an upsert's object is not a hookloop.hook.v1.Object: ${(error as Error).message}`);
   }
 }
 
-/** A set that is being changed. Limiter that no change touches are shared with the set that it comes from. */
+/** Builds a set from a base. Unchanged slots are shared with the base. */
 class Edit {
   readonly #slots: Map<number, SlotObjects>;
   readonly #touched = new Map<number, StoredObject[]>();
@@ -88,26 +96,27 @@ class Edit {
     this.#digest = base?.digest ?? 0n;
   }
 
-  /** Takes an entry out. One that is not there is left to the digest to find. */
+  /** Removes an entry. If it does not exist, the digest will not match. */
   remove(key: Key): void {
     const objects = this.#own(key.slot);
     const { at, found } = search(objects, key);
     if (found) {
-      this.#digest = minus(this.#digest, entryPart(key.slot, objects[at]!.hash));
+      this.#digest = subtract(this.#digest, entryPart(key.slot, objects[at]!.hash));
       objects.splice(at, 1);
     }
   }
 
-  /** Takes an entry in, in the place of the one with the same key. */
+  /** Adds an entry, or replaces the one with the same key. */
   put(slot: number, object: StoredObject): void {
     const objects = this.#own(slot);
     const last = objects.at(-1);
-    const { at, found } = !last || order(last.message, object.message) < 0 ? { at: objects.length, found: false } : search(objects, object.message);
+    const append = !last || order(last.message, object.message) < 0;
+    const { at, found } = append ? { at: objects.length, found: false } : search(objects, object.message);
     if (found) {
-      this.#digest = minus(this.#digest, entryPart(slot, objects[at]!.hash));
+      this.#digest = subtract(this.#digest, entryPart(slot, objects[at]!.hash));
     }
     objects.splice(at, found ? 1 : 0, object);
-    this.#digest = plus(this.#digest, entryPart(slot, object.hash));
+    this.#digest = add(this.#digest, entryPart(slot, object.hash));
   }
 
   done(): ObservedSet {
@@ -120,7 +129,7 @@ class Edit {
     return { slots: this.#slots, digest: this.#digest };
   }
 
-  /** The objects of a slot that may be changed. */
+  /** Returns a copy of a slot's objects that may be changed. */
   #own(slot: number): StoredObject[] {
     let objects = this.#touched.get(slot);
     if (!objects) {
@@ -150,7 +159,7 @@ function order(a: Named, b: Named): number {
   return bytewise(a.namespace, b.namespace) || bytewise(a.name, b.name);
 }
 
-/** Compares strings as their UTF-8 is compared. */
+/** Compares strings by their UTF-8 bytes. */
 function bytewise(a: string, b: string): number {
   for (let at = 0; at < a.length && at < b.length; at++) {
     if (a[at] !== b[at]) {
@@ -160,7 +169,7 @@ function bytewise(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates, which stand for what lies above all else, come last. */
+/** Ranks surrogates last, because they encode the highest code points. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }

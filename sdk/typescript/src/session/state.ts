@@ -1,99 +1,103 @@
-/** What a hook holds of the questions of one session. */
+/** The state of a session: the observed sets and the last responses of its subjects. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { HoldingSchema, type Call, type Holding } from "../gen/hookloop/stream/v1/stream_pb.js";
-import { wire, type Hash } from "./digest.js";
-import type { ItemList } from "./list.js";
+import { encodeDigest, type Hash } from "./digest.js";
 import { fieldBytes } from "./fragment.js";
+import type { ItemList } from "./list.js";
 import { apply, type StoredObject, type Missing, type ObservedSet } from "./set.js";
 
-/** How many bytes of objects and answers a memory holds unless its maker says otherwise. */
+/** The default limit of a session's state in bytes of objects and responses. */
 export const STATE_BYTES = 128 << 20;
 
-/** What is held about one subject. */
+/** The state of one subject. */
 export interface SubjectState {
   readonly subject: string;
   set: ObservedSet;
-  /** The last answer. */
+  /** The desired objects of the last response. */
   list?: ItemList;
-  /** How many calls are under way; a subject with any is not evicted. */
+  /** The number of running calls. A subject with running calls is not evicted. */
   calls: number;
 }
 
-/** The sets and the last answers of one session's subjects. It outlives streams: one goes on with what the stream before it left. */
+/**
+ * The state of one session. It survives streams: the next stream of the session continues with it.
+ */
 export class SessionState {
   readonly #limit: number;
-  /** By subject; the one used last stands last. */
+  /** By subject, in the order of last use. */
   readonly #subjects = new Map<string, SubjectState>();
   readonly #objects = new Map<Hash, StoredObject>();
-  /** Of the objects, each once, and of the lists. */
+  /** The size of the distinct objects and of the lists. */
   #bytes = 0;
 
   constructor(limit = STATE_BYTES) {
     this.#limit = limit;
   }
 
-  /** How many bytes are held. */
+  /** The size of the state in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * What the engine may build on, the subjects used last first, as far as it takes no more than some bytes of a message. The others are
-   * forgotten, on both sides: the engine asks about them anew.
+   * Returns the subjects and the digests of their sets, in reverse order of use, up to a size in
+   * bytes. It forgets the other subjects; the engine sends complete sets for them.
    */
-  holdings(room: number): Holding[] {
-    const made: Holding[] = [];
+  holdings(limit: number): Holding[] {
+    const holdings: Holding[] = [];
     let size = 0;
     for (const { subject, set } of [...this.#subjects.values()].reverse()) {
-      const holding = create(HoldingSchema, { subject, digest: wire(set.digest) });
+      const holding = create(HoldingSchema, { subject, digest: encodeDigest(set.digest) });
       const bytes = fieldBytes(toBinary(HoldingSchema, holding).length);
-      if (size + bytes > room) {
+      if (size + bytes > limit) {
         this.forget(subject);
         continue;
       }
       size += bytes;
-      made.push(holding);
+      holdings.push(holding);
     }
-    return made;
+    return holdings;
   }
 
-  /** The set that a call describes; it is not remembered by that. */
+  /** Returns the set of a call, without storing it. */
   apply(call: Call): ObservedSet | Missing {
     return apply(this.#subjects.get(call.subject)?.set, call, (hash) => this.#objects.get(hash));
   }
 
-  /** Makes a set the one that is held for a subject. */
+  /** Stores a set for a subject. */
   commit(subject: string, next: ObservedSet): SubjectState {
     const known = this.#subjects.get(subject);
-    const before = known?.set;
-    const about = known ?? { subject, set: next, calls: 0 };
-    about.set = next;
+    const previous = known?.set;
+    const state = known ?? { subject, set: next, calls: 0 };
+    state.set = next;
     this.#subjects.delete(subject);
-    this.#subjects.set(subject, about);
-    this.#use(next, before, +1);
-    this.#use(before, next, -1);
-    return about;
+    this.#subjects.set(subject, state);
+    this.#use(next, previous, +1);
+    this.#use(previous, next, -1);
+    return state;
   }
 
-  /** Makes a list the last answer about a subject, if the subject is still held. */
-  answered(about: SubjectState, last: ItemList): void {
-    if (this.#subjects.get(about.subject) === about) {
-      this.#bytes += last.size - (about.list?.size ?? 0);
-      about.list = last;
+  /** Stores the last response of a subject, unless the subject was forgotten. */
+  answered(state: SubjectState, last: ItemList): void {
+    if (this.#subjects.get(state.subject) === state) {
+      this.#bytes += last.size - (state.list?.size ?? 0);
+      state.list = last;
     }
   }
 
-  /** Drops a subject. */
+  /** Removes a subject. */
   forget(subject: string): void {
-    const about = this.#subjects.get(subject);
-    if (about) {
-      this.#use(about.set, undefined, -1);
-      this.#bytes -= about.list?.size ?? 0;
+    const state = this.#subjects.get(subject);
+    if (state) {
+      this.#use(state.set, undefined, -1);
+      this.#bytes -= state.list?.size ?? 0;
       this.#subjects.delete(subject);
     }
   }
 
-  /** Forgets what was used longest ago until the limit is kept, and names it. Subjects with calls under way stay. */
+  /**
+   * Removes the least recently used subjects until the state is within its limit, and returns them.
+   */
   evict(): string[] {
     const names: string[] = [];
     for (const { subject, calls } of this.#subjects.values()) {
@@ -108,11 +112,11 @@ export class SessionState {
     return names;
   }
 
-  /** Counts the objects of a set, except those in slots that it shares with another. */
+  /** Counts the objects of a set, without those in slots that it shares with another set. */
   #use(set: ObservedSet | undefined, other: ObservedSet | undefined, by: number): void {
-    for (const [slot, placed] of set?.slots ?? []) {
-      if (other?.slots.get(slot) !== placed) {
-        placed.objects.forEach((object) => this.#count(object, by));
+    for (const [slot, content] of set?.slots ?? []) {
+      if (other?.slots.get(slot) !== content) {
+        content.objects.forEach((object) => this.#count(object, by));
       }
     }
   }
@@ -130,15 +134,18 @@ export class SessionState {
   }
 }
 
-/** How many sessions' memories are kept while they have no stream. */
-const IDLE = 4;
+/** The limit of sessions without a stream. */
+const MAX_IDLE = 4;
 
-/** SessionStates by session. One that has a stream is that stream's alone; the others wait for the next stream of the same session. */
+/**
+ * States by session. A state belongs to one stream at a time, or waits for the session's next
+ * stream.
+ */
 export class SessionStates {
   readonly #limit: number | undefined;
-  /** By session id; the one left last stands last. */
+  /** By session ID, in the order of release. */
   readonly #idle = new Map<string, SessionState>();
-  /** By session id: has the stream leave the memory. */
+  /** Callbacks by session ID. Each ends a stream, which releases the state. */
   readonly #used = new Map<string, () => void>();
 
   constructor(limit?: number) {
@@ -146,28 +153,29 @@ export class SessionStates {
   }
 
   /**
-   * The memory that an earlier stream of the session left, or an empty one. It belongs to the caller until it is left; surrender, which has
-   * to leave it at once, is called when another stream takes the same. Without an id a session has a memory of its own.
+   * Returns the state of a session, or an empty one. The caller owns it until release. If another
+   * stream acquires it, revoke is called and must release it immediately. Without an ID, the
+   * state is new.
    */
-  take(session: string, surrender: () => void): SessionState {
+  acquire(session: string, revoke: () => void): SessionState {
     if (session === "") {
       return new SessionState(this.#limit);
     }
     this.#used.get(session)?.();
-    const memory = this.#idle.get(session) ?? new SessionState(this.#limit);
+    const state = this.#idle.get(session) ?? new SessionState(this.#limit);
     this.#idle.delete(session);
-    this.#used.set(session, surrender);
-    return memory;
+    this.#used.set(session, revoke);
+    return state;
   }
 
-  /** Keeps a memory for the next stream of the session. */
-  leave(session: string, memory: SessionState): void {
+  /** Keeps a state for the next stream of the session. */
+  release(session: string, state: SessionState): void {
     if (!this.#used.delete(session)) {
       return;
     }
-    this.#idle.set(session, memory);
+    this.#idle.set(session, state);
     for (const oldest of this.#idle.keys()) {
-      if (this.#idle.size <= IDLE) {
+      if (this.#idle.size <= MAX_IDLE) {
         return;
       }
       this.#idle.delete(oldest);
