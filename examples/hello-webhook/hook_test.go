@@ -45,7 +45,7 @@ func TestTheHookMakesEverythingForAHelloWorld(t *testing.T) {
 	}
 }
 
-func TestTheHookSaysWhatIsWrong(t *testing.T) {
+func TestHookReportsFaults(t *testing.T) {
 	url := start(t)
 	_, err := open(t, url+"/other").Ask(t.Context(), question(t))
 	if hook.KindOf(err) != hook.Failed || !strings.Contains(err.Error(), "no hook at /other") {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {

@@ -211,12 +211,12 @@ func bearing(t *testing.T, token string) context.Context {
 
 // awaitCall calls until it ends with a code: the API server learns of roles and bindings a moment
 // after they are written.
-func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClient, code codes.Code, says string) {
+func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClient, code codes.Code, part string) {
 	d.Helper()
 	d.Eventually("a call ends with "+code.String(), func() error {
 		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
-		if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), says) {
-			return fmt.Errorf("%s: %q, want %s that says %q", got.Code(), got.Message(), code, says)
+		if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), part) {
+			return fmt.Errorf("%s: %q, want %s that says %q", got.Code(), got.Message(), code, part)
 		}
 		return nil
 	})

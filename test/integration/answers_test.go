@@ -10,8 +10,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// says is a Web whose hook answers what is given, in YAML.
-func says(name, answer string) string {
+// webAnswering is a Web whose hook answers what is given, in YAML.
+func webAnswering(name, answer string) string {
 	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {answer: {" + answer + "}}"
 }
 
@@ -32,10 +32,10 @@ func awaitCondition(k *kit.Kit, name, of, status, message string) map[string]any
 // TestConditionsOfTheHook puts them into the parent's status, and writes nothing while they stay
 // the same.
 func TestConditionsOfTheHook(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		ready := "conditions: [{type: Ready, status: 'STATUS', reason: AllUp, message: all is well}], status: {phase: up}"
-		k.Apply(says("web", strings.Replace(ready, "STATUS", "True", 1)))
+		k.Apply(webAnswering("web", strings.Replace(ready, "STATUS", "True", 1)))
 		first := awaitCondition(k, "web", "Ready", "True", "all is well")
 		if first["reason"] != "AllUp" || first["lastTransitionTime"] == nil || first["observedGeneration"] != int64(1) {
 			t.Errorf("the condition is %v", first)
@@ -55,7 +55,7 @@ func TestConditionsOfTheHook(t *testing.T) {
 			}
 			return nil
 		})
-		k.Apply(says("web", strings.Replace(ready, "STATUS", "Unknown", 1)))
+		k.Apply(webAnswering("web", strings.Replace(ready, "STATUS", "Unknown", 1)))
 		awaitCondition(k, "web", "Ready", "Unknown", "all is well")
 		k.Patch("Web", "web", "spec: {answer: {conditions: []}}")
 		k.Eventually("a condition that is no longer said goes", func() error {
@@ -70,11 +70,11 @@ func TestConditionsOfTheHook(t *testing.T) {
 // TestEventsAreRecordedOnce records what is news: an answer that says what the last one said
 // records nothing.
 func TestEventsAreRecordedOnce(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		first := "{type: Normal, reason: Scaled, message: from 1 to 2}"
 		result := "results: [{severity: Warning, reason: Deprecated, message: the field is old}, {severity: Info, reason: Quiet, message: nothing}]"
-		k.Apply(says("web", "events: ["+first+"], "+result))
+		k.Apply(webAnswering("web", "events: ["+first+"], "+result))
 		recorded := func(reason string, want ...string) {
 			t.Helper()
 			k.Eventually("there are Events "+reason, func() error {
@@ -87,7 +87,7 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 		recorded("Scaled", "1x from 1 to 2")
 		recorded("Deprecated", "1x the field is old")
 		h.again(k, "web")
-		k.Apply(says("web", "events: ["+first+", {type: Warning, reason: Scaled, message: from 2 to 3}], "+result))
+		k.Apply(webAnswering("web", "events: ["+first+", {type: Warning, reason: Scaled, message: from 2 to 3}], "+result))
 		// Events are sent in their order: a repeated one would have been counted by now
 		recorded("Scaled", "1x from 1 to 2", "1x from 2 to 3")
 		recorded("Deprecated", "1x the field is old")
@@ -111,11 +111,11 @@ func recordings(k *kit.Kit, reason string) []string {
 
 // TestFatalResultWritesNothing refuses the answer that it stands in, with the hook's own reason.
 func TestFatalResultWritesNothing(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		mark := k.Mark()
 		k.Apply(
-			says(
+			webAnswering(
 				"web",
 				"children: ["+page(
 					"page",
@@ -147,11 +147,11 @@ const website = `children: [
   {apiVersion: apps/v1, kind: Deployment, name: web, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: web}]}]`
 
 // buildWebsite makes a website in waves.
-func buildWebsite(t *testing.T, k *kit.Kit, h teller) {
+func buildWebsite(t *testing.T, k *kit.Kit, h answerer) {
 	t.Helper()
-	runTeller(t, k, h)
+	runAnswerer(t, k, h)
 	mark := k.Mark()
-	k.Apply(says("web", website))
+	k.Apply(webAnswering("web", website))
 	awaitCondition(k, "web", "DependenciesMet", "False",
 		`Service.v1 "$NS/web" waits for Deployment.apps/v1 "$NS/web", which has no condition Tested`)
 	if k.Find("v1/Service", "web") != nil {
@@ -174,7 +174,7 @@ var demolished = []string{"delete services web", "delete deployments web", "dele
 // TestWaves makes children when those are ready that they depend on, leaves them alone then, and
 // removes them in reverse.
 func TestWaves(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		buildWebsite(t, k, h)
 		k.NoWrites(func() { h.again(k, "web") })
 
@@ -197,7 +197,7 @@ func TestWaves(t *testing.T) {
 // TestWavesOfAParentThatGoes keeps the parent's finalizer until the last wave goes, though the hook
 // lets the parent go at once.
 func TestWavesOfAParentThatGoes(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		buildWebsite(t, k, h)
 		k.Patch("Web", "web", "spec: {finally: {children: [], finalized: true}}")
 		k.Settled(settled)
@@ -217,15 +217,15 @@ func TestWavesOfAParentThatGoes(t *testing.T) {
 
 // TestReadyOfTheHook counts before a child's conditions.
 func TestReadyOfTheHook(t *testing.T) {
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		pages := "children: [" + page("first", "a: b") + ", " + page("second", "a: b") + `], childStates: [
 			{apiVersion: v1, kind: ConfigMap, name: first, ready: READY},
 			{apiVersion: v1, kind: ConfigMap, name: second, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: first, condition: Never}]}]`
-		k.Apply(says("web", strings.Replace(pages, "READY", "false", 1)))
+		k.Apply(webAnswering("web", strings.Replace(pages, "READY", "false", 1)))
 		awaitCondition(k, "web", "DependenciesMet", "False",
 			`ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`)
-		k.Apply(says("web", strings.Replace(pages, "READY", "true", 1)))
+		k.Apply(webAnswering("web", strings.Replace(pages, "READY", "true", 1)))
 		await(k, "v1/ConfigMap", "second", "data.a", "b")
 	})
 }
@@ -236,7 +236,7 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 	depends := func(name, on string) string {
 		return "{apiVersion: v1, kind: ConfigMap, name: " + name + ", dependsOn: [{apiVersion: v1, kind: ConfigMap, name: " + on + "}]}"
 	}
-	rows := map[string]struct{ answer, says string }{
+	rows := map[string]struct{ answer, part string }{
 		"circle": {
 			"childStates: [" + depends("a", "b") + ", " + depends("b", "a") + "]",
 			`the dependencies go in a circle: ConfigMap.v1 "$NS/a" → ConfigMap.v1 "$NS/b" → ConfigMap.v1 "$NS/a"`,
@@ -265,14 +265,14 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 			`requirements[0] "settings": names has an empty name`,
 		},
 	}
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		mark := k.Mark()
 		for name, row := range rows {
-			k.Apply(says(name, pages+row.answer))
+			k.Apply(webAnswering(name, pages+row.answer))
 		}
 		for name, row := range rows {
-			k.AwaitFault("Web", name, "InvalidHookAnswer", k.Expand(row.says))
+			k.AwaitFault("Web", name, "InvalidHookAnswer", k.Expand(row.part))
 		}
 		if writes := k.ChildWrites(mark); len(writes) > 0 {
 			t.Errorf("writes %q, want none", writes)
@@ -283,10 +283,10 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 // TestRequirements shows a hook what its own answers ask for, and brings a sync when it changes.
 func TestRequirements(t *testing.T) {
 	const settings = "{apiVersion: v1, resource: configmaps, namespace: $NS, names: [settings, more], name: settings}"
-	tellers(t, func(t *testing.T, k *kit.Kit, h teller) {
-		runTeller(t, k, h)
+	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
+		runAnswerer(t, k, h)
 		k.Apply(source("settings", ""))
-		k.Apply(says("web", "requirements: ["+settings+"]"))
+		k.Apply(webAnswering("web", "requirements: ["+settings+"]"))
 		await(k, "Web", "web", "status.seen", "settings")
 		k.Apply(source("more", ""))
 		await(k, "Web", "web", "status.seen", "more settings")
@@ -309,19 +309,19 @@ func TestRequirements(t *testing.T) {
 // TestRequirementsBesideACustomizeHook are one too many.
 func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	k := start(t)
-	hook := k.Hook(tellJSON)
+	hook := k.Hook(answerJSON)
 	run(t, k, kit.Composite{Sync: hook.URL, Customize: rules(k).URL, Version: "v2"})
-	k.Apply(says("web", "requirements: [{apiVersion: v1, resource: configmaps}]"))
+	k.Apply(webAnswering("web", "requirements: [{apiVersion: v1, resource: configmaps}]"))
 	k.AwaitFault("Web", "web", "InvalidHookAnswer",
 		"requirements: the controller declares a customize hook, too; expected one of both")
 }
 
-// TestWebhookV1SaysNoMore ignores what v1 does not have, as any field that it does not know.
-func TestWebhookV1SaysNoMore(t *testing.T) {
+// TestWebhookV1IgnoresExtras ignores what v1 does not have, as any field that it does not know.
+func TestWebhookV1IgnoresExtras(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
 	k.Apply(
-		says(
+		webAnswering(
 			"web",
 			"children: ["+page(
 				"page",
@@ -336,9 +336,9 @@ func TestWebhookV1SaysNoMore(t *testing.T) {
 	}
 }
 
-// TestDecoratorSaysMore puts conditions beside those that the target has of others, and makes
+// TestDecoratorAnswersExtras puts conditions beside those that the target has of others, and makes
 // attachments in waves.
-func TestDecoratorSaysMore(t *testing.T) {
+func TestDecoratorAnswersExtras(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", "")

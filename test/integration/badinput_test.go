@@ -32,7 +32,7 @@ func TestBadAnswers(t *testing.T) {
 	cases := map[string]struct {
 		answer func(kit.Request) any
 		// reason and says are what the parent's condition and Event say.
-		reason, says string
+		reason, part string
 	}{
 		"hangs up": {
 			func(kit.Request) any { return kit.Answer{Hangup: true} }, "HookUnreachable", "/hook: EOF",
@@ -99,7 +99,7 @@ func TestBadAnswers(t *testing.T) {
 				return well(r)
 			})
 			k.Patch("Web", "bad", "spec: {text: two}")
-			k.AwaitFault("Web", "bad", c.reason, c.says)
+			k.AwaitFault("Web", "bad", c.reason, c.part)
 			k.AwaitFault("Web", "bad", c.reason, "hook sync "+hook.URL+": ")
 			k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: other}, spec: {text: one}}")
 			await(k, "v1/ConfigMap", "other", "data.text", "one")

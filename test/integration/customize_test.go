@@ -121,7 +121,7 @@ func TestRelatedNamespaces(t *testing.T) {
 // TestRelatedRulesThatAreRefused says on the parent which rule is wrong, and heals with it.
 func TestRelatedRulesThatAreRefused(t *testing.T) {
 	const labels = "labelSelector: {matchLabels: {a: b}}"
-	for name, row := range map[string]struct{ rules, reason, says string }{
+	for name, row := range map[string]struct{ rules, reason, part string }{
 		"null":                          {"null", "InvalidHookAnswer", "relatedResources[0]: got null, expected an object"},
 		"the second is wrong":           {"{apiVersion: v1, resource: secrets}, {apiVersion: v1, resource: configmaps, names: [a], " + labels + "}", "InvalidHookAnswer", "relatedResources[1]: names and labelSelector are both set"},
 		"another namespace":             {"{apiVersion: v1, resource: secrets, namespace: default}", "InvalidHookAnswer", `namespace is "default"; expected`},
@@ -136,7 +136,7 @@ func TestRelatedRulesThatAreRefused(t *testing.T) {
 			k.Apply(relating("web", row.rules))
 			k.Apply(relating("well", ""))
 			await(k, "Web", "well", "status.observedGeneration", "1")
-			k.AwaitFault("Web", "web", row.reason, row.says)
+			k.AwaitFault("Web", "web", row.reason, row.part)
 			k.Patch("Web", "web", "spec: {rules: []}")
 			k.AwaitSynced("Web", "web")
 		})

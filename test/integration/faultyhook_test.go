@@ -142,12 +142,12 @@ func (h *faultyHook) answers() []*streamv1.Triggered {
 }
 
 // awaitFarewell waits until the engine has said why it ended a stream.
-func (h *faultyHook) awaitFarewell(k *kit.Kit, says string) {
+func (h *faultyHook) awaitFarewell(k *kit.Kit, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("the hook is told %q", says), func() error {
+	k.Eventually(fmt.Sprintf("the hook is told %q", part), func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if !slices.ContainsFunc(h.farewells, func(f string) bool { return strings.Contains(f, says) }) {
+		if !slices.ContainsFunc(h.farewells, func(f string) bool { return strings.Contains(f, part) }) {
 			return fmt.Errorf("it was told %q", h.farewells)
 		}
 		return nil

@@ -109,23 +109,23 @@ func awaitOutput(k *kit.Kit, p *proc.Process, text string) {
 }
 
 // awaitControllerCondition waits until a condition of the controller has a reason and a message.
-func awaitControllerCondition(k *kit.Kit, conditionType, reason, says string) {
+func awaitControllerCondition(k *kit.Kit, conditionType, reason, part string) {
 	k.Helper()
 	k.Eventually("the controller has the condition "+conditionType+" with the reason "+reason, func() error {
 		c := kit.Condition(k.Get(kit.CompositeController, k.Name), conditionType)
-		if c["reason"] != reason || !strings.Contains(fmt.Sprint(c["message"]), says) {
-			return fmt.Errorf("it is %v, want one that says %q", c, says)
+		if c["reason"] != reason || !strings.Contains(fmt.Sprint(c["message"]), part) {
+			return fmt.Errorf("it is %v, want one that says %q", c, part)
 		}
 		return nil
 	})
 }
 
 // awaitParentEvent waits until there is an Event about an object of the kit.
-func awaitParentEvent(k *kit.Kit, name, reason, says string) {
+func awaitParentEvent(k *kit.Kit, name, reason, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, says), func() error {
+	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, part), func() error {
 		messages := k.Events(name, reason)
-		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, says) }) {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, part) }) {
 			return fmt.Errorf("its Events are %q", messages)
 		}
 		return nil

@@ -22,14 +22,14 @@ type grpcMirror struct {
 // mirrored is the part of a parent that the mirror reads.
 type mirrored struct {
 	Spec struct {
-		Refuse  string     `json:"refuse"`
-		Answer  mirrorSays `json:"answer"`
-		Finally mirrorSays `json:"finally"`
+		Refuse  string       `json:"refuse"`
+		Answer  mirrorAnswer `json:"answer"`
+		Finally mirrorAnswer `json:"finally"`
 	} `json:"spec"`
 }
 
-// mirrorSays is an answer as a parent spells it.
-type mirrorSays struct {
+// mirrorAnswer is an answer as a parent spells it.
+type mirrorAnswer struct {
 	Status    json.RawMessage   `json:"status"`
 	Children  []json.RawMessage `json:"children"`
 	Finalized bool              `json:"finalized"`

@@ -14,11 +14,11 @@ import (
 func TestChangesHeldBack(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/configmaps"}, Resync: 1})
-	awaitHeld := func(says string) {
+	awaitHeld := func(part string) {
 		t.Helper()
-		k.Eventually("ChangesHeldBack: "+says, func() error {
+		k.Eventually("ChangesHeldBack: "+part, func() error {
 			message, _ := kit.Condition(k.Get("Web", "web"), "ChangesHeldBack")["message"].(string)
-			if says == "" && message != "" || !strings.Contains(message, says) {
+			if part == "" && message != "" || !strings.Contains(message, part) {
 				return fmt.Errorf("it is %q", message)
 			}
 			return nil

@@ -89,7 +89,7 @@ func TestHookInProcess(t *testing.T) {
 
 // awaitSynced waits until the page's condition Synced is false for a reason, with a text in its
 // message.
-func awaitSynced(k *kit.Kit, reason, says string) {
+func awaitSynced(k *kit.Kit, reason, part string) {
 	k.Helper()
 	k.Eventually("Synced is false: "+reason, func() error {
 		o, err := k.Lookup("Page", "home")
@@ -97,7 +97,7 @@ func awaitSynced(k *kit.Kit, reason, says string) {
 			return err
 		}
 		synced := kit.Condition(o, "Synced")
-		if synced["reason"] != reason || !strings.Contains(fmt.Sprint(synced["message"]), says) {
+		if synced["reason"] != reason || !strings.Contains(fmt.Sprint(synced["message"]), part) {
 			return fmt.Errorf("it is %v", synced)
 		}
 		return nil

@@ -47,12 +47,12 @@ func awaitColours(k *kit.Kit, want string) {
 }
 
 // awaitUpdated waits for the parent's condition Updated.
-func awaitUpdated(k *kit.Kit, reason, says string) {
+func awaitUpdated(k *kit.Kit, reason, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("Updated is %s: %s", reason, says), func() error {
+	k.Eventually(fmt.Sprintf("Updated is %s: %s", reason, part), func() error {
 		c := kit.Condition(k.Get("Web", "web"), "Updated")
 		message, _ := c["message"].(string)
-		if c["reason"] != reason || !strings.Contains(message, says) || c["lastTransitionTime"] == nil {
+		if c["reason"] != reason || !strings.Contains(message, part) || c["lastTransitionTime"] == nil {
 			return fmt.Errorf("it is %v", c)
 		}
 		return nil
@@ -101,12 +101,12 @@ func TestRollingUpdate(t *testing.T) {
 		Children: []string{"$GROUP/v1/balls RollingInPlace"}, Sync: mirror(t), Labels: labels,
 		Checks: []any{map[string]any{"type": "Ready", "status": "True"}},
 	})
-	tell := func(what string) { t.Logf("%-42s %s", colours(k), what) }
+	logStep := func(what string) { t.Logf("%-42s %s", colours(k), what) }
 
 	k.Apply(balls(5, "red"))
 	awaitColours(k, "red red red red red")
 	awaitUpdated(k, "OnLatestRevision", "")
-	tell("five children are made at once: there is nothing to update")
+	logStep("five children are made at once: there is nothing to update")
 	for i := range 5 {
 		ready(k, fmt.Sprint("ball-", i), "True")
 	}
@@ -115,28 +115,28 @@ func TestRollingUpdate(t *testing.T) {
 	k.Apply(balls(5, "blue"))
 	awaitColours(k, "blue red red red red")
 	awaitUpdated(k, "RolloutWaiting", `Ball "ball-0" has status.observedGeneration 1, expected 2`)
-	tell("the first child moves; its own controller has not seen it yet")
+	logStep("the first child moves; its own controller has not seen it yet")
 	ready(k, "ball-0", "False")
 	awaitUpdated(k, "RolloutWaiting", `Ball "ball-0" has condition Ready "False", expected "True"`)
-	tell("the first child fails its check: the rollout pauses")
+	logStep("the first child fails its check: the rollout pauses")
 	ready(k, "ball-0", "True")
 	awaitColours(k, "blue blue red red red")
-	tell("the check passes: the second child moves")
+	logStep("the check passes: the second child moves")
 
 	if err := engine.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	ready(k, "ball-1", "True")
-	tell("the engine is killed; the second child passes its check meanwhile")
+	logStep("the engine is killed; the second child passes its check meanwhile")
 	if err := engine.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	awaitColours(k, "blue blue blue red red")
-	tell("the engine is back: the third child moves")
+	logStep("the engine is back: the third child moves")
 
 	k.Delete("Ball", "ball-4")
 	awaitColours(k, "blue blue blue red red")
-	tell("the last child was lost and is back, at its own revision")
+	logStep("the last child was lost and is back, at its own revision")
 	want := []string{"update ball-0", "update ball-1", "update ball-2", "create ball-4"}
 	if diff := cmp.Diff(want, ballWrites(k, mark)); diff != "" {
 		t.Errorf("writes to children (-want +got):\n%s", diff)
@@ -144,15 +144,15 @@ func TestRollingUpdate(t *testing.T) {
 
 	k.Apply(balls(5, "red"))
 	awaitUpdated(k, "RolloutWaiting", `Ball "ball-4" has no condition Ready`)
-	tell("rolled back: the lost child has not passed its check yet")
+	logStep("rolled back: the lost child has not passed its check yet")
 	for i, after := range []string{"red blue blue red red", "red red blue red red", "red red red red red"} {
 		ready(k, []string{"ball-4", "ball-0", "ball-1"}[i], "True")
 		awaitColours(k, after)
-		tell("one child moves back")
+		logStep("one child moves back")
 	}
 	awaitUpdated(k, "OnLatestRevision", "")
 	awaitRevisions(k, 1)
-	tell("done")
+	logStep("done")
 	k.Settled(time.Second)
 }
 

@@ -19,9 +19,9 @@ type badStream struct {
 	fault fault
 	// reason and says are what the parent's condition and Event say; empty if the fault heals by
 	// itself.
-	reason, says string
+	reason, part string
 	// told is what the hook reads at the stream's end; empty if the stream goes on.
-	told string
+	farewell string
 	// deaf reports that no parent can be served meanwhile.
 	deaf bool
 }
@@ -29,66 +29,66 @@ type badStream struct {
 var badStreams = map[string]badStream{
 	"chooses another version of the protocol": {
 		fault:  welcoming(func(w *streamv1.Welcome) { w.Version = 7 }),
-		reason: "InvalidHookAnswer", says: "the hook chose version 7 of the protocol, expected 1",
-		told: "InvalidArgument: the hook chose version 7 of the protocol, expected 1", deaf: true,
+		reason: "InvalidHookAnswer", part: "the hook chose version 7 of the protocol, expected 1",
+		farewell: "InvalidArgument: the hook chose version 7 of the protocol, expected 1", deaf: true,
 	},
 	"does not say Welcome": {
 		fault:  welcoming(nil),
-		reason: "HookTimeout", says: "the hook has not said Welcome within 10s",
-		told: "DeadlineExceeded: the hook has not said Welcome within 10s", deaf: true,
+		reason: "HookTimeout", part: "the hook has not said Welcome within 10s",
+		farewell: "DeadlineExceeded: the hook has not said Welcome within 10s", deaf: true,
 	},
 	"answers a call that was never made": {
 		fault:  answering(func(a *streamv1.Answer) []*streamv1.HookMessage { a.CallId += 1000; return saying(a) }),
-		reason: "InvalidHookAnswer", says: "which was never made", told: "which was never made",
+		reason: "InvalidHookAnswer", part: "which was never made", farewell: "which was never made",
 	},
 	"answers twice": {
 		fault:  answering(func(a *streamv1.Answer) []*streamv1.HookMessage { return saying(other(a), other(a)) }),
-		reason: "", says: "", told: "got a second answer to call",
+		reason: "", part: "", farewell: "got a second answer to call",
 	},
 	"answers nothing": {
 		fault:  answering(func(a *streamv1.Answer) []*streamv1.HookMessage { a.Outcome = nil; return saying(a) }),
-		reason: "InvalidHookAnswer", says: "has no outcome", told: "has no outcome",
+		reason: "InvalidHookAnswer", part: "has no outcome", farewell: "has no outcome",
 	},
 	"refuses with OK": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			a.Outcome = &streamv1.Answer_Error{Error: &streamv1.Status{Message: "all is well"}}
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", says: "the answer is an error with code 0 (OK)",
+		reason: "InvalidHookAnswer", part: "the answer is an error with code 0 (OK)",
 	},
 	"announces more than the limit": {
 		fault: answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{part(0, 20<<20, "the beginning")}
 		}),
-		reason: "InvalidHookAnswer",
-		says:   "a message of 20971520 bytes is larger than the maximum of 16777216",
-		told:   "is larger than the maximum",
+		reason:   "InvalidHookAnswer",
+		part:     "a message of 20971520 bytes is larger than the maximum of 16777216",
+		farewell: "is larger than the maximum",
 	},
 	"sends more than the limit in one piece": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			a.GetDesired().Response = make([]byte, 17<<20)
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", says: "received message larger than max",
+		reason: "InvalidHookAnswer", part: "received message larger than max",
 	},
 	"cuts fragments short": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			return append([]*streamv1.HookMessage{part(0, 100, "the beginning")}, saying(a)...)
 		}),
-		reason: "InvalidHookAnswer", says: "between fragments", told: "between fragments",
+		reason: "InvalidHookAnswer", part: "between fragments", farewell: "between fragments",
 	},
 	"sends fragments of nothing": {
 		fault: answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{part(0, 4, "\xff\xff"), part(1, 4, "\xff\xff")}
 		}),
-		reason: "InvalidHookAnswer", says: "the fragments are no message", told: "the fragments are no message",
+		reason: "InvalidHookAnswer", part: "the fragments are no message", farewell: "the fragments are no message",
 	},
 	"names a wrong digest once": {
 		fault: once(answering(wrongDigest)),
 	},
 	"names a wrong digest each time": {
 		fault:  answering(wrongDigest),
-		reason: "InvalidHookAnswer", says: "has another digest than the answer says",
+		reason: "InvalidHookAnswer", part: "has another digest than the answer says",
 	},
 	"keeps what the engine does not hold": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
@@ -96,33 +96,33 @@ var badStreams = map[string]badStream{
 			a.GetDesired().Pieces = []*streamv1.Piece{{Content: &streamv1.Piece_Keep{Keep: &streamv1.Run{First: 5, Count: 9}}}}
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", says: "refers to a list that the engine does not hold",
+		reason: "InvalidHookAnswer", part: "refers to a list that the engine does not hold",
 	},
 	"misses everything for ever": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			a.Outcome = &streamv1.Answer_Nack{Nack: &streamv1.Nack{Message: "what are you talking about"}}
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", says: `the hook still misses what the question refers to: "what are you talking about"`,
+		reason: "InvalidHookAnswer", part: `the hook still misses what the question refers to: "what are you talking about"`,
 	},
 	"answers garbage": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			a.GetDesired().Response = []byte("\xff\xff")
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", says: "the response is no hookloop.hook.v1.CompositeHookServiceSyncResponse",
+		reason: "InvalidHookAnswer", part: "the response is no hookloop.hook.v1.CompositeHookServiceSyncResponse",
 	},
 	"hangs up half-way through an answer": {
 		fault: hangingUp(answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{part(0, 100, "the beginning")}
 		})),
-		reason: "HookUnreachable", says: "the hook hangs up",
+		reason: "HookUnreachable", part: "the hook hangs up",
 	},
 	"says Welcome again": {
 		fault: answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 1}}}}
 		}),
-		reason: "InvalidHookAnswer", says: "in an open session", told: "in an open session",
+		reason: "InvalidHookAnswer", part: "in an open session", farewell: "in an open session",
 	},
 }
 
@@ -166,13 +166,13 @@ func (c badStream) run(t *testing.T, k *kit.Kit) {
 	k.Patch("Web", "bad", "spec: {answer: {children: ["+page("bad", "text: two")+"]}}")
 	var want []string
 	if c.reason != "" {
-		k.AwaitFault("Web", "bad", c.reason, c.says)
+		k.AwaitFault("Web", "bad", c.reason, c.part)
 	} else {
 		await(k, "v1/ConfigMap", "bad", "data.text", "two")
 		want = append(want, "update configmaps bad")
 	}
-	if c.told != "" {
-		h.awaitFarewell(k, c.told)
+	if c.farewell != "" {
+		h.awaitFarewell(k, c.farewell)
 	}
 	if !c.deaf {
 		k.Apply(parent("fine", page("fine", "text: one")))

@@ -21,7 +21,7 @@ func hrad(field string) string {
 func TestUnknownFieldOfAChild(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"apps/v1/deployments InPlace"}, Resync: 1})
-	says := `Deployment.apps/v1 "` + k.Namespace + `/server": unknown field "spec.hrad"`
+	part := `Deployment.apps/v1 "` + k.Namespace + `/server": unknown field "spec.hrad"`
 	await := func(want string) {
 		t.Helper()
 		k.Eventually("ChildWarnings: "+want, func() error {
@@ -32,10 +32,10 @@ func TestUnknownFieldOfAChild(t *testing.T) {
 		})
 	}
 	k.Apply(parent("web", hrad("hrad: 1, ")))
-	await(says)
+	await(part)
 	k.Settled(3 * time.Second / 2) // a resync period and more
 	k.Eventually("there is one Event", func() error {
-		if events := k.Events("web", "ChildWarning"); !slices.Equal(events, []string{says}) {
+		if events := k.Events("web", "ChildWarning"); !slices.Equal(events, []string{part}) {
 			return fmt.Errorf("there are %q", events)
 		}
 		return nil

@@ -124,7 +124,7 @@ func leaves(value any) []string {
 
 // TestChartChecksValues wants an error that names the field.
 func TestChartChecksValues(t *testing.T) {
-	for _, test := range []struct{ name, set, says string }{
+	for _, test := range []struct{ name, set, part string }{
 		{"replicas in words", "replicas=two", "/replicas"},
 		{"less than no replica", "replicas=-1", "/replicas"},
 		{"arguments in one string", "commandArgs=--workers=5", "/commandArgs"},
@@ -137,8 +137,8 @@ func TestChartChecksValues(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := helm(t, "template", path("helm", "hookloop"), "--set="+test.set)
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want an error that says %s", err, test.says)
+			if err == nil || !strings.Contains(err.Error(), test.part) {
+				t.Errorf("got %v, want an error that says %s", err, test.part)
 			}
 		})
 	}

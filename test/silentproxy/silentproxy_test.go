@@ -47,8 +47,8 @@ func dial(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// says writes a byte and reports whether it comes back.
-func says(t *testing.T, c net.Conn, within time.Duration) bool {
+// echoes writes a byte and reports whether it comes back.
+func echoes(t *testing.T, c net.Conn, within time.Duration) bool {
 	t.Helper()
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatalf("a silent connection is noticed: %v", err)
@@ -71,27 +71,27 @@ func TestSilence(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	const soon, late = 100 * time.Millisecond, 10 * time.Second
 	first := dial(t, p.Address())
-	if !says(t, first, late) {
+	if !echoes(t, first, late) {
 		t.Error("nothing is carried")
 	}
 	p.SilenceOpen()
-	if says(t, first, soon) {
+	if echoes(t, first, soon) {
 		t.Error("a silent connection carries bytes")
 	}
 	second := dial(t, p.Address())
-	if !says(t, second, late) {
+	if !echoes(t, second, late) {
 		t.Error("a new connection carries nothing")
 	}
 	p.SilenceAll()
 	third := dial(t, p.Address())
-	if says(t, second, soon) || says(t, third, soon) {
+	if echoes(t, second, soon) || echoes(t, third, soon) {
 		t.Error("a silent connection carries bytes")
 	}
 	p.Heal()
-	if !says(t, dial(t, p.Address()), late) {
+	if !echoes(t, dial(t, p.Address()), late) {
 		t.Error("after it is healed, a new connection carries nothing")
 	}
-	if says(t, third, soon) || p.Connections() != 4 {
+	if echoes(t, third, soon) || p.Connections() != 4 {
 		t.Errorf("a silent connection is healed, or %d is not the number of connections", p.Connections())
 	}
 }

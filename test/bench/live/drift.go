@@ -108,7 +108,7 @@ func (d *drift) converge(s *stage) func(context.Context, *view) error {
 		if d.Converge, err = s.end(ctx, since, done); err != nil {
 			return err
 		}
-		s.say("  converged after %s", d.Converge.Wall.Round(time.Millisecond))
+		s.progress("  converged after %s", d.Converge.Wall.Round(time.Millisecond))
 		if since, err = s.begin(ctx); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (d *drift) edit(s *stage) func(context.Context, *view) error {
 			}
 		}
 		slices.Sort(d.Latencies)
-		s.say("  %d edits undone", d.Rounds)
+		s.progress("  %d edits undone", d.Rounds)
 		d.Drift, err = s.end(ctx, since, time.Now())
 		return err
 	}

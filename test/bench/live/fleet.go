@@ -83,7 +83,7 @@ func (f *fleet) appear(s *stage) func(context.Context, *view) error {
 			return err
 		}
 		f.Converge, err = s.allSay(ctx, v, since, perParent*f.Parents, text)
-		s.say("  converged after %s", f.Converge.Wall.Round(time.Millisecond))
+		s.progress("  converged after %s", f.Converge.Wall.Round(time.Millisecond))
 		return err
 	}
 }
@@ -110,7 +110,7 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 			return err
 		}
 		f.Update, err = s.allSay(ctx, v, since, perParent*f.Parents, then)
-		s.say("  updated after %s", f.Update.Wall.Round(time.Millisecond))
+		s.progress("  updated after %s", f.Update.Wall.Round(time.Millisecond))
 		return err
 	}
 }

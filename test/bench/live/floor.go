@@ -30,7 +30,7 @@ func (s *stage) floor(ctx context.Context, n int) error {
 		return fmt.Errorf("floor: %w", err)
 	}
 	s.floors = append(s.floors, float64(n)/time.Since(begun).Seconds())
-	s.say("  floor: a bare client creates %.0f ConfigMaps per second", s.floors[len(s.floors)-1])
+	s.progress("  floor: a bare client creates %.0f ConfigMaps per second", s.floors[len(s.floors)-1])
 	return s.client.Resource(configMaps).Namespace(in).DeleteCollection(
 		ctx,
 		metav1.DeleteOptions{},

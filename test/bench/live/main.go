@@ -51,14 +51,14 @@ type report struct {
 type skip struct{ Transport, Reason string }
 
 // teller tells one line of progress, as Printf does.
-type teller func(format string, args ...any)
+type progressFunc func(format string, args ...any)
 
 // run measures everything that the options ask for, one case after the other, each on a control
 // plane of its own.
-func run(ctx context.Context, o options, out io.Writer, say teller) error {
+func run(ctx context.Context, o options, out io.Writer, progress progressFunc) error {
 	r := &report{CPUs: runtime.NumCPU()}
 	for _, t := range o.transports {
-		err := r.measure(ctx, o, t, say)
+		err := r.measure(ctx, o, t, progress)
 		var refused *refusal
 		if t == stream && errors.As(err, &refused) {
 			r.Skipped = append(r.Skipped, skip{Transport: string(t), Reason: refused.message})
@@ -77,12 +77,12 @@ func run(ctx context.Context, o options, out io.Writer, say teller) error {
 }
 
 // measure runs all workloads over one transport.
-func (r *report) measure(ctx context.Context, o options, t transport, say teller) error {
+func (r *report) measure(ctx context.Context, o options, t transport, progress progressFunc) error {
 	for _, n := range o.children {
-		say("● %s: one parent with %d children", t, n)
+		progress("● %s: one parent with %d children", t, n)
 		err := onStage(
 			ctx,
-			&stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), say: say},
+			&stage{options: o, transport: t, workload: fmt.Sprintf("drift-%d", n), progress: progress},
 			func(s *stage) error {
 				d, err := s.drift(ctx, n)
 				if err == nil {
@@ -98,8 +98,8 @@ func (r *report) measure(ctx context.Context, o options, t transport, say teller
 	if o.parents == 0 {
 		return nil
 	}
-	say("● %s: %d parents with %d children each", t, o.parents, perParent)
-	err := onStage(ctx, &stage{options: o, transport: t, workload: "fleet", say: say}, func(s *stage) error {
+	progress("● %s: %d parents with %d children each", t, o.parents, perParent)
+	err := onStage(ctx, &stage{options: o, transport: t, workload: "fleet", progress: progress}, func(s *stage) error {
 		f, err := s.fleet(ctx)
 		if err == nil {
 			r.Fleet = append(r.Fleet, f)

@@ -108,7 +108,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatIsWrong(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-transports=carrier-pigeon", "-transports"},
 		{"-children=10,0", "-children"},

@@ -48,7 +48,7 @@ func (s *stage) save(profile string) error {
 	if err := os.WriteFile(file, []byte(profile), 0o600); err != nil {
 		return err
 	}
-	s.say("  profile: go tool pprof -top %s", file)
+	s.progress("  profile: go tool pprof -top %s", file)
 	return nil
 }
 

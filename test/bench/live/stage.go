@@ -35,7 +35,7 @@ type stage struct {
 	transport transport
 	// workload is a name for the stage's files: drift-1000, fleet.
 	workload string
-	say      teller
+	progress progressFunc
 
 	dir     string
 	cluster *cluster.Cluster

@@ -26,7 +26,7 @@ func sees(t *testing.T, v *view, event watch.EventType, name, version, says stri
 	}
 }
 
-func TestAViewTellsWhenAllChildrenWereRight(t *testing.T) {
+func TestViewReportsAllChildrenRight(t *testing.T) {
 	v := newView()
 	sees(t, v, watch.Added, "a", "1", "old", 1)
 	sees(t, v, watch.Added, "b", "2", "new", 2)
@@ -39,7 +39,7 @@ func TestAViewTellsWhenAllChildrenWereRight(t *testing.T) {
 	}
 }
 
-func TestAViewTellsWhenOneChildWasCorrected(t *testing.T) {
+func TestViewReportsOneCorrectedChild(t *testing.T) {
 	v := newView()
 	sees(t, v, watch.Added, "a", "1", "new", 1) // before the edit, which is version 2
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +56,7 @@ func TestAViewTellsWhenOneChildWasCorrected(t *testing.T) {
 	}
 }
 
-func TestAViewThatHasFailedSaysSo(t *testing.T) {
+func TestFailedViewReportsIt(t *testing.T) {
 	v := newView()
 	v.fail(errors.New("the watch is gone"))
 	if _, err := v.awaitAll(t.Context(), 1, "new"); err == nil || !strings.Contains(err.Error(), "the watch is gone") {

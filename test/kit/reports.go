@@ -22,19 +22,19 @@ func Condition(o *unstructured.Unstructured, conditionType string) map[string]an
 
 // AwaitFault waits until a parent reports that its sync fails: by the condition Synced with the
 // reason and a message that contains says, and by a warning Event with the same text.
-func (k *Kit) AwaitFault(kind, name, reason, says string) {
+func (k *Kit) AwaitFault(kind, name, reason, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, says), func() error {
+	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, part), func() error {
 		c := Condition(k.Get(kind, name), "Synced")
 		message, _ := c["message"].(string)
-		if c["status"] != "False" || c["reason"] != reason || !strings.Contains(message, says) {
+		if c["status"] != "False" || c["reason"] != reason || !strings.Contains(message, part) {
 			return fmt.Errorf("its condition is %v", c)
 		}
 		return nil
 	})
-	k.Eventually(fmt.Sprintf("%s %s has a SyncError Event: %s", kind, name, says), func() error {
+	k.Eventually(fmt.Sprintf("%s %s has a SyncError Event: %s", kind, name, part), func() error {
 		messages := k.Events(name, "SyncError")
-		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, says) }) {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, part) }) {
 			return fmt.Errorf("its Events are %q", messages)
 		}
 		return nil
@@ -61,12 +61,12 @@ func (k *Kit) AwaitControllerEvent(reason string) {
 
 // AwaitEventOf waits until there is an Event about a cluster-scoped object with a reason and a
 // message that contains says.
-func (k *Kit) AwaitEventOf(name, reason, says string) {
+func (k *Kit) AwaitEventOf(name, reason, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, says), func() error {
+	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, part), func() error {
 		// Events about cluster-scoped objects are in the namespace default.
 		messages := k.eventsIn(metav1.NamespaceDefault, name, reason)
-		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, says) }) {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, part) }) {
 			return fmt.Errorf("its Events are %q", messages)
 		}
 		return nil

@@ -15,30 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// teller is a mirror whose answers say more: what the parent holds in spec.answer (while it is
+// answerer is a mirror whose answers say more: what the parent holds in spec.answer (while it is
 // being deleted, spec.finally), in the webhook's words. If it requires related objects it says
 // in the status which it is shown; with spec.flip it requires them while it is shown none.
-type teller struct {
+type answerer struct {
 	address, version string
 	asked            func(parent string) int
 }
 
-// tellers are a webhook of version v2, and a hook over gRPC with the Go SDK.
-func tellers(t *testing.T, story func(t *testing.T, k *kit.Kit, h teller)) {
+// eachAnswerer runs a story with a webhook of version v2, and a hook over gRPC with the Go SDK.
+func eachAnswerer(t *testing.T, story func(t *testing.T, k *kit.Kit, h answerer)) {
 	t.Helper()
 	t.Run("webhook", func(t *testing.T) {
 		k := start(t)
-		h := k.Hook(tellJSON)
-		story(t, k, teller{address: h.URL, version: "v2", asked: h.Asked})
+		h := k.Hook(answerJSON)
+		story(t, k, answerer{address: h.URL, version: "v2", asked: h.Asked})
 	})
 	t.Run("gRPC", func(t *testing.T) {
 		k := start(t)
-		story(t, k, serveTeller(t))
+		story(t, k, serveAnswerer(t))
 	})
 }
 
-// runTeller starts a controller of Webs with all that a website has as children.
-func runTeller(t *testing.T, k *kit.Kit, h teller) {
+// runAnswerer starts a controller of Webs with all that a website has as children.
+func runAnswerer(t *testing.T, k *kit.Kit, h answerer) {
 	t.Helper()
 	run(t, k, kit.Composite{
 		Sync: h.address, Finalize: h.address, Version: h.version,
@@ -47,7 +47,7 @@ func runTeller(t *testing.T, k *kit.Kit, h teller) {
 }
 
 // again has the parent looked at once more, and waits until the engine is silent.
-func (h teller) again(k *kit.Kit, parent string) {
+func (h answerer) again(k *kit.Kit, parent string) {
 	k.Helper()
 	before := h.asked(parent)
 	k.Patch("Web", parent, "metadata: {annotations: {again: '"+k.Get("Web", parent).GetResourceVersion()+"'}}")
@@ -66,8 +66,8 @@ func (notAsked) Error() string { return "it is not asked" }
 
 var errNotAsked error = notAsked{}
 
-// tellJSON is the teller as a webhook.
-func tellJSON(r kit.Request) any {
+// answerJSON is the teller as a webhook.
+func answerJSON(r kit.Request) any {
 	answer, _ := kit.Mirror(r).(map[string]any)
 	answer = maps.Clone(answer)
 	rules, _ := answer["requirements"].([]any)
@@ -92,15 +92,15 @@ func seenStatus(names []string) map[string]any {
 	return map[string]any{"seen": strings.Join(names, " ")}
 }
 
-// told is what the parent of a teller holds.
-type told struct {
+// answererParent is what the parent of a teller holds.
+type answererParent struct {
 	Spec struct {
 		Flip            bool
-		Answer, Finally toldAnswer
+		Answer, Finally specAnswer
 	}
 }
 
-type toldAnswer struct {
+type specAnswer struct {
 	Status       map[string]any
 	Children     []json.RawMessage
 	Finalized    bool
@@ -118,8 +118,8 @@ type toldAnswer struct {
 	}
 }
 
-// serveTeller serves the teller over gRPC until the test ends.
-func serveTeller(t *testing.T) teller {
+// serveAnswerer serves the teller over gRPC until the test ends.
+func serveAnswerer(t *testing.T) answerer {
 	t.Helper()
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -127,7 +127,7 @@ func serveTeller(t *testing.T) teller {
 		mu.Lock()
 		asked[r.Parent.Name]++
 		mu.Unlock()
-		return tellSDK(r)
+		return answerSDK(r)
 	}
 	at, ended := make(chan net.Addr, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -140,16 +140,16 @@ func serveTeller(t *testing.T) teller {
 			t.Error(err)
 		}
 	})
-	return teller{address: "grpc:" + (<-at).String(), asked: func(parent string) int {
+	return answerer{address: "grpc:" + (<-at).String(), asked: func(parent string) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return asked[parent]
 	}}
 }
 
-// tellSDK is the teller in the SDK's words.
-func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
-	var parent told
+// answerSDK is the teller in the SDK's words.
+func answerSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
+	var parent answererParent
 	if err := json.Unmarshal(r.Parent.JSON, &parent); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func tellSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 }
 
 // desired are the children, with what the answer says of them.
-func (a toldAnswer) desired() []hook.Child {
+func (a specAnswer) desired() []hook.Child {
 	children := make([]hook.Child, len(a.Children))
 	for i, raw := range a.Children {
 		children[i].Object = raw
