@@ -14,8 +14,8 @@ PAGES = "website.example.com/pages"  # the annotation with a hash of the pages
 
 def sync(request: SyncRequest) -> SyncResponse:
     parent = request["parent"]
-    name, spec = parent["metadata"]["name"], parent["spec"]
-    namespace = parent["metadata"].get("namespace", "")
+    name, namespace = parent["metadata"]["name"], parent["metadata"].get("namespace", "")
+    spec = parent.get("spec", {})
     html, replicas, labels = spec.get("html", {}), spec.get("replicas", 1), {"app": name}
     observed = request["children"]["Deployment.apps/v1"].get(name)
     up = observed.get("status", {}).get("readyReplicas", 0) if observed else 0

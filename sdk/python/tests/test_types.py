@@ -34,6 +34,8 @@ class Types(unittest.TestCase):
     def test_good_hooks_have_no_errors(self):
         self.assertEqual(mypy(TYPES / "good.py"), [])
         self.assertEqual(mypy(WEBSITE), [])
+        defaults = ("--allow-untyped-defs", "--allow-untyped-calls", "--no-check-untyped-defs")
+        self.assertEqual(mypy(*defaults, TYPES / "plain.py"), [])
 
     def test_the_hook_of_the_readme_has_no_errors(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")

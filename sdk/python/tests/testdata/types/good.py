@@ -102,7 +102,7 @@ def sync(request: SyncRequest) -> SyncResponse:
     }
     settings = require_related(request, response, rule)
     if settings is not None:
-        response["status"] = {name: found["data"] for name, found in settings.items()}
+        response["status"] = {name: found.get("data", {}) for name, found in settings.items()}
     return response
 
 
@@ -121,10 +121,6 @@ def decorate(request: DecorateRequest) -> DecorateResponse:
     return {"labels": {"seen": "true", "old": None}, "annotations": {"name": name}}
 
 
-def unannotated(request):  # type: ignore[no-untyped-def]
-    return {"children": []}
-
-
 def programs() -> None:
     hooks = (Composite(sync, finalize, customize), Decorator(sync=decorate))
     options = Options(threads=4, build_id="v1", grace_period=5)
@@ -133,7 +129,7 @@ def programs() -> None:
     count: int = server.trigger(Trigger(parents=["shop/hi"], reason="tick"), timeout=1)
     gateway = Gateway("gateway.example.com:9444", token_file="token")
     attachment: Attachment = attach(
-        Composite(sync=unannotated),
+        Composite(sync=sync),
         gateway=gateway,
         intercept=Intercept("CompositeController", "hello", label_selector="team=blue"),
         options=options,
