@@ -1,6 +1,10 @@
 package hook
 
-import "regexp"
+import (
+	"regexp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Said is what an answer says beside the desired state. All of it is optional, and comes from
 // outside: package said validates it.
@@ -17,12 +21,12 @@ type Said struct {
 	Requirements []RelatedRule
 }
 
-// Condition is one entry of the parent's status.conditions; Status is True, False or Unknown.
+// Condition is one entry of status.conditions of an object.
 type Condition struct {
-	Type    string `json:"type"`
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Type    string                 `json:"type"`
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
 }
 
 // Event is an Event of the parent.

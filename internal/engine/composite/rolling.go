@@ -160,8 +160,12 @@ func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desire
 	if merged != nil {
 		desired.Children = merged
 	}
-	desired.Conditions = append(desired.Conditions, plan.Condition{
-		Type: Updated, Status: step.State == rollout.Done, Reason: string(step.State), Message: step.Message,
+	updated := metav1.ConditionFalse
+	if step.State == rollout.Done {
+		updated = metav1.ConditionTrue
+	}
+	desired.Conditions = append(desired.Conditions, hook.Condition{
+		Type: Updated, Status: updated, Reason: string(step.State), Message: step.Message,
 	})
 	desired.First, desired.Last, err = o.Revisions.Writes(o.Scope.Owner, step)
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func rollingPages(c *v1alpha1.CompositeControllerSpec) {
@@ -93,7 +94,7 @@ func TestRolling(t *testing.T) {
 	if diff := cmp.Diff([]string{"a old", "b old", "c new"}, texts); diff != "" {
 		t.Errorf("desired (-want +got):\n%s", diff)
 	}
-	if c := d.Conditions[0]; c.Status || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
+	if c := d.Conditions[0]; c.Status != metav1.ConditionFalse || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
 		t.Errorf("condition %+v", c)
 	}
 	if d.ResyncAfter != time.Minute || d.Status["of"] != nil {

@@ -150,7 +150,7 @@ func statusHash(d *plan.Desired, generation int64) uint64 {
 			message = volatile.ReplaceAllString(message, "")
 		}
 		desired["condition "+c.Type] = map[string]any{
-			"status": c.Status, "unknown": c.Unknown, "reason": c.Reason, "message": message, "generation": generation,
+			"status": string(c.Status), "reason": c.Reason, "message": message, "generation": generation,
 		}
 	}
 	return plan.StableHash(desired)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -127,7 +129,7 @@ func (r *run) conditions(parent *object.Object, desired *plan.Desired) error {
 		return nil
 	}
 	reported := func(name string) bool {
-		return slices.ContainsFunc(desired.Conditions, func(c plan.Condition) bool { return c.Type == name })
+		return slices.ContainsFunc(desired.Conditions, func(c hook.Condition) bool { return c.Type == name })
 	}
 	if !reported(plan.Updated) { // with another reason it is the hook's, as with Metacontroller
 		report.Remove(desired.Status, plan.Updated, plan.UpdatedReasons...)
@@ -156,8 +158,8 @@ func (r *run) markSynced(parent *object.Object, desired *plan.Desired) error {
 			return err
 		}
 	}
-	return report.Include(desired.Status, r.Clock, r.resource, parent, plan.Condition{
-		Type: plan.Synced, Status: true, Reason: plan.ReasonSynced, Message: "the last sync had no fault",
+	return report.Include(desired.Status, r.Clock, r.resource, parent, hook.Condition{
+		Type: plan.Synced, Status: metav1.ConditionTrue, Reason: plan.ReasonSynced, Message: "the last sync had no fault",
 	})
 }
 

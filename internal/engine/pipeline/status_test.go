@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -263,9 +264,9 @@ func TestHooksCopyConditions(t *testing.T) {
 	w, p := owner(t, true, fails)
 	w.sync(p, 1)
 	w.writes = nil
-	rolling := []plan.Condition{
-		{Type: plan.Updated, Reason: "RolloutWaiting"},
-		{Type: plan.DependenciesMet, Reason: "Waiting"},
+	rolling := []hook.Condition{
+		{Type: plan.Updated, Status: metav1.ConditionFalse, Reason: "RolloutWaiting"},
+		{Type: plan.DependenciesMet, Status: metav1.ConditionFalse, Reason: "Waiting"},
 	}
 	w.desired = func(o *object.Object) (*plan.Desired, error) {
 		raw, _ := o.Field("status")

@@ -18,6 +18,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -253,10 +254,10 @@ func (r *run) good() verdict {
 }
 
 // faultCondition is the condition that says a fault.
-func faultCondition(reason string, err error) report.Condition {
-	return report.Condition{
+func faultCondition(reason string, err error) hook.Condition {
+	return hook.Condition{
 		Type:    Synced,
-		Status:  false,
+		Status:  metav1.ConditionFalse,
 		Reason:  reason,
 		Message: report.Shorten("Sync error: "+err.Error(), report.MaxMessage),
 	}

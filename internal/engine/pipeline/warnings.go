@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -98,7 +100,7 @@ func (r *run) reportWarnings(desired *plan.Desired) {
 	if more := len(kept) - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("and %d more objects", more))
 	}
-	desired.Conditions = append(desired.Conditions, plan.Condition{
-		Type: plan.ChildWarnings, Status: true, Reason: reason, Message: strings.Join(named, between),
+	desired.Conditions = append(desired.Conditions, hook.Condition{
+		Type: plan.ChildWarnings, Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(named, between),
 	})
 }

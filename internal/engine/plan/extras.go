@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -56,12 +57,11 @@ func ref(scope *Scope, n hook.Named) object.Ref {
 }
 
 // Conditions validates the conditions of an answer. The error is a *AnswerError.
-func Conditions(a *hook.Answer) ([]Condition, error) {
+func Conditions(a *hook.Answer) ([]hook.Condition, error) {
 	if err := few("conditions", len(a.Conditions)); err != nil {
 		return nil, err
 	}
 	first := make(map[string]int, len(a.Conditions))
-	var out []Condition
 	for i, c := range a.Conditions {
 		earlier, twice := first[c.Type]
 		problem := conditionFault(c)
@@ -72,11 +72,8 @@ func Conditions(a *hook.Answer) ([]Condition, error) {
 			return nil, &AnswerError{Field: "conditions", Index: i, Item: quoted(c.Type), Problem: problem}
 		}
 		first[c.Type] = i
-		out = append(out, Condition{
-			Type: c.Type, Status: c.Status == "True", Unknown: c.Status == "Unknown", Reason: c.Reason, Message: c.Message,
-		})
 	}
-	return out, nil
+	return a.Conditions, nil
 }
 
 func conditionFault(c hook.Condition) string {
@@ -90,9 +87,9 @@ func conditionFault(c hook.Condition) string {
 		return "type: " + faults[0]
 	}
 	switch c.Status {
-	case "True", "False", "Unknown":
+	case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
 	default:
-		return fmt.Sprintf("status is %q; expected True, False or Unknown", shortened(c.Status))
+		return fmt.Sprintf("status is %q; expected True, False or Unknown", shortened(string(c.Status)))
 	}
 	return reasonFault(c.Reason)
 }

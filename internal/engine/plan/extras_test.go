@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -22,10 +23,10 @@ func TestConditionsOfAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []plan.Condition{
-		{Type: "Ready", Status: true, Reason: "AllUp", Message: "all is well"},
-		{Type: "example.com/Degraded", Reason: "No"},
-		{Type: "Known", Unknown: true, Reason: "NotAsked"},
+	want := []hook.Condition{
+		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "AllUp", Message: "all is well"},
+		{Type: "example.com/Degraded", Status: metav1.ConditionFalse, Reason: "No"},
+		{Type: "Known", Status: metav1.ConditionUnknown, Reason: "NotAsked"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

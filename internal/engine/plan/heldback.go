@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -120,7 +122,7 @@ func sameNotation(present, wanted any) bool {
 
 // heldConditions report on the parent which changes of its children OnDelete holds back; none if
 // there are none.
-func (p *planner) heldConditions() []Condition {
+func (p *planner) heldConditions() []hook.Condition {
 	if len(p.held) == 0 {
 		return nil
 	}
@@ -128,8 +130,8 @@ func (p *planner) heldConditions() []Condition {
 	if more := p.result.Held - len(p.held); more > 0 {
 		text += fmt.Sprintf("; and %d more objects", more)
 	}
-	return []Condition{{
-		Type: ChangesHeldBack, Status: true, Reason: string(OnDelete),
+	return []hook.Condition{{
+		Type: ChangesHeldBack, Status: metav1.ConditionTrue, Reason: string(OnDelete),
 		Message: text + "; expected another updateStrategy, or the objects to be deleted",
 	}}
 }

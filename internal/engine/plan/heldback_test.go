@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const onDelete = `children: [{apiVersion: v1, kind: Pod, resource: pods, method: OnDelete}]`
@@ -13,7 +14,7 @@ const onDelete = `children: [{apiVersion: v1, kind: Pod, resource: pods, method:
 // heldBack is the message of the condition ChangesHeldBack; empty if there is none.
 func heldBack(r plan.Result) string {
 	for _, c := range r.Conditions {
-		if c.Type == plan.ChangesHeldBack && c.Status {
+		if c.Type == plan.ChangesHeldBack && c.Status == metav1.ConditionTrue {
 			return c.Message
 		}
 	}

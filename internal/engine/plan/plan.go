@@ -123,7 +123,7 @@ type Desired struct {
 	// Status is the parent's whole new status; nil leaves the status alone. Conditions are put into
 	// it.
 	Status     map[string]any
-	Conditions []Condition
+	Conditions []hook.Condition
 	// MarkSynced adds the condition Synced=True to a status that is written anyway.
 	MarkSynced bool
 	// Labels and Annotations patch the parent; a nil value deletes the key.
@@ -177,19 +177,6 @@ var UpdatedReasons = []string{string(rollout.Waiting), string(rollout.Progressin
 
 // ReasonSynced is the reason of Synced=True.
 const ReasonSynced = "ReconcileSuccess"
-
-// Condition is one entry of status.conditions: the engine's own, or one that the hook says beside
-// its status.
-type Condition struct {
-	Type   string
-	Status bool
-	// Unknown has the status be Unknown instead.
-	Unknown bool
-	Reason  string
-	Message string
-	// Observed has status.observedGeneration set too, beside the condition's own.
-	Observed bool
-}
 
 // Verb says what an action does.
 type Verb string
@@ -308,7 +295,7 @@ type Result struct {
 	Waiting int
 	// Conditions are what the plan itself has to say on the parent: DependenciesMet, where
 	// dependencies are about.
-	Conditions []Condition
+	Conditions []hook.Condition
 	// RemoveFinalizer is Desired's, but empty while deletes wait for others: the parent would take
 	// what waits with it.
 	RemoveFinalizer string

@@ -247,7 +247,7 @@ func show(t *testing.T, result plan.Result) string {
 		fmt.Fprintf(&out, "waiting %d\n", result.Waiting)
 	}
 	for _, c := range result.Conditions {
-		fmt.Fprintf(&out, "condition %s=%t, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		fmt.Fprintf(&out, "condition %s=%t, %s: %s\n", c.Type, c.Status == metav1.ConditionTrue, c.Reason, c.Message)
 	}
 	if result.RemoveFinalizer != "" {
 		fmt.Fprintf(&out, "the finalizer %s goes\n", result.RemoveFinalizer)

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -239,17 +241,17 @@ func (d Dependency) lacks(present *object.Object, ready *bool) string {
 }
 
 // conditions say on the parent what waits for what: nothing where no dependency is about.
-func (w *waves) conditions() []Condition {
-	c := Condition{Type: DependenciesMet, Reason: "Waiting"}
+func (w *waves) conditions() []hook.Condition {
+	c := hook.Condition{Type: DependenciesMet, Status: metav1.ConditionFalse, Reason: "Waiting"}
 	switch n := len(w.waits); {
 	case n > 1:
 		c.Message = fmt.Sprintf("%s; and %d more", w.waits[0], n-1)
 	case n == 1:
 		c.Message = w.waits[0]
 	case w.used:
-		c.Status, c.Reason, c.Message = true, "AllMet", "no object waits for another"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "AllMet", "no object waits for another"
 	default:
 		return nil
 	}
-	return []Condition{c}
+	return []hook.Condition{c}
 }

@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/plan"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 )
 
 // timeFormat is that of metav1.Time.
 const timeFormat = "2006-01-02T15:04:05Z"
-
-// Condition is one entry of status.conditions, as the Kubernetes API conventions have it.
-type Condition = plan.Condition
 
 // SetCondition puts a condition into an object's status and keeps all else. It writes nothing if
 // type, status, reason, message and generation are there already; lastTransitionTime changes with
@@ -25,7 +23,7 @@ func (s *Status) SetCondition(
 	now clock.PassiveClock,
 	r object.Resource,
 	o *object.Object,
-	c Condition,
+	c hook.Condition,
 ) (*object.Object, error) {
 	status, err := StatusOf(o)
 	if err != nil {
@@ -49,7 +47,7 @@ func (s *Status) SetConditions(
 	r object.Resource,
 	o *object.Object,
 	fields map[string]any,
-	conditions ...Condition,
+	conditions ...hook.Condition,
 ) (*object.Object, error) {
 	status, err := StatusOf(o)
 	if err != nil {
@@ -73,9 +71,9 @@ func (s *Status) SetConditions(
 	return s.Replace(ctx, r, o, status)
 }
 
-// Has returns the status ("True", "False", "Unknown") and the reason of an object's condition; both
-// are empty if it has none of that type.
-func Has(o *object.Object, conditionType string) (status, reason string) {
+// Has returns the status and the reason of an object's condition; both are empty if the object has
+// no condition of the type.
+func Has(o *object.Object, conditionType string) (status metav1.ConditionStatus, reason string) {
 	present, err := StatusOf(o)
 	if err != nil {
 		return "", ""
@@ -84,7 +82,8 @@ func Has(o *object.Object, conditionType string) (status, reason string) {
 	for _, item := range list {
 		if isCondition(item, conditionType) {
 			c := item.(map[string]any)
-			status, _ = c["status"].(string)
+			text, _ := c["status"].(string)
+			status = metav1.ConditionStatus(text)
 			reason, _ = c["reason"].(string)
 		}
 	}
@@ -103,7 +102,7 @@ func Generation(r object.Resource, o *object.Object) int64 {
 
 // Include puts a condition into a status that is to replace o's, in the place of one of its type.
 // If o has the condition with the same status, its lastTransitionTime stays.
-func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c Condition) error {
+func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c hook.Condition) error {
 	present, err := StatusOf(o)
 	if err != nil {
 		return err
@@ -193,18 +192,14 @@ func isCondition(item any, name string) bool {
 
 // upsert changes status in place and reports whether it did. Without a generation (0) the condition
 // has none.
-func upsert(status map[string]any, c Condition, generation int64, now string) (bool, error) {
-	moved := c.Observed && generation != 0 && status["observedGeneration"] != generation
-	if moved {
-		status["observedGeneration"] = generation
-	}
+func upsert(status map[string]any, c hook.Condition, generation int64, now string) (bool, error) {
 	list, ok := status["conditions"].([]any)
 	if status["conditions"] != nil && !ok {
 		return false, fmt.Errorf("status.conditions is %T, expected a list", status["conditions"])
 	}
 	next := map[string]any{
 		"type":               c.Type,
-		"status":             value(c),
+		"status":             string(c.Status),
 		"reason":             c.Reason,
 		"message":            Shorten(c.Message, MaxMessage),
 		"lastTransitionTime": now,
@@ -221,24 +216,13 @@ func upsert(status map[string]any, c Condition, generation int64, now string) (b
 			next["lastTransitionTime"] = present["lastTransitionTime"]
 		}
 		if sameCondition(present, next) {
-			return moved, nil
+			return false, nil
 		}
 		list[i] = next
 		return true, nil
 	}
 	status["conditions"] = append(list, next)
 	return true, nil
-}
-
-// value returns the condition's status as the API has it.
-func value(c Condition) string {
-	switch {
-	case c.Unknown:
-		return "Unknown"
-	case c.Status:
-		return "True"
-	}
-	return "False"
 }
 
 // sameCondition compares two conditions. A present one without observedGeneration is of a resource

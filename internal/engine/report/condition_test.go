@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -26,64 +28,53 @@ func TestUpsert(t *testing.T) {
 	const then = `"observedGeneration":3,"lastTransitionTime":"then"`
 	tests := []struct {
 		name, status string
-		condition    Condition
+		condition    hook.Condition
 		want         string // empty if nothing changes
 	}{
 		{
 			"an empty status gets its first condition",
 			`{}`,
-			Condition{Type: "Ready", Status: true, Reason: "Running", Message: "it runs"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Running", Message: "it runs"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"Running","message":"it runs","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"all is there already", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
+			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}, "",
 		},
 		{
 			"another message keeps the time of the transition",
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "n"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "n"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"n",` + then + `}]}`,
 		},
 		{
 			"a new generation keeps it too",
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":2,"lastTransitionTime":"then"}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 		},
 		{
 			"a condition whose generation the server drops is there already",
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m"}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"}, "",
+			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}, "",
 		},
 		{
 			"another status is a transition",
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-			Condition{Type: "Ready", Reason: "R", Message: "m"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"a status that is not known",
 			`{}`,
-			Condition{Type: "Ready", Unknown: true, Reason: "R", Message: "m"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"Unknown","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"all else is kept, whatever it is", `{"phase":"Up","conditions":[7,{"type":"Other","status":"True"}]}`,
-			Condition{Type: "Ready", Reason: "R", Message: "m"},
+			hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"},
 			`{"phase":"Up","conditions":[7,{"type":"Other","status":"True"},` +
 				`{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
-		},
-		{
-			"the status's own observedGeneration",
-			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m", Observed: true},
-			`{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-		},
-		{
-			"it is there already",
-			`{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
-			Condition{Type: "Ready", Status: true, Reason: "R", Message: "m", Observed: true}, "",
 		},
 	}
 	for _, test := range tests {
@@ -105,7 +96,7 @@ func TestUpsert(t *testing.T) {
 }
 
 func TestUpsertIntoWhatIsNoList(t *testing.T) {
-	changed, err := upsert(decode(t, `{"conditions":{"Ready":true}}`), Condition{Type: "Ready"}, 1, "now")
+	changed, err := upsert(decode(t, `{"conditions":{"Ready":true}}`), hook.Condition{Type: "Ready"}, 1, "now")
 	if changed || err == nil {
 		t.Errorf("upsert = %v, %v, want an error", changed, err)
 	}
@@ -131,7 +122,7 @@ func TestInclude(t *testing.T) {
 				now,
 				resource,
 				withStatus(t, c.present),
-				Condition{Type: "Ready", Status: true, Reason: "R", Message: "m"},
+				hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"},
 			); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +139,7 @@ func TestConditionsWithoutGeneration(t *testing.T) {
 	without := resource
 	without.HasStatus = false
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	status, c := decode(t, `{}`), Condition{Type: "Ready", Reason: "R", Message: "m"}
+	status, c := decode(t, `{}`), hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"}
 	if err := Include(status, now, without, withStatus(t, `{}`), c); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -25,8 +26,8 @@ func (s *Supervisor) conflict(
 	ctx context.Context,
 	key object.Ref,
 	o *object.Object,
-	c report.Condition,
-) report.Condition {
+	c hook.Condition,
+) hook.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	var before, now []rival
@@ -50,7 +51,7 @@ func (s *Supervisor) conflict(
 			s.Events.Warning(ctx, o, v1alpha1.ReasonParentConflict, message)
 		}
 	}
-	if len(now) > 0 && c.Status {
+	if len(now) > 0 && c.Status == metav1.ConditionTrue {
 		c.Reason, c.Message = v1alpha1.ReasonParentConflict, "the controller is running; "+message
 	}
 	return c

@@ -21,7 +21,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/customize"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/reach"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
@@ -332,38 +332,38 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 }
 
 // condition is what the declaring object should say.
-func (h *health) condition() report.Condition {
+func (h *health) condition() hook.Condition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.reason != "" {
-		return report.Condition{Type: v1alpha1.ConditionReady, Status: false, Reason: h.reason, Message: h.last}
+		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: h.reason, Message: h.last}
 	}
 	if h.dropped {
-		return report.Condition{
+		return hook.Condition{
 			Type:    v1alpha1.ConditionReady,
-			Status:  true,
+			Status:  metav1.ConditionTrue,
 			Reason:  v1alpha1.ReasonStatusDropped,
 			Message: "the controller is running; the parents' resource does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
 		}
 	}
-	return report.Condition{
+	return hook.Condition{
 		Type:    v1alpha1.ConditionReady,
-		Status:  true,
+		Status:  metav1.ConditionTrue,
 		Reason:  v1alpha1.ReasonRunning,
 		Message: "the controller is running",
 	}
 }
 
 // health is the condition of the controller that runs for key.
-func (s *Supervisor) health(key object.Ref) report.Condition {
+func (s *Supervisor) health(key object.Ref) hook.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
 	if !i.ready() {
-		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
+		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
 	}
 	if stale := slices.Concat(i.run.Unreadable(), i.related.Unreadable()); len(stale) > 0 {
-		return report.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
+		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
 	}
 	return i.health.condition()
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // notices are what the transports have learnt about one controller's hooks beside their answers. It
@@ -61,22 +61,23 @@ func (o observer) Intercepted(by []string) {
 
 // conditions are those of the declaring object beside Ready. HooksMatch is left out while no hook
 // says what it serves; Intercepted until there has been an intercept, which before tells.
-func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []report.Condition {
+func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []hook.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var out []report.Condition
+	var out []hook.Condition
 	if len(n.served) > 0 {
 		out = append(out, n.match(declared))
 	}
 	switch {
 	case len(n.intercepted) > 0:
-		out = append(out, report.Condition{
-			Type: v1alpha1.ConditionIntercepted, Status: true, Reason: v1alpha1.ReasonIntercepted,
+		out = append(out, hook.Condition{
+			Type: v1alpha1.ConditionIntercepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIntercepted,
 			Message: "answered in place of the controller's hooks by " + strings.Join(n.intercepted, "; "),
 		})
 	case before:
-		out = append(out, report.Condition{
+		out = append(out, hook.Condition{
 			Type:    v1alpha1.ConditionIntercepted,
+			Status:  metav1.ConditionFalse,
 			Reason:  v1alpha1.ReasonNotIntercepted,
 			Message: "the controller's hooks answer for all parents",
 		})
@@ -85,7 +86,7 @@ func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) [
 }
 
 // match compares the declared hooks with what they serve. The caller holds mu.
-func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) report.Condition {
+func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) hook.Condition {
 	var unserved, undeclared []string
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
 		if ops := n.served[op]; declared[op] != nil && ops != nil && !slices.Contains(ops, op) {
@@ -104,8 +105,9 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) report.Condition {
 			)
 		}
 	}
-	c := report.Condition{
+	c := hook.Condition{
 		Type:    v1alpha1.ConditionHooksMatch,
+		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonNotServed,
 		Message: strings.Join(append(unserved, undeclared...), "; "),
 	}
@@ -114,7 +116,7 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) report.Condition {
 	case len(undeclared) > 0:
 		c.Reason = v1alpha1.ReasonNotDeclared
 	default:
-		c.Status, c.Reason, c.Message = true, v1alpha1.ReasonMatch, "the hooks serve what is declared, and nothing else"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMatch, "the hooks serve what is declared, and nothing else"
 	}
 	return c
 }

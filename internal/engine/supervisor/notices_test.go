@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestNoticesAreConditions(t *testing.T) {
@@ -17,46 +17,50 @@ func TestNoticesAreConditions(t *testing.T) {
 		}
 		return out
 	}
-	match := func(reason, message string) report.Condition {
-		return report.Condition{Type: "HooksMatch", Status: reason == "Match", Reason: reason, Message: message}
+	match := func(reason, message string) hook.Condition {
+		status := metav1.ConditionFalse
+		if reason == "Match" {
+			status = metav1.ConditionTrue
+		}
+		return hook.Condition{Type: "HooksMatch", Status: status, Reason: reason, Message: message}
 	}
 	for name, c := range map[string]struct {
 		declared    map[hook.Op]*v1alpha1.Hook
 		served      map[hook.Op][]hook.Op
 		intercepted []string
 		before      bool
-		want        []report.Condition
+		want        []hook.Condition
 	}{
 		"webhooks say nothing": {declared: declared(hook.Sync)},
 		"all is served, and nothing else": {
 			declared: declared(hook.Sync, hook.Finalize),
 			served:   map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}, hook.Finalize: {hook.Sync, hook.Finalize}},
-			want:     []report.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
+			want:     []hook.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
 		},
 		"finalize is served and not declared": {
 			declared: declared(hook.Sync), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}},
-			want: []report.Condition{match("NotDeclared", "the hook has a function for finalize, but spec.hooks.finalize is not declared: "+
+			want: []hook.Condition{match("NotDeclared", "the hook has a function for finalize, but spec.hooks.finalize is not declared: "+
 				"parents are deleted without it being called")},
 		},
 		"finalize is declared and not served": {
 			declared: declared(hook.Sync, hook.Finalize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync}, hook.Finalize: {hook.Sync}},
-			want: []report.Condition{match("NotServed", "spec.hooks.finalize is declared, but its hook has no function for it: "+
+			want: []hook.Condition{match("NotServed", "spec.hooks.finalize is declared, but its hook has no function for it: "+
 				"parents that are deleted will hang in Terminating")},
 		},
 		"customize is another program's, which says nothing": {
 			declared: declared(hook.Sync, hook.Customize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync}},
-			want: []report.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
+			want: []hook.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
 		},
 		"an intercept": {
 			declared: declared(hook.Sync), intercepted: []string{"ann (name web)", "bob (all parents)"},
-			want: []report.Condition{{
-				Type: "Intercepted", Status: true, Reason: "Intercepted",
+			want: []hook.Condition{{
+				Type: "Intercepted", Status: metav1.ConditionTrue, Reason: "Intercepted",
 				Message: "answered in place of the controller's hooks by ann (name web); bob (all parents)",
 			}},
 		},
 		"no intercept any more": {
 			declared: declared(hook.Sync), before: true,
-			want: []report.Condition{{Type: "Intercepted", Reason: "NotIntercepted", Message: "the controller's hooks answer for all parents"}},
+			want: []hook.Condition{{Type: "Intercepted", Status: metav1.ConditionFalse, Reason: "NotIntercepted", Message: "the controller's hooks answer for all parents"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,15 +3,18 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/change"
 	"github.com/hookloop/hookloop/internal/engine/report"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 )
@@ -52,7 +55,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 	}
 	health := s.conflict(ctx, key, o, s.health(key))
 	notices := s.noticed(key, o)
-	news, err := s.sayAll(ctx, o, config.summary(), append([]report.Condition{health}, notices...)...)
+	news, err := s.sayAll(ctx, o, config.summary(), append([]hook.Condition{health}, notices...)...)
 	if news {
 		s.recordNotices(ctx, o, notices)
 	}
@@ -63,7 +66,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 }
 
 // noticed are the conditions of a running controller that its hooks' transports bring.
-func (s *Supervisor) noticed(key object.Ref, o *object.Object) []report.Condition {
+func (s *Supervisor) noticed(key object.Ref, o *object.Object) []hook.Condition {
 	s.mu.Lock()
 	i := s.running[key]
 	s.mu.Unlock()
@@ -75,14 +78,14 @@ func (s *Supervisor) noticed(key object.Ref, o *object.Object) []report.Conditio
 }
 
 // recordNotices records an Event for each condition that has changed its status or reason.
-func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []report.Condition) {
+func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []hook.Condition) {
 	for _, c := range now {
 		status, reason := report.Has(o, c.Type)
-		if reason == c.Reason && (status == "True") == c.Status || status == "" && c.Reason == v1alpha1.ReasonMatch {
+		if reason == c.Reason && status == c.Status || status == "" && c.Reason == v1alpha1.ReasonMatch {
 			continue
 		}
 		switch {
-		case c.Type == v1alpha1.ConditionHooksMatch && !c.Status:
+		case c.Type == v1alpha1.ConditionHooksMatch && c.Status != metav1.ConditionTrue:
 			s.Events.Warning(ctx, o, "HooksMismatch", c.Message)
 		case c.Type == v1alpha1.ConditionIntercepted:
 			s.Events.Normal(ctx, o, c.Reason, c.Message)
@@ -255,8 +258,8 @@ func (s *Supervisor) refused(
 	if !errors.As(err, &fault) {
 		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
 	}
-	news, sayErr := s.say(ctx, o, report.Condition{
-		Type: v1alpha1.ConditionReady, Status: false, Reason: fault.Reason, Message: fault.Problem,
+	news, sayErr := s.say(ctx, o, hook.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: fault.Reason, Message: fault.Problem,
 	})
 	if sayErr != nil {
 		return controller.Result{}, sayErr
@@ -282,7 +285,7 @@ func (s *Supervisor) refused(
 
 // say writes the condition Ready of a declaring object, where it is not there already. It says
 // whether that was news.
-func (s *Supervisor) say(ctx context.Context, o *object.Object, c report.Condition) (bool, error) {
+func (s *Supervisor) say(ctx context.Context, o *object.Object, c hook.Condition) (bool, error) {
 	return s.sayAll(ctx, o, nil, c)
 }
 
@@ -292,13 +295,19 @@ func (s *Supervisor) sayAll(
 	ctx context.Context,
 	o *object.Object,
 	fields map[string]any,
-	conditions ...report.Condition,
+	conditions ...hook.Condition,
 ) (bool, error) {
 	if s.noSummary.Load() {
 		fields = nil
 	}
-	conditions[0].Observed = true
-	written, err := s.Status.SetConditions(ctx, s.Clock, resourceOf(o.Ref()), o, fields, conditions...)
+	resource, status := resourceOf(o.Ref()), maps.Clone(fields)
+	if generation := report.Generation(resource, o); generation != 0 {
+		if status == nil {
+			status = map[string]any{}
+		}
+		status["observedGeneration"] = generation
+	}
+	written, err := s.Status.SetConditions(ctx, s.Clock, resource, o, status, conditions...)
 	if errors.Is(err, act.ErrStale) { // the newer object's event brings the next look
 		return false, nil
 	}

@@ -3,6 +3,7 @@ package codec
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // said reads what an answer says beside the desired state.
@@ -10,7 +11,7 @@ func said(r common, children []*hookv1.DesiredObject) (hook.Said, error) {
 	s := hook.Said{States: states(children)}
 	for _, c := range r.GetConditions() {
 		s.Conditions = append(s.Conditions,
-			hook.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage()})
+			hook.Condition{Type: c.GetType(), Status: metav1.ConditionStatus(c.GetStatus()), Reason: c.GetReason(), Message: c.GetMessage()})
 	}
 	for _, e := range r.GetEvents() {
 		s.Events = append(s.Events, hook.Event{Warning: e.GetWarning(), Reason: e.GetReason(), Message: e.GetMessage()})
