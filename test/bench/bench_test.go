@@ -57,7 +57,8 @@ type world struct {
 	children []*object.Object
 }
 
-// converged is a world with the children of the answer as an API server would have stored them.
+// converged returns a world with the children of the answer as an API server would have stored
+// them.
 func converged(b *testing.B) *world {
 	b.Helper()
 	w := &world{
@@ -135,7 +136,7 @@ func decodeMap(b *testing.B, text string) map[string]any {
 	return m
 }
 
-// answer is the hook's, always the same.
+// answer returns the hook's, always the same.
 func answer() *hook.Answer {
 	a := &hook.Answer{Status: json.RawMessage(`{"ready":3}`)}
 	for i := range children {

@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Admin is a client configuration of group system:masters.
+// Admin returns a client configuration of group system:masters.
 func (c *Cluster) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Kubeconfig is the path of the admin's kubeconfig file.
+// Kubeconfig returns the path of the admin's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
-// User is a client configuration of a user with the given name and groups, by client certificate.
+// User returns a client configuration of a user with the given name and groups, by client
+// certificate.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	config := c.config()
 	var err error
@@ -29,8 +30,8 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, err
 }
 
-// ServiceAccount is a client configuration of a ServiceAccount, which is made where it is missing.
-// It has the rights that RBAC gives it: none, to begin with.
+// ServiceAccount returns a client configuration of a ServiceAccount, which it creates if necessary.
+// RBAC gives it no rights at first.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -50,8 +51,8 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*
 	return config, nil
 }
 
-// ServiceAccountKubeconfig writes what ServiceAccount returns as a kubeconfig file into the
-// cluster's folder and returns its path.
+// ServiceAccountKubeconfig writes the configuration of a ServiceAccount as a kubeconfig file into
+// the cluster's folder, and returns its path.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	config, err := c.ServiceAccount(ctx, namespace, name)
 	if err != nil {
@@ -61,8 +62,8 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	return file, WriteKubeconfig(config, file)
 }
 
-// InstallKubectl writes a script kubectl, which runs the control plane's own, and returns its
-// folder, for PATH.
+// InstallKubectl writes a script kubectl, which runs the kubectl of the control plane program, and
+// returns its folder, for PATH.
 func (c *Cluster) InstallKubectl() (folder string, err error) {
 	folder = c.path("bin")
 	if err := os.MkdirAll(folder, 0o750); err != nil {
@@ -73,8 +74,7 @@ func (c *Cluster) InstallKubectl() (folder string, err error) {
 	return folder, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)
 }
 
-// Kubectl runs kubectl as the admin and returns what it prints. What it caches stays in the
-// cluster's folder.
+// Kubectl runs kubectl as the admin and returns its output. Its cache is in the cluster's folder.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	//nolint:gosec // the cluster's own program
 	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)

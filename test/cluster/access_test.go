@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestIdentities sees who the API server takes each configuration for, and that RBAC gives nobody
-// but the admin a right.
+// TestIdentities checks the user and the groups of each configuration, and that only the admin has
+// rights.
 func TestIdentities(t *testing.T) {
 	c := cluster.Start(t)
 	user, err := c.User("jane", "readers")

@@ -2,8 +2,8 @@ package cluster
 
 import "fmt"
 
-// auditPolicy records who wrote what, without bodies. Leases and Events are left out: they are not
-// what a controller is judged by.
+// auditPolicy records all writes without bodies. Leases and Events are left out, because no test
+// counts them.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -72,7 +72,8 @@ func (c *Cluster) managerArgs() []string {
 		"--leader-elect=false",
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		// What needs nodes or a cloud is left out.
-		"--controllers=*,-node-lifecycle-controller,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller,-horizontal-pod-autoscaler-controller",
+		// Controllers that need nodes or a cloud are off.
+		"--controllers=*,-node-lifecycle-controller,-node-ipam-controller,-service-lb-controller,-node-route-controller," +
+			"-cloud-node-lifecycle-controller,-horizontal-pod-autoscaler-controller",
 	}
 }

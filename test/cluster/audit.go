@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Write is one mutating request that the API server answered, as its audit log has it.
+// Write is one mutating request that the API server answered, from its audit log.
 type Write struct {
 	// Verb is create, update, patch, delete or deletecollection.
 	Verb                         string
@@ -19,7 +19,7 @@ type Write struct {
 	Namespace, Name              string
 	User, UserAgent              string
 	Code                         int32
-	// DryRun reports that the server was asked what it would do, and did nothing.
+	// DryRun reports that the request was a dry run.
 	DryRun  bool
 	Time    time.Time
 	AuditID string
@@ -38,7 +38,7 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s/%s %d by %s (%s)", w.Verb, resource, w.Namespace, w.Name, w.Code, w.User, w.UserAgent)
 }
 
-// auditEvent is the part of audit.k8s.io/v1 Event that is read here.
+// auditEvent holds the fields of audit.k8s.io/v1 Event that are used here.
 type auditEvent struct {
 	AuditID   string `json:"auditID"`
 	Stage     string `json:"stage"`
@@ -58,11 +58,10 @@ type auditEvent struct {
 	StageTimestamp time.Time `json:"stageTimestamp"`
 }
 
-// Mark is a place in the audit log.
+// Mark is a position in the audit log.
 type Mark int64
 
-// Mark is the present end of the audit log: the end of its last whole line, because one may be half
-// written.
+// Mark returns the current end of the audit log: the end of its last complete line.
 func (c *Cluster) Mark() (Mark, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if os.IsNotExist(err) {
@@ -83,11 +82,11 @@ func (c *Cluster) Mark() (Mark, error) {
 	return Mark(end - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')) + 1), nil
 }
 
-// longestLine is more than an event of the audit log has at level Metadata, in bytes.
+// longestLine is longer than any event at level Metadata, in bytes.
 const longestLine = 256 << 10
 
-// Writes reads all writes since a mark, dry runs among them. The API server logs a request before
-// it answers it, so that whatever a client has seen answered is here.
+// Writes returns all writes since a mark, with dry runs. The API server logs a request before it
+// responds, so that the log has each request that a client has a response to.
 func (c *Cluster) Writes(since Mark) ([]Write, error) {
 	file, err := os.Open(c.path("audit.log"))
 	if err != nil {

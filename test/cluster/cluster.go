@@ -1,9 +1,9 @@
 // Package cluster runs a real Kubernetes control plane on loopback: etcd, kube-apiserver and
 // kube-controller-manager as three processes, with TLS, client certificates, RBAC and an audit log
-// of all writes. There is no kubelet: Pods stay Pending.
+// of all writes. Without a kubelet, Pods stay Pending.
 //
-// It is for tests and demonstrations. The data is thrown away. The program that it runs is built by
-// `make controlplane`. A Cluster is safe for concurrent use; the tests beside it run on it.
+// It is for tests and demonstrations. The data is deleted at the end. `make controlplane` builds
+// the program. A Cluster is safe for concurrent use. The tests beside the code run on it.
 package cluster
 
 import (
@@ -23,18 +23,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a Cluster. The zero value is good.
+// Options configure a Cluster. The zero value works.
 type Options struct {
-	// Dir is where certificates, data and logs go; empty for a new temporary folder. It is removed
-	// by Stop only in the latter case. The data of an earlier cluster in the same folder is thrown
-	// away; one that still runs there is an error.
+	// Dir is the folder of certificates, data and logs; empty creates a temporary folder, which Stop
+	// removes. The data of an earlier cluster in the same folder is deleted. If another cluster still
+	// runs in the folder, New returns an error.
 	Dir string
-	// Program is the control plane program; empty for HOOKLOOP_CONTROLPLANE, or else
+	// Program is the control plane program; empty uses HOOKLOOP_CONTROLPLANE, or else
 	// .cache/bin/controlplane of the repository.
 	Program string
 	// CRDs are files or folders that are applied before kube-controller-manager starts. Its garbage
-	// collector looks for new resources every 30 seconds only, so that parents of a CRD that comes
-	// later may be collected that much later.
+	// collector discovers resources every 30 seconds only, so that it deletes the dependents of later
+	// CRDs' objects that much later.
 	CRDs []string
 }
 
@@ -54,7 +54,7 @@ type Cluster struct {
 
 type ports struct{ etcd, peer, api, manager int }
 
-// startTimeout bounds a start; a warm one takes a few seconds.
+// startTimeout bounds a start. A start with warm caches takes a few seconds.
 const startTimeout = 60 * time.Second
 
 // New starts a control plane and returns when it is ready.
@@ -81,8 +81,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Program is the path of the control plane program that the cluster runs; "<program> kubectl" is
-// kubectl.
+// Program returns the path of the control plane program that the cluster runs; "<program> kubectl"
+// is kubectl.
 func (c *Cluster) Program() string { return c.program }
 
 // Stop ends the processes and removes the data. A second call does nothing.
@@ -92,7 +92,7 @@ func (c *Cluster) Stop() error {
 		if p == nil {
 			continue
 		}
-		if err := p.Kill(); err != nil { // the data is thrown away: there is nothing to save
+		if err := p.Kill(); err != nil { // the data is deleted anyway
 			errs = append(errs, err)
 		}
 	}
@@ -112,7 +112,7 @@ func (c *Cluster) findProgram(context.Context) error {
 	return nil
 }
 
-// Root is the repository's folder.
+// Root returns the repository's folder.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
@@ -135,7 +135,7 @@ func (c *Cluster) run(name string, args []string) (*proc.Process, error) {
 		return nil, err
 	}
 	p, err := proc.Start(proc.Spec{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
-	if err != nil { // nothing runs that Stop could end
+	if err != nil { // no process runs that Stop could end
 		return nil, errors.Join(err, log.Close())
 	}
 	return p, nil
@@ -153,8 +153,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) (err error) {
 	return c.AwaitAPIServer(ctx)
 }
 
-// Await waits until the control plane is ready, after a process was restarted or resumed. The API
-// server is not ready without etcd.
+// Await waits until the control plane is ready, for instance after a process was restarted or
+// resumed. The API server is not ready without etcd.
 func (c *Cluster) Await(ctx context.Context) error {
 	if err := c.AwaitAPIServer(ctx); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *Cluster) awaitManager(ctx context.Context) error {
 	})
 }
 
-// ready asks a health endpoint.
+// ready requests a health endpoint.
 func (c *Cluster) ready(ctx context.Context, url string) error {
 	pair, err := tls.LoadX509KeyPair(c.path("admin.crt"), c.path("admin.key"))
 	if err != nil {
@@ -216,8 +216,8 @@ func (c *Cluster) ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// awaitDefaults waits for what a controller manager makes in every cluster: the namespace default
-// and its ServiceAccount.
+// awaitDefaults waits for the objects that a controller manager creates in every cluster: the
+// namespace default and its ServiceAccount.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMain runs the tests, or, for TestProcessesDieWithTheirParent, is the parent.
+// TestMain runs the tests. In the child process of TestProcessesDieWithTheirParent it runs a
+// cluster.
 func TestMain(m *testing.M) {
 	if os.Getenv(parentEnv) != "" {
 		beParent()
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	cluster.Main(m)
 }
 
-// TestStart says how long a start takes.
+// TestStart logs the duration of a start.
 func TestStart(t *testing.T) {
 	started := time.Now()
 	c, err := cluster.New(t.Context(), cluster.Options{})

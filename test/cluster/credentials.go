@@ -133,7 +133,7 @@ func signingKey() (private, public []byte, err error) {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), encode("PUBLIC KEY", der), nil
 }
 
-// config is a client configuration without an identity.
+// config returns a client configuration without an identity.
 func (c *Cluster) config() *rest.Config {
 	return &rest.Config{
 		Host: fmt.Sprintf("https://127.0.0.1:%d", c.ports.api), TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem},

@@ -14,13 +14,12 @@ import (
 const tempPattern = "hookloop-cluster-*"
 
 // leftovers are the files of an earlier cluster in the same folder that the next one must not read.
-// The others are written anew.
+// The other files are overwritten.
 var leftovers = []string{
 	"etcd-data", "kubectl-cache", "audit.log", "etcd.log", "kube-apiserver.log", "kube-controller-manager.log",
 }
 
-// makeDir makes the cluster's folder and locks it for as long as the cluster, or else this process,
-// lives.
+// makeDir makes the cluster's folder, and locks it until the cluster or this process ends.
 func (c *Cluster) makeDir(context.Context) (err error) {
 	if c.dir == "" {
 		c.dir, c.lock, err = makeTempDir()
@@ -44,7 +43,7 @@ func (c *Cluster) makeDir(context.Context) (err error) {
 	return nil
 }
 
-// removeDir removes a temporary folder and gives up the lock.
+// removeDir removes a temporary folder and releases the lock.
 func (c *Cluster) removeDir() error {
 	var errs []error
 	if c.remove {
@@ -57,9 +56,9 @@ func (c *Cluster) removeDir() error {
 	return errors.Join(errs...)
 }
 
-// makeTempDir makes a locked temporary folder, after it has removed those of processes that were
-// killed before they could. A process that starts at the same time may take a folder for one of
-// these until it is locked: then another one is made.
+// makeTempDir makes a locked temporary folder. First it removes the folders of killed processes. A
+// process that starts at the same time may mistake a folder without a lock for one of these; then
+// makeTempDir makes another one.
 func makeTempDir() (string, *os.File, error) {
 	sweepTempDirs()
 	for {
@@ -77,21 +76,21 @@ func makeTempDir() (string, *os.File, error) {
 	}
 }
 
-// sweepTempDirs removes the folders whose lock is free. It leaves alone what it may not remove:
-// another user's folders.
+// sweepTempDirs removes the folders without a lock. It skips folders that it may not remove, such
+// as another user's.
 func sweepTempDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern)) // the only error is a bad pattern
 	for _, dir := range dirs {
 		if lock, err := lockDir(dir); err == nil {
-			_ = os.RemoveAll(dir) // what is left is tried again by the next start
-			_ = lock.Close()      // nothing was written through it
+			_ = os.RemoveAll(dir) // the next start tries again
+			_ = lock.Close()      // the file is only open for its lock
 		}
 	}
 }
 
-// lockDir locks a folder against other processes, without waiting. The kernel frees the lock when
-// the process ends, however it ends; children do not inherit it. A folder that vanished meanwhile
-// is fs.ErrNotExist, a locked one syscall.EWOULDBLOCK.
+// lockDir locks a folder against other processes, without waiting. The kernel releases the lock
+// when the process ends; children do not inherit it. The error is fs.ErrNotExist if the folder has
+// vanished, and syscall.EWOULDBLOCK if it is locked.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.Open(dir) //nolint:gosec // a folder of this package's own choice, or its caller's
 	if err != nil {

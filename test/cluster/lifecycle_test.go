@@ -37,8 +37,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// TestFolder starts two clusters in one folder: not at the same time, and the second knows nothing
-// of the first.
+// TestFolder starts two clusters in one folder: not at the same time, and the second has none of
+// the objects of the first.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	first, err := cluster.New(t.Context(), cluster.Options{Dir: dir})
@@ -57,20 +57,21 @@ func TestFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.Stop() //nolint:errcheck // the test has said what it has to say
+	defer second.Stop() //nolint:errcheck // its error is not the test's subject
 	create(t, second, "gone")
 	if second.Kubeconfig() != filepath.Join(dir, "admin.kubeconfig") {
 		t.Errorf("the kubeconfig is %s, want it in %s", second.Kubeconfig(), dir)
 	}
 }
 
-// TestEachProcessRestarts kills each process in turn; the cluster then takes writes again, and
-// garbage is collected.
+// TestEachProcessRestarts kills one process after the other. The cluster then accepts writes again,
+// and garbage is collected.
 func TestEachProcessRestarts(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for name, p := range map[string]*proc.Process{"etcd": c.Etcd, "apiserver": c.APIServer, "manager": c.ControllerManager} {
+	processes := map[string]*proc.Process{"etcd": c.Etcd, "apiserver": c.APIServer, "manager": c.ControllerManager}
+	for name, p := range processes {
 		if err := p.Restart(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -82,7 +83,7 @@ func TestEachProcessRestarts(t *testing.T) {
 	awaitCollected(ctx, t, c)
 }
 
-// TestPause stops the API server in its tracks: it is not ready until it goes on.
+// TestPause stops the API server with SIGSTOP: it is not ready until it resumes.
 func TestPause(t *testing.T) {
 	c := cluster.Start(t)
 	if err := c.APIServer.Pause(); err != nil {
@@ -147,14 +148,13 @@ func TestProcessesDieWithTheirParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop() //nolint:errcheck // the test has said what it has to say
+	defer c.Stop() //nolint:errcheck // its error is not the test's subject
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the killed cluster's folder %s: %v, want that the next start removes it", dir, err)
 	}
 }
 
-// awaitGone waits until a process has ended; one that nobody has waited for yet is a zombie, and
-// has ended too.
+// awaitGone waits until a process has ended. A zombie has ended, too.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// Ports are handed out from below the range that the kernel takes the ports of outgoing connections
-// from (32768 and up on Linux), so that none is lost between being found free and being listened
-// on, nor while a killed process is not yet restarted.
+// Ports come from below the kernel's range for outgoing connections (32768 and up on Linux).
+// Otherwise a connection could take a port before the process listens, or while a killed process is
+// not yet restarted.
 const (
 	firstPort = 10000
 	portCount = 20000
 	portBlock = 64
 )
 
-// lastPort is where this process's search goes on.
+// lastPort is the port at which the search of this process continues.
 var lastPort struct {
 	mu     sync.Mutex // guards offset
 	offset int
 }
 
-// FreePorts finds n TCP ports that are free on loopback. It never returns a port twice in one
-// process, and processes that run at the same time begin at different places.
+// FreePorts returns n TCP ports that are free on loopback. It never returns a port twice in one
+// process. Processes that run at the same time begin at different ports.
 func FreePorts(n int) ([]int, error) {
 	lastPort.mu.Lock()
 	defer lastPort.mu.Unlock()

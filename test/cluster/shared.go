@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// shared is the one cluster of a test binary.
+// shared is the cluster of a test binary.
 var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	err     error
 }
 
-// Start returns the cluster that all tests of a test binary share; the first call starts it. The
+// Start returns the cluster that all tests of a test binary share. The first call starts it. The
 // package's TestMain must call Main, which stops it.
 func Start(t testing.TB) *Cluster {
 	t.Helper()

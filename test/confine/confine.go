@@ -1,9 +1,9 @@
-// Package confine runs a process under a memory limit that the kernel enforces, and measures the
-// most that it had.
+// Package confine runs a process under a memory limit that the kernel enforces, and measures its
+// peak.
 //
-// It needs cgroups that may be written to, of version 1 or 2, as root has them; New returns an
-// error where there are none. Nothing in it knows what runs. It is tested with a process that takes
-// too much.
+// It needs writable cgroups, of version 1 or 2, as root has them; otherwise New returns an error.
+// It does not depend on the program that it runs. It is tested with a process that exceeds the
+// limit.
 package confine
 
 import (
@@ -23,7 +23,7 @@ type Group struct {
 	events string // the file of the number of processes killed
 }
 
-// layouts are the places of a new group, and the files of its limit and of its kills.
+// layouts are the parents of a new group, and the files of its limit and of its kills.
 var layouts = []struct{ parent, limit, swap, events string }{
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control"},
 	{"/sys/fs/cgroup", "memory.max", "memory.swap.max", "memory.events"},
@@ -38,7 +38,7 @@ func New(limit int64) (*Group, error) {
 			errs = append(errs, err)
 			continue
 		}
-		// where there is no swap, there is no such file
+		// the file is missing without swap
 		_ = os.WriteFile(filepath.Join(g.dir, l.swap), []byte("0"), 0o600)
 		return g, nil
 	}
@@ -62,12 +62,12 @@ func makeGroup(parent, file, events string, limit int64) (*Group, error) {
 	return &Group{dir: dir, events: filepath.Join(dir, events)}, nil
 }
 
-// Command is a command line that runs another one in the group.
+// Command returns a command line that runs another command line in the group.
 func (g *Group) Command(path string, args []string) (string, []string) {
 	return "/bin/sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, g.dir, path}, args...)
 }
 
-// Killed is how many processes the kernel has killed for the limit.
+// Killed returns the number of processes that the kernel has killed because of the limit.
 func (g *Group) Killed() (int, error) {
 	text, err := os.ReadFile(g.events)
 	if err != nil {
@@ -81,10 +81,10 @@ func (g *Group) Killed() (int, error) {
 	return 0, fmt.Errorf("%s has no oom_kill", g.events)
 }
 
-// Close removes the group, once its processes are gone.
+// Close removes the group after its processes have ended.
 func (g *Group) Close() error {
 	var err error
-	for range 100 { // the kernel takes a moment to notice that the last process has gone
+	for range 100 { // the kernel takes a moment to remove the last process
 		if err = os.Remove(g.dir); err == nil {
 			return nil
 		}
@@ -93,7 +93,8 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Peak is the most memory that a process had since its start or the last Reset, in bytes.
+// Peak returns the greatest amount of memory of a process since its start or the last Reset, in
+// bytes.
 func Peak(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

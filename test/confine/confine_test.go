@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/test/confine"
 )
 
-// TestTheKernelKills runs a process that takes four times its limit, and one that does not.
+// TestTheKernelKills runs a process that takes four times its limit, and one that stays below it.
 func TestTheKernelKills(t *testing.T) {
 	g, err := confine.New(64 << 20)
 	if err != nil {
@@ -61,6 +61,6 @@ func TestPeak(t *testing.T) {
 	if after, err := confine.Peak(cmd.Process.Pid); err != nil || after >= 100<<20 {
 		t.Errorf("after the reset the peak is %d, %v, want less than 100 MiB", after, err)
 	}
-	_ = in.Close() // it ends then
+	_ = in.Close() // the process ends then
 	_ = cmd.Wait() // input() fails at the end of its input
 }

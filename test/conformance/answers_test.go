@@ -55,8 +55,8 @@ func readAnswers(t *testing.T) answers {
 	return table
 }
 
-// TestAnswersTable has the engine judge each answer of the table: what a webhook answers goes
-// through its requirements and the composite's shape into a plan.
+// TestAnswersTable validates each answer of the table in the engine: from a webhook's response
+// through its requirements and the composite's shape to a plan.
 func TestAnswersTable(t *testing.T) {
 	table := readAnswers(t)
 	own := slices.Clone(plan.EngineConditions)
@@ -107,7 +107,7 @@ func encode(t *testing.T, v any) []byte {
 	return data
 }
 
-// judge is the engine's error for an answer; nil if there is a plan.
+// judge returns the engine's error for an answer, or nil if the engine makes a plan.
 func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
 	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, hook.ParentKey(o.Ref()), nil)
@@ -131,7 +131,7 @@ func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) er
 }
 
 // compositeOf makes a composite of the parent's kind that generates its selector. Any object may
-// stand for the controller.
+// take the place of the controller.
 func compositeOf(t *testing.T, declared []string, parent *object.Object) shape.Shape {
 	t.Helper()
 	yes := true
@@ -165,7 +165,7 @@ func resourceOf(parent *object.Object) object.Resource {
 	return object.Resource{GVK: parent.GVK(), Plural: "websites", Namespaced: parent.Namespace() != "", HasStatus: true}
 }
 
-// resources are those of declared kinds: Pod.v1, Namespace.v1:Cluster.
+// resources returns the resources of declared kinds: Pod.v1, Namespace.v1:Cluster.
 func resources(declared []string) (all []object.Resource) {
 	for _, key := range declared {
 		name, clusterScoped := strings.CutSuffix(key, ":Cluster")
@@ -176,7 +176,7 @@ func resources(declared []string) (all []object.Resource) {
 	return all
 }
 
-// webhookOf is a hook of version v2 that answers always the same.
+// webhookOf returns a hook of version v2 that always returns the same answer.
 func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -198,7 +198,7 @@ func webhookOf(t *testing.T, answer []byte) *hook.Opened {
 	return opened
 }
 
-// customizer reads related objects from an API server that has none.
+// customizer reads related objects from an API server without objects.
 func customizer(t *testing.T) *customize.Customizer {
 	t.Helper()
 	objects, err := cache.New(cache.Settings{Config: cachetest.New(t).Config()})
@@ -214,7 +214,7 @@ func customizer(t *testing.T) *customize.Customizer {
 	return c
 }
 
-// served are the resources that requirements of the table select.
+// served holds the resources that requirements of the table select.
 type served struct{}
 
 func (served) Resource(apiVersion, plural string) (object.Resource, error) {

@@ -1,8 +1,8 @@
-// Package conformance checks that docs/compatibility.md names tests that exist: a row whose test
-// was renamed or removed proves nothing.
+// Package conformance checks that docs/compatibility.md names tests that exist. A row without a
+// test proves nothing.
 //
-// It runs none of them; "make test" runs all. It also has the engine judge the table of answers
-// with which the SDKs' test helpers are tested.
+// It does not run these tests; "make test" runs them. It also validates the table of answers that
+// the SDKs' test helpers are tested with.
 package conformance
 
 import (
@@ -50,7 +50,7 @@ func TestEveryRowHasItsTest(t *testing.T) {
 	}
 }
 
-// tests are the names of all tests and benchmarks of the module.
+// tests returns the names of all tests and benchmarks of the module.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdCommand runs one etcd member. Its data is thrown away with the cluster, so that it does not
-// wait for the disk.
+// etcdCommand runs one etcd member. It does not wait for the disk, because its data is deleted with
+// the cluster.
 func etcdCommand() *cobra.Command {
 	config := embed.NewConfig()
 	var client, peer string

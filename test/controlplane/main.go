@@ -1,5 +1,5 @@
-// Command controlplane is a Kubernetes control plane in one program: etcd, kube-apiserver,
-// kube-controller-manager and kubectl are its subcommands. It exists for tests and demonstrations:
+// Command controlplane is a Kubernetes control plane in one program, with the subcommands etcd,
+// kube-apiserver, kube-controller-manager and kubectl. It exists for tests and demonstrations:
 // package test/cluster runs the three servers as three processes on loopback, so that each of them
 // can be killed, paused and restarted.
 package main
@@ -35,7 +35,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "usage: controlplane <%s> [flags]\n", strings.Join(names(), "|"))
 		os.Exit(2)
 	}
-	os.Args = append([]string{name}, args...) // kubectl reads os.Args by itself
+	os.Args = append([]string{name}, args...) // kubectl reads os.Args
 	command := program()
 	command.SetArgs(args)
 	if name == "kubectl" {

@@ -1,10 +1,9 @@
-// Command demo tells the hello-world story on a real control plane: an object is created and a hook
-// makes its children; the object changes and they follow; a child is deleted and comes back; the
-// object is deleted and all is cleaned up. It is told with a Python webhook and with a Go hook over
-// gRPC, and ends with the trace of a change, read back from a real Jaeger.
+// Command demo shows the hello-world story on a real control plane. An object is created, and a
+// hook makes its children. The object changes, and the children follow. A child is deleted and
+// comes back. The object is deleted with all its children. The story has two parts: a Python
+// webhook, and a Go hook over gRPC. It ends with the trace of a change, read from a real Jaeger.
 //
-// With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C, so that one can
-// look around.
+// With DEMO=once it exits at the end of the story; otherwise it waits for Ctrl-C.
 package main
 
 import (
@@ -34,7 +33,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, t := range tales {
-		if err := s.tell(ctx, t); err != nil {
+		if err := s.run(ctx, t); err != nil {
 			return fmt.Errorf("%s: %w", t.title, err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // stepTimeout bounds each step of the story.
 const stepTimeout = 60 * time.Second
 
-// stage is what the story is played on.
+// stage is the environment of the story.
 type stage struct {
 	dir string
 	// bin is the folder of the cluster's kubectl.
@@ -29,15 +29,15 @@ type stage struct {
 	hooks   []*proc.Process
 }
 
-// open starts the control plane, Jaeger and Hookloop. What has been started is in the stage even
-// with an error.
+// open starts the control plane, Jaeger and Hookloop. If it fails, the stage holds the processes
+// that it has started.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
 	for _, step := range []struct {
 		title string
 		do    func(context.Context) error
 	}{
-		{"A Kubernetes control plane starts: etcd, kube-apiserver, kube-controller-manager. CRDs are installed.", s.startCluster},
+		{"A Kubernetes control plane starts (etcd, API server, controller manager). CRDs are installed.", s.startCluster},
 		{"A Jaeger starts, to collect traces.", s.startJaeger},
 		{"`hookloop serve` starts.", s.startEngine},
 	} {
@@ -84,7 +84,7 @@ func (s *stage) startEngine(ctx context.Context) error {
 	return err
 }
 
-// close ends everything, in the order in which it depends on each other.
+// close ends everything, dependents first.
 func (s *stage) close() error {
 	var errs []error
 	processes := s.hooks
@@ -114,7 +114,7 @@ func (s *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// show prints a command and what it says.
+// show prints a command and its output.
 func (s *stage) show(ctx context.Context, args ...string) error {
 	out, err := s.kubectl(ctx, args...)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *stage) show(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// lookAround tells how to reach what still runs.
+// lookAround prints the addresses of the running processes.
 func (s *stage) lookAround() {
 	fmt.Printf(`
 Everything is still running. To look around, in another terminal:

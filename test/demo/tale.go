@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tale is the story told with one example.
+// tale is the story with one example.
 type tale struct {
 	title string
-	// example is a folder of examples; its hello.yaml has an object of kind with the folder's name.
+	// example is a folder of examples. Its hello.yaml has an object of kind with the folder's name.
 	example, kind string
 	hook          proc.Spec
-	// replace is the hook's address in the example's controller.yaml; the demo's hook listens on a
-	// free port.
+	// replace is the hook's address in the example's controller.yaml. The demo replaces it by a free
+	// port.
 	replace string
 }
 
@@ -54,8 +54,8 @@ var tales = []tale{
 // children are the resources of the examples' children.
 const children = "configmaps,deployments.apps,services,pods"
 
-// tell plays one tale.
-func (s *stage) tell(ctx context.Context, t tale) error {
+// run runs one tale.
+func (s *stage) run(ctx context.Context, t tale) error {
 	fmt.Printf("\n━━━ %s (examples/%s) ━━━\n", t.title, t.example)
 	for _, step := range []struct {
 		title string
@@ -150,8 +150,7 @@ func (s *stage) change(ctx context.Context, t tale) error {
 	return s.look(ctx, t)
 }
 
-// greets waits until the ConfigMap and the recreated Pod greet who, and all four children are
-// there.
+// greets waits until the ConfigMap and the recreated Pod greet who, and all four children exist.
 func (s *stage) greets(ctx context.Context, t tale, who string) error {
 	return s.eventually(ctx, "the children greet "+who, func() error {
 		for _, child := range []string{"configmap", "pod", "deployment", "service"} {

@@ -1,9 +1,9 @@
-// Package faultproxy is a reverse proxy in front of an API server that fails a share of the
-// requests, as a busy server, a conflict or a lost answer does.
+// Package faultproxy is a reverse proxy in front of an API server. It fails a share of the
+// requests, like a busy server, a conflict or a lost response.
 //
-// It carries requests with the credentials that it is given, so that a client needs none. It is not
-// for TCP faults (package silentproxy is). A Proxy is safe for concurrent use; Close ends it. It is
-// tested with an HTTP server.
+// It sends requests with its own credentials, so that a client needs none. Faults of TCP are in
+// package silentproxy. A Proxy is safe for concurrent use; Close ends it. It is tested with an HTTP
+// server.
 package faultproxy
 
 import (
@@ -24,20 +24,20 @@ import (
 
 // Fault is one way in which requests fail.
 type Fault struct {
-	// Share is the share of the requests that fail so: 0.1 is every tenth.
+	// Share is the share of the requests that fail in this way: 0.1 is every tenth.
 	Share float64
-	// Code and Reason are the answer, a Status of the API machinery.
+	// Code and Reason are those of the response, a Status of the API machinery.
 	Code   int
 	Reason metav1.StatusReason
-	// Lost has the server carry the request out first: its answer is lost, and the client gets Code
-	// instead. It spares watches, which have no end.
+	// Lost forwards the request to the server first, and drops the server's response: the client gets
+	// Code instead. Lost skips watches, because they have no end.
 	Lost bool
 	// Matches narrows the requests; nil takes all.
 	Matches func(*http.Request) bool
 }
 
-// Busy are the faults of a busy API server: 10 % 429, 5 % 409, 5 % 500 and 2 % timeouts, half of
-// which have been carried out.
+// Busy returns the faults of a busy API server: 10 % 429, 5 % 409, 5 % 500 and 2 % timeouts. The
+// server has carried out half of the timed-out requests.
 func Busy() []Fault {
 	return []Fault{
 		{Share: .10, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests},
@@ -48,13 +48,13 @@ func Busy() []Fault {
 	}
 }
 
-// Count is how many requests the proxy got, and how many of them failed with each code.
+// Count holds the number of requests, and the number of failures by code.
 type Count struct {
 	Requests int
 	Failed   map[int]int
 }
 
-// Proxy carries requests to an API server.
+// Proxy forwards requests to an API server.
 type Proxy struct {
 	address string
 	next    *httputil.ReverseProxy
@@ -67,8 +67,8 @@ type Proxy struct {
 	count  Count
 }
 
-// Start listens on a free port of the loopback and carries requests to the API server of a client
-// configuration. It makes no faults before Set.
+// Start listens on a free port of the loopback and forwards requests to the API server of a client
+// configuration. Requests do not fail before Set.
 func Start(target *rest.Config, seed uint64) (*Proxy, error) {
 	transport, err := rest.TransportFor(target)
 	if err != nil {
@@ -95,7 +95,7 @@ func Start(target *rest.Config, seed uint64) (*Proxy, error) {
 	return p, nil
 }
 
-// Config is the client configuration of whom the proxy serves.
+// Config returns the client configuration for clients of the proxy.
 func (p *Proxy) Config() *rest.Config { return &rest.Config{Host: "http://" + p.address} }
 
 // Set replaces the faults. A request fails by at most one of them.
@@ -123,7 +123,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// ServeHTTP carries or fails one request.
+// ServeHTTP forwards or fails one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, fails := p.draw(r)
 	if !fails {
@@ -135,13 +135,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.Code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that has gone is its own affair
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // a closed connection is the client's choice
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Reason: f.Reason, Code: int32(f.Code), Message: "a fault of the proxy", //nolint:gosec // a status code
 	})
 }
 
-// draw decides whether a request fails, and how.
+// draw decides whether and how a request fails.
 func (p *Proxy) draw(r *http.Request) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Proxy) draw(r *http.Request) (Fault, bool) {
 	return Fault{}, false
 }
 
-// discarded is an answer that nobody gets.
+// discarded is a response without a client.
 type discarded struct{ header http.Header }
 
 func (d *discarded) Header() http.Header         { return d.header }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestFaults sends many requests through a proxy: each fault has its share, a lost answer is of a
-// request that was carried out, and what a fault does not match is left alone.
+// TestFaults sends many requests through a proxy. Each fault has its share, the server carries out
+// a request with a lost answer, and requests that no fault matches succeed.
 func TestFaults(t *testing.T) {
 	var carried atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { carried.Add(1) }))

@@ -1,10 +1,11 @@
-// Package halfopen measures how long a parent gets no answer when the connection to its hook falls
-// silent without being closed, for each transport: a lost node, a dropped NAT entry.
+// Package halfopen measures how long a parent gets no answer after the connection to its hook fell
+// silent without being closed, for each transport. Lost nodes and dropped NAT entries have this
+// effect.
 //
-// It is not about hooks that are slow or down; the transports' own tests are. The hooks are those
-// of the Go SDK and of net/http, behind package silentproxy; a parent is asked as the engine asks,
-// one question after the other, with a second between a failure and the next. The tests run in
-// parallel and print a table with -v.
+// It is not about hooks that are slow or down; the transports' own tests are. The hooks use the Go
+// SDK and net/http, behind package silentproxy. The engine's calls are imitated: one question after
+// the other, with a second between a failure and the next question. The tests run in parallel and
+// print a table with -v.
 package halfopen
 
 import (
@@ -40,12 +41,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxOutage is how long a parent may be without an answer: 15 s, and 5 s for a machine that is
-// busy.
+// maxOutage is the longest time without an answer: 15 s, and 5 s for a busy machine.
 const maxOutage = 20 * time.Second
 
-// TestHalfOpenConnections silences the connections to a hook while a parent is asked again and
-// again.
+// TestHalfOpenConnections silences the connections to a hook while it gets one question after the
+// other.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (*enginehook.Opened, *silentproxy.Proxy){
@@ -78,7 +78,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	}
 }
 
-// eventually asks until there is an answer. The error is the last failure.
+// eventually repeats a question until an answer comes. The error is the last failure.
 func eventually(t *testing.T, h enginehook.Hook) error {
 	t.Helper()
 	var err error
@@ -91,7 +91,7 @@ func eventually(t *testing.T, h enginehook.Hook) error {
 	return err
 }
 
-// ask puts one question, under the default timeout of 10 s.
+// ask asks one question, with the default timeout of 10 s.
 func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 	t.Helper()
 	o, err := object.Decode(
@@ -103,7 +103,7 @@ func ask(t *testing.T, h enginehook.Hook) (*enginehook.Answer, error) {
 		&enginehook.Question{Kind: enginehook.Composite, Op: enginehook.Sync, Controller: o, Parent: o})
 }
 
-// between puts a proxy before an address.
+// between starts a proxy in front of an address.
 func between(t *testing.T, address string) *silentproxy.Proxy {
 	t.Helper()
 	proxy, err := silentproxy.Start(address)
@@ -148,7 +148,7 @@ func overHTTP(t *testing.T, second bool) (*enginehook.Opened, *silentproxy.Proxy
 	} else {
 		server.Start()
 	}
-	t.Cleanup(func() { go server.Close() }) // it waits for connections that nobody ends
+	t.Cleanup(func() { go server.Close() }) // it waits for open connections
 	proxy := between(t, server.Listener.Addr().String())
 	h, err := webhook.Open(settings(fmt.Sprintf(`{"url":"%s://%s/sync"%s}`, scheme, proxy.Address(), trust)))
 	return opened(t, h, err), proxy
@@ -159,7 +159,7 @@ var hello = hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook
 	return &hook.SyncResponse{}, nil
 }}
 
-// background runs something until the test ends.
+// background runs a function until the test ends.
 func background(t *testing.T, run func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -175,7 +175,8 @@ func background(t *testing.T, run func(context.Context) error) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestSlowHooksAreLeftAlone has a hook take longer than a silent connection is borne: its connection stays.
+// TestSlowHooksAreLeftAlone has a hook that takes longer than the limit for silent connections. Its
+// connection stays open.
 func TestSlowHooksAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	slow := hook.Composite{Sync: func(ctx context.Context, _ *hook.SyncRequest) (*hook.SyncResponse, error) {
@@ -203,7 +204,7 @@ func overGRPC(t *testing.T, mode string) (*enginehook.Opened, *silentproxy.Proxy
 	return serving(t, mode, hello)
 }
 
-// serving asks a hook of the Go SDK.
+// serving connects to a hook of the Go SDK.
 func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.Opened, *silentproxy.Proxy) {
 	listening := make(chan net.Addr, 1)
 	background(t, func(ctx context.Context) error {
@@ -220,7 +221,7 @@ func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.O
 	return opened(t, h, err), proxy
 }
 
-// throughGateway has a hook dial in, by a client certificate.
+// throughGateway connects to a hook that dials in with a client certificate.
 func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	own, clients, dir := transporttest.NewAuthority(t), transporttest.NewAuthority(t), t.TempDir()
 	file := func(name string, data []byte) string {
@@ -274,7 +275,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	return opened(t, g.Open(settings("{}"), "hello", 10*time.Second), nil), proxy
 }
 
-// allowing plays an API server that allows everything.
+// allowing returns a client of an API server that allows everything.
 func allowing() *fake.Clientset {
 	client := fake.NewClientset()
 	client.PrependReactor(

@@ -203,7 +203,7 @@ spec:
 	}
 }
 
-// bearing is the context of a call with a token.
+// bearing returns the context of a call with a token.
 func bearing(t *testing.T, token string) context.Context {
 	t.Helper()
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)

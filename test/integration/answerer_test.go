@@ -66,7 +66,7 @@ func (notAsked) Error() string { return "it is not asked" }
 
 var errNotAsked error = notAsked{}
 
-// answerJSON is the teller as a webhook.
+// answerJSON returns the teller as a webhook.
 func answerJSON(r kit.Request) any {
 	answer, _ := kit.Mirror(r).(map[string]any)
 	answer = maps.Clone(answer)
@@ -147,7 +147,7 @@ func serveAnswerer(t *testing.T) answerer {
 	}}
 }
 
-// answerSDK is the teller in the SDK's words.
+// answerSDK returns the teller in the SDK's words.
 func answerSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	var parent answererParent
 	if err := json.Unmarshal(r.Parent.JSON, &parent); err != nil {
@@ -189,7 +189,7 @@ func answerSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	return response, nil
 }
 
-// desired are the children, with what the answer says of them.
+// desired returns the children, with what the answer says of them.
 func (a specAnswer) desired() []hook.Child {
 	children := make([]hook.Child, len(a.Children))
 	for i, raw := range a.Children {

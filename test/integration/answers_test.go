@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// webAnswering is a Web whose hook answers what is given, in YAML.
+// webAnswering returns a Web whose hook answers what is given, in YAML.
 func webAnswering(name, answer string) string {
 	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {answer: {" + answer + "}}"
 }
@@ -97,7 +97,8 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 	})
 }
 
-// recordings are the Events with a reason in the kit's namespace, with how often each was recorded.
+// recordings returns the Events with a reason in the kit's namespace, with how often each was
+// recorded.
 func recordings(k *kit.Kit, reason string) []string {
 	k.Helper()
 	var all []string

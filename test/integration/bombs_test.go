@@ -186,7 +186,7 @@ func gzippedHook(t *testing.T, body string) string {
 	return server.URL
 }
 
-// repeated is a serialized message with an empty item in a repeated field, over and over.
+// repeated returns a serialized message with an empty item in a repeated field, over and over.
 func repeated(field int, size int) []byte {
 	item := []byte{byte(field<<3 | 2), 0}
 	if field > 15 {

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// parent is an object of kind Web in YAML. The mirror answers the given children for it.
+// parent returns an object of kind Web in YAML. The mirror answers the given children for it.
 func parent(name string, children ...string) string {
 	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\n" +
 		"spec: {answer: {children: [" + strings.Join(children, ", ") + "]}}"
 }
 
-// page is a ConfigMap in YAML, with some data.
+// page returns a ConfigMap in YAML, with some data.
 func page(name, data string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {" + data + "}}"
 }

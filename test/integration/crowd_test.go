@@ -112,7 +112,7 @@ func (c *crowd) reached(round int64) error {
 	return nil
 }
 
-// roundOf is the round that a child is of; 0 if its text is none.
+// roundOf returns the round that a child is of; 0 if its text is none.
 func roundOf(o *unstructured.Unstructured) int64 {
 	text, _, _ := unstructured.NestedString(o.Object, "data", "text")
 	n, err := strconv.ParseInt(text, 10, 64)

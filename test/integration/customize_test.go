@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rules is a customize hook that answers the parent's spec.rules.
+// rules returns a customize hook that answers the parent's spec.rules.
 func rules(k *kit.Kit) *kit.Hook {
 	return k.Hook(func(r kit.Request) any {
 		rules, _, _ := unstructured.NestedSlice(r.Parent.Object, "spec", "rules")
@@ -25,8 +25,8 @@ func rules(k *kit.Kit) *kit.Hook {
 	})
 }
 
-// seen is a sync hook that answers in the status what related objects it is shown: "ConfigMap.v1: a
-// b".
+// seen returns a sync hook that answers in the status what related objects it is shown:
+// "ConfigMap.v1: a b".
 func seen(k *kit.Kit) *kit.Hook {
 	return k.Hook(func(r kit.Request) any {
 		groups := []string{}

@@ -41,7 +41,7 @@ spec:
 	})
 }
 
-// target is a Web with metadata and an answer, in YAML.
+// target returns a Web with metadata and an answer, in YAML.
 func target(metadata, answer string) string {
 	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS" + metadata + "}\nspec: {answer: {" + answer + "}}"
 }

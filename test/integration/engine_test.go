@@ -106,8 +106,8 @@ func startEngine(t *testing.T) {
 	}
 }
 
-// mirror is the address of a hook in another process, which answers what the parent's spec.answer
-// says.
+// mirror returns the address of a hook in another process, which answers what the parent's
+// spec.answer says.
 func mirror(t *testing.T) string {
 	t.Helper()
 	shared.mirror.Do(func() {

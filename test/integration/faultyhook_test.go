@@ -23,7 +23,7 @@ import (
 // hook then ends the stream.
 type fault func(m *streamv1.HookMessage) (instead []*streamv1.HookMessage, hangup bool)
 
-// answering is a fault of answers.
+// answering returns a fault of answers.
 func answering(change func(*streamv1.Answer) []*streamv1.HookMessage) fault {
 	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
 		if a := m.GetAnswer(); a != nil {
@@ -41,7 +41,7 @@ func hangingUp(f fault) fault {
 	}
 }
 
-// welcoming is a fault of the first message; nil says nothing at all.
+// welcoming returns a fault of the first message; nil says nothing at all.
 func welcoming(change func(*streamv1.Welcome)) fault {
 	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
 		switch w := m.GetWelcome(); {
@@ -62,7 +62,7 @@ func saying(answers ...*streamv1.Answer) []*streamv1.HookMessage {
 	return out
 }
 
-// part is a fragment.
+// part returns a fragment.
 func part(index uint32, total uint64, data string) *streamv1.HookMessage {
 	return &streamv1.HookMessage{
 		Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}},

@@ -26,7 +26,7 @@ const (
 	attachMethod  = "/hookloop.stream.v1.GatewayService/Attach"
 )
 
-// emptyParents is a TriggerRequest with as many empty parents as its bytes have room for.
+// emptyParents returns a TriggerRequest with as many empty parents as its bytes have room for.
 func emptyParents(size int) []byte {
 	return append([]byte{2<<3 | 2}, lengthPrefixed(repeated(3, size))...)
 }
@@ -50,7 +50,7 @@ func (b *blast) dialTLS() *grpc.ClientConn {
 	return connection
 }
 
-// worker is the context of calls of the ServiceAccount that may serve the worker "bomber".
+// worker returns the context of calls of the ServiceAccount that may serve the worker "bomber".
 func (b *blast) worker() context.Context {
 	token, err := os.ReadFile(b.gateway.TokenFile)
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messa
 	}
 }
 
-// fragments are the first bytes of a message in fragments, of total bytes in all.
+// fragments returns the first bytes of a message in fragments, of total bytes in all.
 func fragments(b *blast, data []byte, total int) (out [][]byte) {
 	for index := 0; len(data) > 0; index++ {
 		n := min(len(data), 1<<20)

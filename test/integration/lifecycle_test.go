@@ -17,7 +17,7 @@ func pages(text string) func(kit.Request) any {
 	}
 }
 
-// configMap is a child as a hook answers it.
+// configMap returns a child as a hook answers it.
 func configMap(name, text string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1",

@@ -65,7 +65,7 @@ func mirrorWith(k *kit.Kit, by string, flags ...string) *proc.Process {
 	return k.Process(proc.Spec{Name: by, Path: os.Args[0], Args: flags, Env: []string{asHook + "=" + by}})
 }
 
-// listening is the address that a hook prints.
+// listening returns the address that a hook prints.
 func listening(k *kit.Kit, p *proc.Process) string {
 	k.Helper()
 	var address string

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selecting is a Web that selects its children by the label app=web.
+// selecting returns a Web that selects its children by the label app=web.
 func selecting(children ...string) string {
 	return strings.Replace(parent("web", children...), "spec: {", "spec: {selector: {matchLabels: {app: web}}, ", 1)
 }

@@ -15,7 +15,7 @@ import (
 // revision is the kind of the engine's records.
 const revision = "metacontroller.k8s.io/v1alpha1/ControllerRevision"
 
-// balls is a parent that wants n Balls of one colour.
+// balls returns a parent that wants n Balls of one colour.
 func balls(n int, colour string) string {
 	var children []string
 	for i := range n {
@@ -68,7 +68,7 @@ func ready(k *kit.Kit, name, status string) {
 		"status")
 }
 
-// ballWrites are the engine's writes to Balls since a mark.
+// ballWrites returns the engine's writes to Balls since a mark.
 func ballWrites(k *kit.Kit, since cluster.Mark) []string {
 	k.Helper()
 	lines := []string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// hrad is a Deployment with a field that there is none of.
+// hrad returns a Deployment with a field that there is none of.
 func hrad(field string) string {
 	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {" + field + "replicas: 0, selector: {matchLabels: {app: web}}, " +
 		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}"

@@ -1,10 +1,10 @@
-// Package jaeger runs a real Jaeger on loopback, asks it for traces, and draws a trace as text.
+// Package jaeger runs a real Jaeger on loopback, queries traces, and draws a trace as text.
 //
-// It is for tests and demonstrations: spans are held in memory and are gone with the process. The
-// program that it runs is built by "make jaeger-build" from the module in the folder program; it
-// has no user interface, so the address of a trace is that of Jaeger's JSON API. What is drawn
-// comes from that API alone. A Jaeger and a Query are safe for concurrent use. The tests send spans
-// over OTLP to the real program and read them back.
+// It is for tests and demonstrations. Spans are held in memory and are lost when the process ends.
+// "make jaeger-build" builds the program from the module in the folder program. The program has no
+// user interface, so that the address of a trace is that of Jaeger's JSON API. A Jaeger and a Query
+// are safe for concurrent use. The tests send spans over OTLP to the real program and read them
+// back.
 package jaeger
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// Options configure a Jaeger. The zero value is good.
+// Options configure a Jaeger. The zero value works.
 type Options struct {
-	// Program is the Jaeger program; empty for HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the
+	// Program is the Jaeger program; empty uses HOOKLOOP_JAEGER, or else .cache/bin/jaeger of the
 	// repository.
 	Program string
-	// Log gets what the program writes; it may be nil.
+	// Log receives the output of the program; it may be nil.
 	Log io.Writer
 }
 
@@ -46,15 +46,15 @@ const (
 	stopGrace    = 2 * time.Second
 )
 
-// listeners are the flags of all ports that the program opens. The first two are the ones used
-// here; the others cannot all be switched off, so that they get a free port on loopback too.
+// listeners are the flags of all ports that the program opens. Only the first two are used here.
+// The others cannot all be disabled, so that they get a free port on loopback, too.
 var listeners = []string{
 	"collector.otlp.grpc.host-port", "query.http-server.host-port",
 	"collector.otlp.http.host-port", "collector.grpc-server.host-port", "collector.http-server.host-port",
 	"query.grpc-server.host-port", "admin.http.host-port",
 }
 
-// New starts a Jaeger and returns when it takes spans and answers queries.
+// New starts a Jaeger and returns when it accepts spans and answers queries.
 func New(ctx context.Context, o Options) (*Jaeger, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 	for i, flag := range listeners {
 		args = append(args, fmt.Sprintf("--%s=127.0.0.1:%d", flag, ports[i]))
 	}
-	// Jaeger would trace itself, and send that to wherever this process's environment says.
+	// Jaeger would trace itself, and export that as this process's environment demands.
 	env := []string{"SPAN_STORAGE_TYPE=memory", "OTEL_TRACES_SAMPLER=always_off"}
 	process, err := proc.Start(proc.Spec{Name: "jaeger", Path: program, Args: args, Env: env, Log: o.Log})
 	if err != nil {
@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Jaeger, error) {
 	return j, nil
 }
 
-// awaitReady relies on the order in which the program starts: the collector before the query
+// awaitReady depends on the order in which the program starts: the collector before the query
 // service.
 func (j *Jaeger) awaitReady(ctx context.Context) error {
 	return j.Process.Await(ctx, func(ctx context.Context) error {
@@ -110,11 +110,11 @@ func (j *Jaeger) Stop() error {
 	return j.Process.Stop(stopGrace)
 }
 
-// OTLP is the URL that takes spans by OTLP over gRPC, in plain text.
+// OTLP returns the URL for spans by OTLP over gRPC, in plain text.
 func (j *Jaeger) OTLP() string { return j.otlp }
 
-// Env is the environment, as NAME=value, that makes a program with a standard OpenTelemetry set-up
-// export its spans to this Jaeger.
+// Env returns the environment, as NAME=value, that makes a program with a standard OpenTelemetry
+// set-up export its spans to this Jaeger.
 func (j *Jaeger) Env() []string {
 	return []string{
 		"OTEL_TRACES_EXPORTER=otlp",
@@ -130,7 +130,7 @@ func findProgram(program string) (string, error) {
 	if program == "" {
 		program = filepath.Join(cluster.Root(), ".cache", "bin", "jaeger")
 	}
-	if _, err := os.Stat(program); err != nil { //nolint:gosec // whoever sets the environment chooses the program
+	if _, err := os.Stat(program); err != nil { //nolint:gosec // the user's environment names the program
 		return "", fmt.Errorf("jaeger: the program is missing (%w); build it with: make jaeger-build", err)
 	}
 	return program, nil
@@ -143,7 +143,7 @@ var shared struct {
 	err    error
 }
 
-// Start returns the Jaeger that all tests of a test binary share; the first call starts it. It dies
+// Start returns the Jaeger that all tests of a test binary share. The first call starts it. It dies
 // with the test binary.
 func Start(t testing.TB) *Jaeger {
 	t.Helper()

@@ -23,9 +23,9 @@ var update = flag.Bool("update", false, "rewrite testdata/tree.txt")
 
 const traceID = "0102030405060708090a0b0c0d0e0f10"
 
-// TestTraceThroughJaeger tells the story of one sync: the engine asks a hook in another process and
-// makes two writes, of which one fails. The sync's own parent is a span that nobody has sent, and
-// it links to another trace.
+// TestTraceThroughJaeger exports the trace of one sync: a question to a hook in another process and
+// two writes, one of which fails. The sync's own parent is a span that is not exported, and the
+// sync links to another trace.
 func TestTraceThroughJaeger(t *testing.T) {
 	j := jaeger.Start(t)
 	sendStory(t, j)
@@ -128,7 +128,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// sendStory sends the spans of TestTraceThroughJaeger, at fixed times.
+// sendStory exports the spans of TestTraceThroughJaeger, with fixed times.
 func sendStory(t *testing.T, j *jaeger.Jaeger) {
 	engine, hook := tracer(t, j, "hookloop", 0x10), tracer(t, j, "hello-hook", 0x20)
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, traceID, 0xaa))
@@ -152,7 +152,8 @@ func sendStory(t *testing.T, j *jaeger.Jaeger) {
 	endSync(nil)
 }
 
-// span starts a span that many microseconds after the beginning; the returned function ends it.
+// span starts a span that many microseconds after the start of the trace; the returned function
+// ends it.
 func span(
 	ctx context.Context, tr trace.Tracer, name string, after, length int, options ...trace.SpanStartOption,
 ) (context.Context, func(error)) {
@@ -183,7 +184,7 @@ func tracer(t *testing.T, j *jaeger.Jaeger, service string, firstID uint64) trac
 	return provider.Tracer("test")
 }
 
-// counter numbers spans, so that the story is the same each time.
+// counter numbers spans, so that their ids are the same each time.
 type counter struct{ next uint64 }
 
 func (c *counter) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ErrNotFound reports that Jaeger has no span of a trace, or none yet.
+// ErrNotFound reports that Jaeger has no span of a trace.
 var ErrNotFound = errors.New("trace not found")
 
 // Query reads from a Jaeger's JSON API.
@@ -30,20 +30,20 @@ const (
 	queryTimeout = 10 * time.Second
 )
 
-// NewQuery reads from the Jaeger whose query service has this URL.
+// NewQuery returns a Query for the Jaeger with this URL of its query service.
 func NewQuery(base string) *Query {
 	return &Query{base: base, client: &http.Client{Transport: &http.Transport{}, Timeout: queryTimeout}}
 }
 
-// URL is the query service's.
+// URL returns the URL of the query service.
 func (q *Query) URL() string { return q.base }
 
-// TraceURL is the address at which a trace can be read, as JSON.
+// TraceURL returns the URL of a trace as JSON.
 func (q *Query) TraceURL(id string) string { return q.base + tracesPath + url.PathEscape(id) }
 
 func (q *Query) close() { q.client.CloseIdleConnections() }
 
-// Services are the names of all services that have sent a span, sorted.
+// Services returns the names of all services that have sent a span, sorted.
 func (q *Query) Services(ctx context.Context) ([]string, error) {
 	var names []string
 	if err := q.get(ctx, q.base+"/api/services", nil, &names); err != nil {
@@ -53,8 +53,8 @@ func (q *Query) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Trace is the trace with this id (32 hexadecimal digits), as far as Jaeger has it. The error is
-// ErrNotFound where it has nothing.
+// Trace returns the spans of a trace that Jaeger has; the id has 32 hexadecimal digits. The error
+// is ErrNotFound if it has none.
 func (q *Query) Trace(ctx context.Context, id string) (*Trace, error) {
 	var found []apiTrace
 	if err := q.get(ctx, q.TraceURL(id), nil, &found); err != nil {
@@ -66,7 +66,7 @@ func (q *Query) Trace(ctx context.Context, id string) (*Trace, error) {
 	return found[0].trace(), nil
 }
 
-// Search says which traces to find: those with a span to which all of it applies.
+// Search selects traces. All fields apply to one span of the trace.
 type Search struct {
 	// Service is required.
 	Service string
@@ -74,11 +74,11 @@ type Search struct {
 	Operation string
 	// Tags are attributes of the span or of its process.
 	Tags map[string]string
-	// Limit is how many traces are returned at most, the newest; 0 is 100.
+	// Limit is the greatest number of traces, the newest first; 0 is 100.
 	Limit int
 }
 
-// Find returns the traces that a search applies to, the oldest first.
+// Find returns the traces that match a search, the oldest first.
 func (q *Query) Find(ctx context.Context, s Search) ([]*Trace, error) {
 	parameters := url.Values{"service": {s.Service}, "limit": {strconv.Itoa(cmp.Or(s.Limit, 100))}, "start": {"0"}}
 	if s.Operation != "" {
@@ -103,8 +103,8 @@ func (q *Query) Find(ctx context.Context, s Search) ([]*Trace, error) {
 	return traces, nil
 }
 
-// Await polls until a trace is complete in the caller's eyes, because spans come in batches and
-// from several processes. After ctx is done it returns what there is and an error.
+// Await polls until complete accepts the trace, because spans come in batches and from several
+// processes. After ctx is done it returns the trace so far and an error.
 func (q *Query) Await(ctx context.Context, id string, complete func(*Trace) bool) (*Trace, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -127,7 +127,7 @@ func (q *Query) Await(ctx context.Context, id string, complete func(*Trace) bool
 	}
 }
 
-// get reads the field "data" of an answer. Numbers stay as they are written.
+// get reads the field "data" of a response. Numbers keep their notation.
 func (q *Query) get(ctx context.Context, address string, parameters url.Values, data any) error {
 	if len(parameters) > 0 {
 		address += "?" + parameters.Encode()
@@ -160,7 +160,7 @@ func (q *Query) get(ctx context.Context, address string, parameters url.Values, 
 	return nil
 }
 
-// The shapes of Jaeger's JSON API (its package model/json), as far as they are used here.
+// The types of Jaeger's JSON API (its package model/json), with the fields that are used here.
 type (
 	apiTrace struct {
 		TraceID   string

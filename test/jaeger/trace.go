@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Trace is a trace as Jaeger has it.
+// Trace is a trace as Jaeger returns it.
 type Trace struct {
 	// ID is 32 hexadecimal digits.
 	ID string
-	// Spans are in the order in which they began.
+	// Spans are in the order of their start.
 	Spans []Span
 }
 
 // Span is one span of a trace.
 type Span struct {
-	// ID is 16 hexadecimal digits. Parent is the id of the parent span, which the trace need not
-	// have; empty for a root.
+	// ID has 16 hexadecimal digits. Parent is the id of the parent span, which may be missing in the
+	// trace; it is empty for a root.
 	ID, Parent         string
 	Operation, Service string
-	// Tags are the span's attributes, and what Jaeger makes of its kind and status (span.kind,
+	// Tags are the span's attributes, with those that Jaeger derives from kind and status (span.kind,
 	// otel.status_code, error).
 	Tags     map[string]string
 	Links    []Link
@@ -28,16 +28,16 @@ type Span struct {
 	Duration time.Duration
 }
 
-// Link names a span, of any trace, that a span refers to and that is not its parent.
+// Link refers to a span of any trace that is not the span's parent.
 type Link struct{ TraceID, SpanID string }
 
-// End is when the span ended.
+// End returns the time at which the span ended.
 func (s Span) End() time.Time { return s.Start.Add(s.Duration) }
 
 // Failed reports that the span's status is an error.
 func (s Span) Failed() bool { return s.Tags["otel.status_code"] == "ERROR" }
 
-// Start is when the first span began.
+// Start returns the time at which the first span began.
 func (t *Trace) Start() time.Time {
 	if len(t.Spans) == 0 {
 		return time.Time{}
@@ -45,7 +45,7 @@ func (t *Trace) Start() time.Time {
 	return t.Spans[0].Start
 }
 
-// Duration is from the start of the first span to the end of the last.
+// Duration returns the time from the start of the first span to the end of the last.
 func (t *Trace) Duration() time.Duration {
 	end := t.Start()
 	for _, s := range t.Spans {
@@ -56,7 +56,7 @@ func (t *Trace) Duration() time.Duration {
 	return end.Sub(t.Start())
 }
 
-// Services are the names of the services that took part, sorted.
+// Services returns the names of the services that took part, sorted.
 func (t *Trace) Services() []string {
 	names := make([]string, 0, len(t.Spans))
 	for _, s := range t.Spans {
@@ -66,7 +66,7 @@ func (t *Trace) Services() []string {
 	return slices.Compact(names)
 }
 
-// Named are the spans whose operation is this one, or this one and a target: "sync" finds "sync
+// Named returns the spans with this operation, with or without a target: "sync" finds "sync
 // composite/website".
 func (t *Trace) Named(operation string) []Span {
 	var named []Span
@@ -78,7 +78,7 @@ func (t *Trace) Named(operation string) []Span {
 	return named
 }
 
-// Is reports whether the span's operation is this one, or this one and a target.
+// Is reports whether the span has this operation, with or without a target.
 func (s Span) Is(operation string) bool {
 	verb, _, _ := strings.Cut(s.Operation, " ")
 	return s.Operation == operation || verb == operation
@@ -87,12 +87,12 @@ func (s Span) Is(operation string) bool {
 // IsWrite reports whether the span is a request of the engine that writes.
 func (s Span) IsWrite() bool { return s.Tags["hookloop.write.verb"] != "" }
 
-// Writes are the spans of requests that write.
+// Writes returns the spans of requests that write.
 func (t *Trace) Writes() []Span {
 	return slices.DeleteFunc(slices.Clone(t.Spans), func(s Span) bool { return !s.IsWrite() })
 }
 
-// Span is the span with this id.
+// Span returns the span with this id.
 func (t *Trace) Span(id string) (Span, bool) {
 	i := slices.IndexFunc(t.Spans, func(s Span) bool { return s.ID == id })
 	if i < 0 {
@@ -101,8 +101,8 @@ func (t *Trace) Span(id string) (Span, bool) {
 	return t.Spans[i], true
 }
 
-// Children are the spans whose parent has this id. Those of "" are the roots: the spans whose
-// parent the trace does not have.
+// Children returns the spans with this parent. Those of "" are the roots: spans without a parent in
+// the trace.
 func (t *Trace) Children(id string) []Span {
 	var children []Span
 	for _, s := range t.Spans {

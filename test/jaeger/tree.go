@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// shown are the attributes that Tree draws, in this order. What is the same for all spans of a
-// trace (kind, namespace, UID) is not among them.
+// shown are the attributes that Tree draws, in this order. Attributes with the same value in all
+// spans of a trace (kind, namespace, UID) are left out.
 var shown = []string{
 	"hookloop.controller",
 	"hookloop.parent.name",
@@ -43,12 +43,12 @@ var shown = []string{
 	"otel.status_description",
 }
 
-// shortened are prefixes that an attribute's name is drawn without; the first that fits counts.
+// shortened are prefixes of attributes' names that are left out. The first that matches counts.
 var shortened = []string{"hookloop.write.", "hookloop.hook.", "hookloop.", "otel."}
 
-// Tree draws a trace as text: one line for each span, children below their parents and in the order
-// in which they began, with service, begin (since the trace's), duration and the attributes that
-// tell the story. A span that failed is marked with "!".
+// Tree draws a trace as text: one line for each span, children below their parents and by start
+// time. The columns are service, start since the start of the trace, duration, and attributes. A
+// failed span has the mark "!".
 func Tree(t *Trace) string {
 	var b strings.Builder
 	services := t.Services()
@@ -68,10 +68,10 @@ func Tree(t *Trace) string {
 	return b.String()
 }
 
-// line is the five columns of a span.
+// line holds the five columns of a span.
 type line [5]string
 
-// lines are those of the spans below a parent, drawn after indent.
+// lines returns the lines of the spans below a parent, after indent.
 func (t *Trace) lines(parent, indent string) []line {
 	var lines []line
 	children := t.Children(parent)
@@ -109,8 +109,7 @@ func attributes(s Span) string {
 	return strings.Join(parts, " ")
 }
 
-// readable draws a list, which Jaeger has as JSON, as its items, and puts into quotes what has
-// spaces.
+// readable draws a list, which Jaeger encodes as JSON, as its items, and quotes values with spaces.
 func readable(value string) string {
 	var list []string
 	if json.Unmarshal([]byte(value), &list) == nil {
@@ -131,8 +130,7 @@ func short(key string) string {
 	return key
 }
 
-// milliseconds writes a duration with one digit after the point, so that the column can be compared
-// at a glance.
+// milliseconds formats a duration with one digit after the point.
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }

@@ -36,11 +36,11 @@ func (k *Kit) Apply(text string) {
 
 func (k *Kit) applyDocument(document []byte) {
 	k.Helper()
-	data, err := yaml.YAMLToJSON(document) // and not to a map, in which large integers would lose digits
+	data, err := yaml.YAMLToJSON(document) // a map would lose the digits of large integers
 	if err != nil {
 		k.Fatalf("%v in:\n%s", err, document)
 	}
-	if string(data) == "null" { // comments only
+	if string(data) == "null" { // only comments
 		return
 	}
 	o := &unstructured.Unstructured{}

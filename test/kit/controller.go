@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// CompositeController is the kind of the declaring objects, for Get and the like.
+// CompositeController is the kind of the declared controllers, for Get and similar methods.
 const CompositeController = "metacontroller.k8s.io/v1alpha1/CompositeController"
 
-// Composite declares a CompositeController with the kit's name.
+// Composite holds the fields of a CompositeController with the kit's name.
 type Composite struct {
 	// Parent is the plural of the parent resource in the kit's group, or "v1/configmaps".
 	Parent string
 	// Only narrows the parents by labels; empty takes all.
 	Only map[string]any
-	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate", …; without a method it
-	// is left out.
+	// Children are "v1/configmaps InPlace", "apps/v1/deployments Recreate" and so on. The method is
+	// optional.
 	Children []string
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
@@ -29,7 +29,7 @@ type Composite struct {
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty means v1.
 	Version string
-	// Timeout of a call; empty leaves it out.
+	// Timeout is the time limit of a call; empty leaves it out.
 	Timeout string
 	// Resync is resyncPeriodSeconds; 0 leaves it out.
 	Resync int64
@@ -42,8 +42,8 @@ type Composite struct {
 	Labels     map[string]any
 }
 
-// CRD installs a CustomResourceDefinition in the kit's group whose objects may hold anything in
-// spec and status. The plural is the lower-case kind with an s. scope is Namespaced or Cluster.
+// CRD installs a CustomResourceDefinition in the kit's group. Its objects accept any spec and
+// status. The plural is the lower-case kind with an s. scope is Namespaced or Cluster.
 func (k *Kit) CRD(kind, scope string) {
 	k.Helper()
 	singular := strings.ToLower(kind)
@@ -69,7 +69,7 @@ spec:
 `))
 }
 
-// Declare applies a CompositeController; the test's end deletes it.
+// Declare applies a CompositeController. The end of the test deletes it.
 func (k *Kit) Declare(c Composite) {
 	k.Helper()
 	hooks := map[string]any{}

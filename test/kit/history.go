@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// History is every version of the objects of one kind in the kit's namespace, as the API server
-// tells it to watchers. It is safe for concurrent use.
+// History holds every version of the objects of one kind in the kit's namespace, as a watch reports
+// them. It is safe for concurrent use.
 type History struct {
 	mu     sync.Mutex // guards events
 	events []Version
@@ -56,14 +56,14 @@ func (k *Kit) History(kind string) *History {
 func (h *History) take(event watch.Event) {
 	o, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark || event.Type == watch.Error {
-		return // an error ends the watch, which is told then
+		return // an error ends the watch, which is reported then
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, Version{o, event.Type == watch.Deleted})
 }
 
-// Versions are all so far, in order.
+// Versions returns all versions so far, in order.
 func (h *History) Versions() []Version {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Request is what a webhook is asked.
+// Request is a request to a webhook.
 type Request struct {
 	Parent unstructured.Unstructured `json:"-"`
 	// Children are the observed children by kind ("ConfigMap.v1") and name.
@@ -23,16 +23,16 @@ type Request struct {
 	Related    map[string]map[string]any `json:"related"`
 	Finalizing bool                      `json:"finalizing"`
 
-	// Gone is closed when the caller has given up.
+	// Gone is closed when the caller has closed the connection.
 	Gone <-chan struct{} `json:"-"`
 }
 
-// Answer is an HTTP answer that is not the usual one. Any other value that a hook returns is sent
-// as JSON with status 200.
+// Answer is an HTTP response with another status than 200. A hook's other results are sent as JSON
+// with status 200.
 type Answer struct {
 	Code int
 	Body string
-	// Hangup closes the connection instead of an answer.
+	// Hangup closes the connection without a response.
 	Hangup bool
 }
 
@@ -59,8 +59,8 @@ func (k *Kit) Hook(answer func(Request) any) *Hook {
 	return h
 }
 
-// Mirror is a hook's answer that the parent holds itself, in spec.answer; while it is being
-// deleted, in spec.finally.
+// Mirror returns the answer that the parent's spec holds: spec.finally while the parent is being
+// deleted, spec.answer otherwise.
 func Mirror(r Request) any {
 	field := "answer"
 	if r.Finalizing {
@@ -73,7 +73,7 @@ func Mirror(r Request) any {
 	return answer
 }
 
-// Start listens, on the same address as before where it has been stopped.
+// Start listens. After Stop it listens at the same address again.
 func (h *Hook) Start() {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", h.address)
@@ -92,7 +92,7 @@ func (h *Hook) Start() {
 
 // Stop closes the listener and all connections.
 func (h *Hook) Stop() {
-	_ = h.server.Close() // what is cut off is meant to be
+	_ = h.server.Close() // connections that are closed report errors
 }
 
 // Answer replaces the function that answers.
@@ -102,7 +102,7 @@ func (h *Hook) Answer(f func(Request) any) {
 	h.answer = f
 }
 
-// Asked counts the questions about a parent so far.
+// Asked returns the number of requests about a parent so far.
 func (h *Hook) Asked(parent string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 		w.WriteHeader(a.Code)
-		_, _ = io.Copy(w, strings.NewReader(a.Body)) // a caller that has gone is its own affair
+		_, _ = io.Copy(w, strings.NewReader(a.Body)) // a closed connection is not the test's fault
 	default:
 		_ = json.NewEncoder(w).Encode(a) // as above
 	}

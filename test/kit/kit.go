@@ -1,10 +1,10 @@
-// Package kit is what integration tests say their stories with: apply, read, change and delete
-// objects, wait for a condition, and ask the audit log who wrote what.
+// Package kit is a small language for integration tests: apply, read, change and delete objects,
+// wait for a condition, and read from the audit log which writes an engine made.
 //
 // It holds no expectations of its own. Its data comes from the real API server of package cluster.
 // A Kit belongs to one test; each has a namespace and an API group of its own, so that tests run in
-// parallel. Its methods end the test when the API server refuses, so that they are for the test's
-// own goroutine; the tests beside it run on a real cluster.
+// parallel. Its methods end the test if the API server refuses a request, so that only the test's
+// own goroutine may call them. The tests beside the code run on a real cluster.
 package kit
 
 import (
@@ -23,24 +23,24 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// UserAgent is how the kit's own writes are told from the engine's in the audit log.
+// UserAgent distinguishes the kit's own writes from the engine's in the audit log.
 const UserAgent = "hookloop-test"
 
 // Deadline is how long Eventually waits.
 const Deadline = 30 * time.Second
 
-// Kit is one test's view of the cluster.
+// Kit is the view that one test has of the cluster.
 type Kit struct {
 	testing.TB
 	Cluster *cluster.Cluster
-	// Namespace and Group are the test's own; Name is a short name that no other test has.
+	// Namespace and Group belong to the test; Name is a short unique name.
 	Namespace, Group, Name string
 
 	client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// New makes a Kit on the shared cluster, and its namespace.
+// New makes a Kit on the shared cluster, and creates its namespace.
 func New(t testing.TB) *Kit {
 	t.Helper()
 	c := cluster.Start(t)
@@ -63,19 +63,20 @@ func New(t testing.TB) *Kit {
 	return k
 }
 
-// Expand puts the kit's names into text: $NS, $GROUP and $NAME.
+// Expand replaces $NS, $GROUP and $NAME in a text by the kit's names.
 func (k *Kit) Expand(text string) string {
 	return strings.NewReplacer("$NS", k.Namespace, "$GROUP", k.Group, "$NAME", k.Name).Replace(text)
 }
 
 // Eventually waits until condition returns nil, and fails with its last error after Deadline. A
-// condition looks objects up with Lookup or Find: Get would end the test at the first look.
+// condition reads objects with Lookup or Find, because Get ends the test if the object does not
+// exist.
 func (k *Kit) Eventually(what string, condition func() error) {
 	k.Helper()
 	k.EventuallyWithin(Deadline, what, condition)
 }
 
-// EventuallyWithin is Eventually with a deadline of its own, for what is much work.
+// EventuallyWithin is Eventually with another deadline, for slow operations.
 func (k *Kit) EventuallyWithin(limit time.Duration, what string, condition func() error) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// childEnv makes this test binary a child process that says hello and waits.
+// childEnv makes this test binary a child process that prints hello and waits.
 const childEnv = "HOOKLOOP_TEST_KIT_CHILD"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	cluster.Main(m)
 }
 
-// TestObjects tells the life of two objects: applied together, changed, listed, deleted.
+// TestObjects applies two objects together, changes, lists and deletes them.
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	k := kit.New(t)
@@ -91,7 +91,7 @@ func TestCRDIsServed(t *testing.T) {
 	}
 }
 
-// TestWrites tells the engine's writes from the test's own, and one test's from another's.
+// TestWrites distinguishes the engine's writes from the test's own, and from another test's.
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	k, other := kit.New(t), kit.New(t)
@@ -127,7 +127,7 @@ func createAsEngine(t *testing.T, k *kit.Kit, name string) {
 	}
 }
 
-// TestProcess runs a child to the test's end, and sees what it writes.
+// TestProcess runs a child until the test ends, and reads its output.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	var child *proc.Process
@@ -148,12 +148,14 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestHook is asked, answers what the parent holds, and is not there while it is stopped.
+// TestHook sends requests to a hook, which answers with the parent's spec and does not listen while
+// it is stopped.
 func TestHook(t *testing.T) {
 	t.Parallel()
 	k := kit.New(t)
 	h := k.Hook(kit.Mirror)
-	const question = `{"parent": {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "it"}, "spec": {"answer": {"a": 1}}}}`
+	const question = `{"parent": {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "it"},
+		"spec": {"answer": {"a": 1}}}}`
 	ask := func() (string, error) {
 		response, err := http.Post(h.URL, "application/json", strings.NewReader(question))
 		if err != nil {

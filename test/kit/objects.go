@@ -24,7 +24,7 @@ func (k *Kit) Lookup(kind, name string) (*unstructured.Unstructured, error) {
 	return r.Get(k.Context(), name, metav1.GetOptions{})
 }
 
-// Find reads an object, nil if it is not there.
+// Find returns an object, or nil if it does not exist.
 func (k *Kit) Find(kind, name string) *unstructured.Unstructured {
 	k.Helper()
 	o, err := k.Lookup(kind, name)
@@ -37,7 +37,7 @@ func (k *Kit) Find(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Get reads an object that must be there.
+// Get returns an object, which must exist.
 func (k *Kit) Get(kind, name string) *unstructured.Unstructured {
 	k.Helper()
 	o := k.Find(kind, name)
@@ -75,7 +75,7 @@ func (k *Kit) Patch(kind, name, text string, subresources ...string) {
 	}
 }
 
-// Delete deletes an object; one that is not there is no error. It may be used in a cleanup.
+// Delete deletes an object. It accepts that the object does not exist. It may be used in a cleanup.
 func (k *Kit) Delete(kind, name string) {
 	k.Helper()
 	ctx := context.WithoutCancel(k.Context())
@@ -84,7 +84,7 @@ func (k *Kit) Delete(kind, name string) {
 	}
 }
 
-// resource finds the client for a kind. An empty namespace of a namespaced kind is the kit's.
+// resource returns the client for a kind. An empty namespace of a namespaced kind is the kit's.
 func (k *Kit) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -115,7 +115,7 @@ func (k *Kit) gvk(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: "v1", Kind: kind}
 }
 
-// of is the client for a kind that must be served.
+// of returns the client for a kind that must be served.
 func (k *Kit) of(kind string) dynamic.ResourceInterface {
 	k.Helper()
 	r, err := k.resource(k.gvk(kind), "")

@@ -2,8 +2,8 @@ package kit
 
 import "github.com/hookloop/hookloop/test/proc"
 
-// Process starts a child process, which can be paused, killed and restarted, and which the test
-// owns.
+// Process starts a child process, which can be paused, killed and restarted. The end of the test
+// kills it.
 func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	k.Helper()
 	p, err := proc.Start(spec)
@@ -14,8 +14,8 @@ func (k *Kit) Process(spec proc.Spec) *proc.Process {
 	return p
 }
 
-// Own has the test's end kill a process; if the test failed, it also shows what the process
-// wrote.
+// Own kills a process at the end of the test. If the test failed, it also prints the output of the
+// process.
 func (k *Kit) Own(p *proc.Process) {
 	k.Helper()
 	k.Cleanup(func() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Condition is a condition of an object's status; nil if it has none of that type.
+// Condition returns a condition of an object's status, or nil if the status has none of that type.
 func Condition(o *unstructured.Unstructured, conditionType string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -21,7 +21,7 @@ func Condition(o *unstructured.Unstructured, conditionType string) map[string]an
 }
 
 // AwaitFault waits until a parent reports that its sync fails: by the condition Synced with the
-// reason and a message that contains says, and by a warning Event with the same text.
+// reason and a message that contains part, and by a warning Event with the same text.
 func (k *Kit) AwaitFault(kind, name, reason, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has the condition Synced=False, %s: %s", kind, name, reason, part), func() error {
@@ -41,8 +41,8 @@ func (k *Kit) AwaitFault(kind, name, reason, part string) {
 	})
 }
 
-// AwaitSynced waits until a parent no longer reports a fault: its condition Synced is True or,
-// where nothing else was to be written, absent.
+// AwaitSynced waits until a parent no longer reports a fault: its condition Synced is True or
+// absent.
 func (k *Kit) AwaitSynced(kind, name string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s %s has no condition Synced=False", kind, name), func() error {
@@ -59,8 +59,8 @@ func (k *Kit) AwaitControllerEvent(reason string) {
 	k.AwaitEventOf(k.Name, reason, "")
 }
 
-// AwaitEventOf waits until there is an Event about a cluster-scoped object with a reason and a
-// message that contains says.
+// AwaitEventOf waits until an Event about a cluster-scoped object has the reason and a message that
+// contains part.
 func (k *Kit) AwaitEventOf(name, reason, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, part), func() error {
@@ -73,13 +73,13 @@ func (k *Kit) AwaitEventOf(name, reason, part string) {
 	})
 }
 
-// Events are the messages of the Events with a reason about an object in the kit's namespace.
+// Events returns the messages of the Events with a reason about an object in the kit's namespace.
 func (k *Kit) Events(name, reason string) []string {
 	k.Helper()
 	return k.eventsIn(k.Namespace, name, reason)
 }
 
-// ControllerEvents are the Events with a reason about the kit's controller.
+// ControllerEvents returns the Events with a reason about the kit's controller.
 func (k *Kit) ControllerEvents(reason string) []unstructured.Unstructured {
 	k.Helper()
 	return k.eventObjects(metav1.NamespaceDefault, k.Name, reason)
@@ -96,7 +96,7 @@ func (k *Kit) eventsIn(namespace, name, reason string) []string {
 }
 
 // EngineEvents returns the Events that engines recorded in the kit's namespace, and those about
-// cluster-scoped objects that are named after the kit.
+// cluster-scoped objects with names that begin with the kit's name.
 func (k *Kit) EngineEvents() []unstructured.Unstructured {
 	k.Helper()
 	var found []unstructured.Unstructured

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// Mark is the present end of the audit log.
+// Mark returns the present end of the audit log.
 func (k *Kit) Mark() cluster.Mark {
 	k.Helper()
 	mark, err := k.Cluster.Mark()
@@ -19,8 +19,8 @@ func (k *Kit) Mark() cluster.Mark {
 	return mark
 }
 
-// Writes are the engine's writes since a mark that concern the kit's namespace, group or
-// controller; dry runs are none.
+// Writes returns the engine's writes since a mark that concern the kit's namespace, group or
+// controller. Dry runs do not count.
 func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)
@@ -36,9 +36,9 @@ func (k *Kit) Writes(since cluster.Mark) []cluster.Write {
 	return own
 }
 
-// ChildWrites are the writes since a mark that concern neither the parents (the kit's group) nor
-// the controller, one line each: "create configmaps page". A write that was refused has its status
-// behind it.
+// ChildWrites returns the writes since a mark that concern neither the parents (the kit's group)
+// nor the controller, one line each: "create configmaps page". A failed write ends with its status
+// code.
 func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	k.Helper()
 	lines := []string{}
@@ -55,8 +55,8 @@ func (k *Kit) ChildWrites(since cluster.Mark) []string {
 	return lines
 }
 
-// NoWrites fails the test for each of the engine's writes during the given function, which waits
-// for whatever must not cause one.
+// NoWrites fails the test for each of the engine's writes while the given function runs. The
+// function waits for an event that must not cause a write.
 func (k *Kit) NoWrites(during func()) {
 	k.Helper()
 	mark := k.Mark()
@@ -84,8 +84,8 @@ func Count(writes []cluster.Write, verb, resource string) int {
 	return n
 }
 
-// Settled waits until no engine has written for the given time, which is not a claim about speed:
-// it is how long silence must last to count. It returns the mark from which the silence lasts.
+// Settled waits until no engine has written for the given time, and returns the mark at which this
+// silence began.
 func (k *Kit) Settled(silence time.Duration) cluster.Mark {
 	k.Helper()
 	mark, since := k.Mark(), time.Now()

@@ -1,9 +1,9 @@
-// Package kubelet stands in for the kubelets that a bare control plane lacks: Pods become Running
-// and Ready, and those that are not restarted succeed.
+// Package kubelet replaces the kubelets that a bare control plane lacks: Pods become Running and
+// Ready, and Pods that are not restarted succeed.
 //
-// It runs no container and schedules nothing. A Pod with the annotation stand-in.hookloop.dev/hold
-// stays as it is until the annotation goes, so that a story can tell of a Pod that does not become
-// ready. It is used by the examples and by tests.
+// It runs no container and schedules nothing. A Pod with the annotation
+// "stand-in.hookloop.dev/hold" stays pending until the annotation is removed, for tests of Pods
+// that do not become ready. Examples and tests use it.
 package kubelet
 
 import (
@@ -22,11 +22,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Hold is the annotation of a Pod that is to be left as it is.
+// Hold is the annotation of a Pod that stays pending.
 const Hold = "stand-in.hookloop.dev/hold"
 
-// Run looks after all Pods until ctx is done. What cannot be written is passed to fault, which must
-// not block.
+// Run serves all Pods until ctx is done. It passes errors of writes to fault, which must not block.
 func Run(ctx context.Context, config *rest.Config, fault func(error)) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -53,7 +52,7 @@ func Run(ctx context.Context, config *rest.Config, fault func(error)) error {
 	return nil
 }
 
-// start makes a pending Pod run, or be done where it is not restarted.
+// start makes a pending Pod run, or succeed if it is not restarted.
 func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	_, held := pod.Annotations[Hold]
 	if held || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending {
@@ -72,7 +71,7 @@ func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) er
 		"status",
 	)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it has gone, or another one has its name
+		return nil // the Pod is gone, or another one has its name
 	}
 	if err != nil {
 		return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)

@@ -104,7 +104,7 @@ func missing(t *testing.T, prefix string, defaults, set map[string]any) {
 	}
 }
 
-// leaves are the scalars of a value.
+// leaves returns the scalars of a value.
 func leaves(value any) []string {
 	var out []string
 	switch value := value.(type) {

@@ -132,7 +132,7 @@ func TestDocumentedYAML(t *testing.T) {
 	}
 }
 
-// served are the documents that are for the API server: a Kustomization is for kustomize.
+// served returns the documents that are for the API server: a Kustomization is for kustomize.
 func served(text string) string {
 	documents := slices.DeleteFunc(strings.Split(text, "\n---\n"), func(document string) bool {
 		return strings.Contains(document, "\nkind: Kustomization\n")

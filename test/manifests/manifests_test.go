@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { cluster.Main(m) }
 // system is the namespace of the kustomizations.
 const system = "hookloop-system"
 
-// path is a path in the folder manifests.
+// path returns a path in the folder manifests.
 func path(names ...string) string {
 	return filepath.Join(append([]string{cluster.Root(), "manifests"}, names...)...)
 }
@@ -81,7 +81,7 @@ func chart(t *testing.T, flags ...string) string {
 // allValues is a flag for the values file that sets everything.
 const allValues = "--values=testdata/all-values.yaml"
 
-// objects are the documents of a YAML text.
+// objects returns the documents of a YAML text.
 func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -104,7 +104,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// find is the one object of a kind with a name.
+// find returns the one object of a kind with a name.
 func find(t *testing.T, all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, o := range all {
@@ -116,7 +116,7 @@ func find(t *testing.T, all []*unstructured.Unstructured, kind, name string) *un
 	return nil
 }
 
-// workload is the one object with a Pod template.
+// workload returns the one object with a Pod template.
 func workload(t *testing.T, all []*unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	for _, o := range all {
@@ -128,7 +128,7 @@ func workload(t *testing.T, all []*unstructured.Unstructured) *unstructured.Unst
 	return nil
 }
 
-// rules are the rules of a ClusterRole or Role.
+// rules returns the rules of a ClusterRole or Role.
 func rules(t *testing.T, o *unstructured.Unstructured) []rbacv1.PolicyRule {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}

@@ -103,7 +103,7 @@ func selects(t *testing.T, s metav1.LabelSelector, has map[string]string) bool {
 	return selector.Matches(labels.Set(has))
 }
 
-// from is the text of a rule's peers.
+// from returns the text of a rule's peers.
 func from(peers []networkingv1.NetworkPolicyPeer) string {
 	if len(peers) == 0 {
 		return "anywhere"

@@ -1,8 +1,8 @@
-// Package proc runs child processes for tests and demonstrations: their output is kept, and they
-// die with the process that started them, even if that one is killed.
+// Package proc runs child processes for tests and demonstrations. It keeps their output, and they
+// die with the process that started them, even if that process is killed.
 //
-// It is not a supervisor: a process that ends is not restarted by itself. A Process is safe for
-// concurrent use. It is tested through packages cluster and jaeger, which run on it.
+// It does not restart a process that ends. A Process is safe for concurrent use. It is tested
+// through packages cluster and jaeger, which use it.
 package proc
 
 import (
@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process.
 type Spec struct {
 	// Name is the process's name in messages.
 	Name string
 	Path string
 	Args []string
-	// Env are additions to this process's environment, as NAME=value.
+	// Env is added to this process's environment, as NAME=value.
 	Env []string
-	// Log gets standard output and standard error as they come, beside what Output keeps; it may be
+	// Log receives standard output and standard error immediately, in addition to Output; it may be
 	// nil.
 	Log io.Writer
 }
@@ -49,7 +49,7 @@ func Start(spec Spec) (*Process, error) {
 	return p, p.start()
 }
 
-// start runs the command from a thread of its own, because the kernel's parent-death signal follows
+// start runs the command from a separate thread, because the kernel's parent-death signal follows
 // the thread and not the process.
 func (p *Process) start() error {
 	p.mu.Lock()
@@ -93,27 +93,27 @@ func (p *Process) Done() <-chan struct{} {
 	return p.done
 }
 
-// Err is how the process ended; nil while it runs and after exit status 0.
+// Err returns the error of the process's end; nil while it runs and after exit status 0.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Name is the process's name in messages.
+// Name returns the process's name in messages.
 func (p *Process) Name() string { return p.spec.Name }
 
-// PID is the process's id.
+// PID returns the process's id.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.command.Process.Pid
 }
 
-// Output is what the process has written so far, the last part of it where it is much.
+// Output returns the last part of the process's output, at least 1 MiB of it.
 func (p *Process) Output() string { return p.output.String() }
 
-// Signal sends a signal. A process that has ended is no error.
+// Signal sends a signal. It returns no error if the process has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Pause stops the process in its tracks (SIGSTOP); Resume lets it go on.
+// Pause stops the process with SIGSTOP; Resume continues it.
 func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
 
 // Resume undoes Pause.
@@ -138,7 +138,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop asks the process to end (SIGTERM), waits for it, and kills it after the grace period.
+// Stop sends SIGTERM, waits for the process, and kills it after the grace period.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (p *Process) Restart() error {
 }
 
 // Await polls until ready returns nil. It ends early when the process ends or ctx is done; the
-// error then carries the last answer of ready and the process's last words.
+// error then contains the last error of ready and the end of the process's output.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -200,14 +200,14 @@ func (o *Output) Write(b []byte) (int, error) {
 	return o.data.Write(b)
 }
 
-// String is all that is kept.
+// String returns the text that is kept.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.data.String()
 }
 
-// Tail is at most the last n bytes.
+// Tail returns the last n bytes, or fewer.
 func (o *Output) Tail(n int) string {
 	text := o.String()
 	return text[max(0, len(text)-n):]

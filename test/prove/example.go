@@ -16,13 +16,14 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// The addresses of hooks in the examples' controller.yaml; hooks listen on free ports here.
+// addresses are the addresses of hooks in the examples' controller.yaml. They are replaced by free
+// ports.
 var addresses = map[string]string{"http://": "http://127.0.0.1:8080", "": "127.0.0.1:9443"}
 
-// embedded is the example whose program is an engine with its hook.
+// embedded is the example with an engine and its hook in one program.
 const embedded = "embedded"
 
-// find lists the examples that can be proved.
+// find lists the examples with a proof.
 func find() ([]string, error) {
 	scripts, err := filepath.Glob(filepath.Join(cluster.Root(), "examples", "*", "prove.sh"))
 	if err != nil || len(scripts) == 0 {
@@ -35,8 +36,8 @@ func find() ([]string, error) {
 	return names, nil
 }
 
-// prove runs one example and cleans up after it: its hook as a process and its script, or a script
-// that starts hooks itself.
+// prove runs one example and cleans up: its hook as a process and its script, or a script that
+// starts hooks itself.
 func (s *stage) prove(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -73,9 +74,9 @@ func (s *stage) script(ctx context.Context, dir string) error {
 	return nil
 }
 
-// bringsHooks reports whether an example's script starts the hooks that it is about: there is none
-// at the example's top, or it is part of an engine. They have ended when the script has, so that
-// the silence after it would prove nothing.
+// bringsHooks reports whether an example's script starts its hooks: the folder has no hook, or the
+// hook is part of an engine. Such hooks have ended after the script, so that silence then would
+// prove nothing.
 func bringsHooks(name string) bool {
 	dir := filepath.Join(cluster.Root(), "examples", name)
 	if name == embedded {
@@ -89,7 +90,7 @@ func bringsHooks(name string) bool {
 	return true
 }
 
-// command is how an example's hook is run: hook.py, hook.mjs, or a Go program.
+// command returns the command of an example's hook: hook.py, hook.mjs, or a Go program.
 func command(name string) proc.Spec {
 	examples := filepath.Join(cluster.Root(), "examples")
 	spec := proc.Spec{Name: name}
@@ -126,7 +127,7 @@ func command(name string) proc.Spec {
 	return spec
 }
 
-// copy makes a copy of the example's folder in which the hook is where it really is.
+// copy makes a copy of the example's folder, with the hook's real address.
 func (s *stage) copy(name, address string) (string, error) {
 	from := filepath.Join(cluster.Root(), "examples")
 	to := filepath.Join(s.dir, "examples")

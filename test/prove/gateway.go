@@ -10,14 +10,14 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// gateway is where hooks dial in.
+// gateway is the engine's gateway for hooks that dial in.
 type gateway struct {
 	address string
 	// dir has tls.crt and tls.key.
 	dir string
 }
 
-// newGateway takes a free port, and makes the certificate as the example about dialling in says.
+// newGateway takes a free port, and makes the certificate by the commands of the example dial-in.
 func newGateway(ctx context.Context, dir string) (gateway, error) {
 	ports, err := cluster.FreePorts(1)
 	if err != nil {
@@ -34,7 +34,7 @@ func newGateway(ctx context.Context, dir string) (gateway, error) {
 	return gateway{address: fmt.Sprintf("127.0.0.1:%d", ports[0]), dir: dir}, nil
 }
 
-// flags are those of the engine.
+// flags returns the engine's flags.
 func (g gateway) flags() []string {
 	return []string{
 		"--gateway-address=" + g.address,
@@ -43,7 +43,7 @@ func (g gateway) flags() []string {
 	}
 }
 
-// env tells a script of the gateway.
+// env returns the environment with the gateway's address for a script.
 func (g gateway) env() []string {
 	return []string{"GATEWAY=" + g.address, "GATEWAY_CA=" + filepath.Join(g.dir, "tls.crt")}
 }

@@ -1,9 +1,9 @@
-// Command prove runs the examples on a real control plane, one after the other, and prints a table:
-// each example's hook as a process, its script prove.sh, and then the proof that nothing is written
-// any more.
+// Command prove runs the examples on a real control plane, one after the other, and prints a table.
+// For each example it runs the hook as a process, then the script prove.sh, and then proves that
+// the engine no longer writes.
 //
-// Arguments are names of examples; without any, all are run. A real kubelet is missing; package
-// kubelet stands in.
+// Arguments are names of examples; without any, all are run. Package kubelet replaces a real
+// kubelet.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(ctx context.Context, only []string) (err error) {
 	return nil
 }
 
-// align prints a table whose cells are separated by tabs.
+// align prints a table with cells that are separated by tabs.
 func align(out io.Writer, table string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(w, table); err != nil {

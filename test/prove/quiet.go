@@ -13,15 +13,15 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// period is the time between two resyncs while silence is proved, and silence how long it must
-// last: more than two periods.
+// period is the time between two resyncs during the proof, and silence is the time without writes:
+// more than two periods.
 const (
 	period  = time.Second
 	silence = 3 * period
 )
 
-// quiet has the example's controllers resync every second, and waits until the hooks have been
-// asked at least twice more and the audit log shows no write of the engine for longer than two
+// quiet sets a resync period of a second for the example's controllers. It waits until the hooks
+// have had two more questions and the audit log has no write of the engine for more than two
 // periods.
 func (s *stage) quiet(ctx context.Context, dir string) error {
 	resync := fmt.Sprintf(`{"spec":{"resyncPeriodSeconds":%d}}`, int(period.Seconds()))
@@ -56,7 +56,7 @@ func (s *stage) quiet(ctx context.Context, dir string) error {
 	return errors.Join(last, ctx.Err())
 }
 
-// writes lists the engine's writes during a time; leases and Events are none.
+// writes returns the engine's writes during a time, without leases and Events.
 func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Write, error) {
 	mark, err := s.cluster.Mark()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Wri
 	return own, nil
 }
 
-// asked counts the questions to all sync and finalize hooks so far.
+// asked returns the number of questions to all sync and finalize hooks so far.
 func (s *stage) asked(ctx context.Context) (int, error) {
 	text, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 	return int(total), nil
 }
 
-// clean deletes what the example has made: the objects of its own kinds, then its controllers.
+// clean deletes the objects of the example's own kinds, then its controllers.
 func (s *stage) clean(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -15,10 +15,10 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// notEmbedded leaves out the controllers that an example runs by an engine of its own.
+// notEmbedded excludes the controllers that an example runs by its own engine.
 const notEmbedded = "demo.example.com/engine!=notes"
 
-// stage is what examples are run on.
+// stage is the environment of the examples.
 type stage struct {
 	dir string
 	// bin is the folder of the cluster's kubectl.
@@ -30,8 +30,8 @@ type stage struct {
 	flows   sync.WaitGroup
 }
 
-// open starts the control plane, an engine and the stand-in for kubelets. What has been started is
-// in the stage even with an error.
+// open starts the control plane, an engine and the replacement for kubelets. If it fails, the stage
+// holds the processes that it has started.
 func open(ctx context.Context) (*stage, error) {
 	s := &stage{}
 	var err error
@@ -72,7 +72,7 @@ func open(ctx context.Context) (*stage, error) {
 	return s, err
 }
 
-// env is a script's environment: the cluster, a kubectl for it, and the engine's gateway.
+// env returns a script's environment: the cluster, a kubectl for it, and the engine's gateway.
 func (s *stage) env() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -84,7 +84,7 @@ func (s *stage) env() []string {
 	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+s.bin+":"+os.Getenv("PATH"))
 }
 
-// close ends everything, in the order in which it depends on each other.
+// close ends everything, dependents first.
 func (s *stage) close() error {
 	var errs []error
 	if s.engine != nil {

@@ -1,8 +1,8 @@
-// Package serve runs `hookloop serve` and hooks as processes of their own, as a user does, and
-// waits until they are ready.
+// Package serve runs `hookloop serve` and hooks as processes, as a user does, and waits until they
+// are ready.
 //
-// It starts no control plane and declares no controllers; packages cluster and kit do. It is used
-// by the demonstration, the examples and the tests that need an engine which can be killed.
+// It starts no control plane and declares no controllers; packages cluster and kit do. The
+// demonstration, the examples and the tests that kill an engine use it.
 package serve
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// StartTimeout bounds the wait for a process that starts.
+// StartTimeout bounds the start of a process.
 const StartTimeout = 30 * time.Second
 
-// Settings say how to run an engine.
+// Settings configure an engine.
 type Settings struct {
 	Kubeconfig string
-	// Flags are added to those for the cluster and the addresses; Env to the environment.
+	// Flags are added to those for the cluster and the addresses; Env is added to the environment.
 	Flags, Env []string
-	// Log gets what the engine writes; it may be nil.
+	// Log receives the engine's output; it may be nil.
 	Log io.Writer
-	// Within is a memory limit to run under; it may be nil.
+	// Within is a memory limit for the process; it may be nil.
 	Within *confine.Group
 }
 
@@ -41,8 +41,8 @@ type Engine struct {
 	Health, Metrics string
 }
 
-// Start runs an engine and returns when it is ready. With an error, the process is there to be
-// stopped if it is not nil.
+// Start runs an engine and returns when it is ready. If it fails, a process that is not nil is to
+// be stopped.
 func Start(ctx context.Context, s Settings) (*Engine, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
@@ -62,7 +62,7 @@ func Start(ctx context.Context, s Settings) (*Engine, error) {
 	return e, e.AwaitReady(ctx)
 }
 
-// AwaitReady waits until /readyz says so.
+// AwaitReady waits until /readyz succeeds.
 func (e *Engine) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (e *Engine) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// Program is the path of a program that `make build` builds.
+// Program returns the path of a program that `make build` builds.
 func Program(name string) string { return filepath.Join(cluster.Root(), ".cache", "bin", name) }
 
 // Hook runs a hook and returns when it has printed "listening on <address>", with that address.
@@ -96,7 +96,7 @@ func Hook(ctx context.Context, spec proc.Spec) (*proc.Process, string, error) {
 	return p, address, err
 }
 
-// Fetch gets a URL; anything but status 200 is an error.
+// Fetch returns the body at a URL. A status other than 200 is an error.
 func Fetch(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package silentproxy is a TCP proxy that can fall silent without closing: what a lost node, a
-// dropped NAT entry or a stateful firewall does to connections. Bytes are accepted and go nowhere,
-// and neither side is told.
+// Package silentproxy is a TCP proxy that can fall silent without closing, as connections do after
+// the loss of a node, a dropped NAT entry or in a stateful firewall. Bytes are accepted and
+// dropped, and no side gets an error.
 //
-// It stands between a client and a server in tests; it reads nothing of what it carries. It is not
-// a proxy of HTTP. A Proxy is safe for concurrent use; its goroutines end with Close. It is tested
-// with an echo server.
+// It runs between a client and a server in tests, for any protocol. A Proxy is safe for concurrent
+// use; its goroutines end with Close. It is tested with an echo server.
 package silentproxy
 
 import (
@@ -15,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// Proxy carries connections to one address.
+// Proxy forwards connections to one address.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -24,17 +23,17 @@ type Proxy struct {
 
 	mu     sync.Mutex // guards the fields below
 	pairs  map[*pair]struct{}
-	silent bool // new connections are born silent
+	silent bool // new connections are silent from the start
 	closed bool
 }
 
-// pair is a connection with its continuation.
+// pair is a connection to the proxy and its continuation to the target.
 type pair struct {
 	near, far net.Conn
 	silent    atomic.Bool
 }
 
-// Start listens on a free port of the loopback and carries connections to target.
+// Start listens on a free port of the loopback and forwards connections to target.
 func Start(target string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,13 +44,13 @@ func Start(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where the proxy listens, host:port.
+// Address returns the proxy's address, host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Connections is how many connections have been accepted so far.
+// Connections returns the number of connections accepted so far.
 func (p *Proxy) Connections() int { return int(p.dialled.Load()) }
 
-// SilenceOpen has the connections of now carry nothing any more, for ever. New ones work.
+// SilenceOpen silences all open connections for good. New ones work.
 func (p *Proxy) SilenceOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func (p *Proxy) SilenceOpen() {
 	}
 }
 
-// SilenceAll has the connections of now and all new ones carry nothing, until Heal.
+// SilenceAll silences all open connections and all new ones until Heal.
 func (p *Proxy) SilenceAll() {
 	p.SilenceOpen()
 	p.mu.Lock()
@@ -68,14 +67,14 @@ func (p *Proxy) SilenceAll() {
 	p.silent = true
 }
 
-// Heal has new connections work. Those that fell silent stay silent.
+// Heal makes new connections work. Silent connections stay silent.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = false
 }
 
-// Close ends all connections and waits until nothing runs.
+// Close closes all connections and waits for the goroutines.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
@@ -97,7 +96,7 @@ func (p *Proxy) accept() {
 		p.dialled.Add(1)
 		far, err := net.Dial("tcp", p.target)
 		if err != nil {
-			_ = near.Close() // the client sees that nobody serves
+			_ = near.Close() // the client sees that no server listens
 			continue
 		}
 		p.carry(&pair{near: near, far: far})
@@ -124,8 +123,8 @@ func (p *Proxy) carry(c *pair) {
 	})
 }
 
-// copy carries one direction. Silent, it reads on and drops, so that not even a full buffer is
-// noticed, and it passes no end on.
+// copy forwards one direction. If the pair is silent, it reads and drops the bytes, so that not
+// even a full buffer shows, and it does not forward the end.
 func (c *pair) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -143,7 +142,7 @@ func (c *pair) copy(to, from net.Conn) {
 	}
 }
 
-// end closes the other side, unless the pair is silent: then it never hears of it.
+// end closes the other side, unless the pair is silent.
 func (c *pair) end(other io.Closer) {
 	if !c.silent.Load() {
 		_ = other.Close() // it may be closed already

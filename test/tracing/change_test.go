@@ -151,7 +151,8 @@ func checkStage(t *testing.T, trace *jaeger.Trace, stage jaeger.Span) {
 	}
 }
 
-// ofHook are the hook process's spans below a span; the engine's own span of the call is between.
+// ofHook returns the hook process's spans below a span; the engine's own span of the call is
+// between.
 func ofHook(trace *jaeger.Trace, span jaeger.Span) []jaeger.Span {
 	var found []jaeger.Span
 	for _, s := range trace.Children(span.ID) {
@@ -196,7 +197,7 @@ func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 	}
 }
 
-// written is a write's span in the words of the audit log.
+// written returns a write's span in the words of the audit log.
 func written(s jaeger.Span) string {
 	plural, groupVersion, _ := strings.Cut(s.Tags["hookloop.write.resource"], ".")
 	group, _, grouped := strings.Cut(groupVersion, "/")

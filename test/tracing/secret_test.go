@@ -78,7 +78,7 @@ func holds(k *kit.Kit, canary string) {
 	})
 }
 
-// traces are all traces of the engine that concern the kit's namespace, as Jaeger answers them.
+// traces returns all traces of the engine that concern the kit's namespace, as Jaeger answers them.
 func traces(k *kit.Kit, base string) string {
 	k.Helper()
 	query := url.Values{

@@ -82,7 +82,7 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	}, nil
 }
 
-// digest is a hash of the pages. It stands in the Pods' template, so that new pages make new Pods.
+// digest returns a hash of the pages. It stands in the Pods' template, so that new pages make new Pods.
 func digest(html map[string]string) string {
 	var pages string
 	for _, name := range slices.Sorted(maps.Keys(html)) {

@@ -79,7 +79,7 @@ func build(of crowd) *wanted {
 	return w
 }
 
-// quote is a string as JSON.
+// quote returns a string as JSON.
 func quote(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil {

@@ -52,7 +52,7 @@ func (s *stage) save(profile string) error {
 	return nil
 }
 
-// profileOf is the file for a process's profile, in a folder that is there since the hook was
+// profileOf returns the file for a process's profile, in a folder that is there since the hook was
 // started.
 func (s *stage) profileOf(process string) string {
 	return filepath.Join(s.profile, fmt.Sprintf("%s-%s-%s.pprof", s.workload, s.transport, process))

@@ -108,7 +108,7 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
-// lastWords are the errors that the engine has logged, for a failure's message.
+// lastWords returns the errors that the engine has logged, for a failure's message.
 func (s *stage) lastWords() string {
 	if s.engine == nil || s.engine.Process == nil {
 		return ""

@@ -222,7 +222,7 @@ func (r *report) countedTable() *table {
 	return t
 }
 
-// percentile is the least value that p percent of the ascending values do not exceed.
+// percentile returns the least value that p percent of the ascending values do not exceed.
 func percentile(ascending []time.Duration, p int) time.Duration {
 	return ascending[max(0, (len(ascending)*p+99)/100-1)]
 }
@@ -244,7 +244,7 @@ func counts(of map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// each is a share, 0 of nothing.
+// each returns a share, 0 of nothing.
 func each(d time.Duration, n int) time.Duration { return d / time.Duration(max(1, n)) }
 
 func per(count, n int) string { return fmt.Sprintf("%.1f", float64(count)/float64(max(1, n))) }

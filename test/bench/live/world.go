@@ -151,7 +151,7 @@ func crd() object {
 	}
 }
 
-// parent is a parent whose children say text.
+// parent returns a parent whose children say text.
 func (s *stage) parent(name string, children int, text string) object {
 	return object{
 		"apiVersion": "bench.example.com/v1", "kind": "Crowd", "metadata": object{"name": name},

@@ -46,9 +46,9 @@ func Process(pid int) (Usage, error) {
 	return u, nil
 }
 
-// CPU is the time that all threads of a process have run. /proc/PID/stat says the same in ticks of
-// 10 ms, which is too coarse for single syncs; a thread's schedstat counts nanoseconds. Threads
-// that have ended do not count: a Go process keeps its threads.
+// CPU returns the time that all threads of a process have run. /proc/PID/stat says the same in
+// ticks of 10 ms, which is too coarse for single syncs; a thread's schedstat counts nanoseconds.
+// Threads that have ended do not count: a Go process keeps its threads.
 func CPU(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
@@ -68,7 +68,7 @@ func CPU(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// threadTime is the first number of a schedstat: nanoseconds on a CPU.
+// threadTime returns the first number of a schedstat: nanoseconds on a CPU.
 func threadTime(file string) (time.Duration, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // a file of /proc
 	if err != nil {

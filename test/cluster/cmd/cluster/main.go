@@ -1,5 +1,5 @@
-// Command cluster runs a control plane in the foreground, to try things on. It prints how to reach
-// it and stops it at Ctrl-C.
+// Command cluster runs a control plane in the foreground, for experiments. It prints the kubeconfig
+// and stops at Ctrl-C.
 package main
 
 import (
@@ -40,7 +40,8 @@ func run(dir string) (err error) {
 		return err
 	}
 	fmt.Printf(
-		"export KUBECONFIG=%s\nexport PATH=%s:$PATH\n\nThe control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
+		"export KUBECONFIG=%s\nexport PATH=%s:$PATH\n\n"+
+			"The control plane is ready. There is no kubelet: Pods stay Pending. Ctrl-C stops it.\n",
 		c.Kubeconfig(),
 		bin,
 	)

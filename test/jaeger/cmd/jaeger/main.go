@@ -1,6 +1,6 @@
-// Command jaeger runs a Jaeger on loopback until it is interrupted, and prints where it takes spans
-// and where it answers. It is what "make jaeger" starts; programs and tests use package jaeger
-// itself. It takes no arguments.
+// Command jaeger runs a Jaeger on loopback until it is interrupted, and prints its addresses for
+// spans and for queries. "make jaeger" runs it; programs and tests use package jaeger. It has no
+// arguments.
 package main
 
 import (
