@@ -62,17 +62,17 @@ from hookloop.messages import (
 from hookloop.objects import (
     BaseObject,
     LabelSelector,
-    LabelSelectorRequirement,
     Object,
     ObjectMeta,
     Operator,
     OwnerReference,
+    Requirement,
 )
 from hookloop.options import Options
 from hookloop.program import serve
 from hookloop.related import require_related
 from hookloop.server import Server
-from hookloop.triggers import Trigger
+from hookloop.triggers import ControllerKind, Trigger
 
 __all__ = [
     "Attachment",
@@ -82,6 +82,7 @@ __all__ = [
     "Composite",
     "Condition",
     "ConditionStatus",
+    "ControllerKind",
     "CustomizeFunction",
     "CustomizeRequest",
     "CustomizeResponse",
@@ -98,7 +99,6 @@ __all__ = [
     "Intercept",
     "InvalidResponse",
     "LabelSelector",
-    "LabelSelectorRequirement",
     "NotServed",
     "Object",
     "ObjectMeta",
@@ -108,6 +108,7 @@ __all__ = [
     "Reject",
     "RelatedRule",
     "RelatedUnknown",
+    "Requirement",
     "Result",
     "RetryAfter",
     "Server",

@@ -8,7 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Literal, Optional, Union
 
 import grpc
 
@@ -21,7 +21,7 @@ from hookloop.pool import Pool
 from hookloop.session import Limits, Machine, ProtocolError, State
 from hookloop.states import States
 from hookloop.stream.v1 import stream_pb2
-from hookloop.triggers import CONTROLLER_KINDS, Trigger
+from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_name
 
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
 # Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
@@ -43,20 +43,20 @@ class Intercept:
     """Selects parents of a running controller that an attached hook serves in place of the
     controller's own hook.
 
-    controller_kind is "CompositeController" or "DecoratorController". namespace, name and
-    label_selector (in kubectl's syntax) must all match if they are set. A wrong value raises
-    ValueError.
+    namespace, name and label_selector (in kubectl's syntax) must all match if they are set. A wrong
+    value raises ValueError.
     """
 
-    controller_kind: str
+    controller_kind: Union[ControllerKind, Literal["CompositeController", "DecoratorController"]]
     controller_name: str
     namespace: str = ""
     name: str = ""
     label_selector: str = ""
 
     def __post_init__(self) -> None:
-        if self.controller_kind not in CONTROLLER_KINDS or not self.controller_name:
-            got = f"{self.controller_kind}/{self.controller_name}"
+        kind = kind_name(self.controller_kind)
+        if kind not in CONTROLLER_KINDS or not self.controller_name:
+            got = f"{kind}/{self.controller_name}"
             expected = " or ".join(f"{kind}/name" for kind in CONTROLLER_KINDS)
             raise ValueError(f'intercept: the controller is "{got}", expected {expected}')
 
@@ -260,12 +260,13 @@ class Attachment:
         if self._intercept is None:
             return f'worker "{self._worker}"'
         intercept = self._intercept
-        return f"an intercept of {intercept.controller_kind}/{intercept.controller_name}"
+        kind = kind_name(intercept.controller_kind)
+        return f"an intercept of {kind}/{intercept.controller_name}"
 
 
 def _intercept_message(intercept: Intercept) -> Any:
     return stream_pb2.Intercept(
-        controller_kind=intercept.controller_kind,
+        controller_kind=kind_name(intercept.controller_kind),
         controller_name=intercept.controller_name,
         namespace=intercept.namespace,
         name=intercept.name,

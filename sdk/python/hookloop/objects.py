@@ -111,7 +111,7 @@ class Object(BaseObject, total=False):
 
 
 class Operator(str, enum.Enum):
-    """Relates a label to the values of a LabelSelectorRequirement."""
+    """Relates a label to the values of a Requirement."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -119,13 +119,13 @@ class Operator(str, enum.Enum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-class _RequiredLabelSelectorRequirement(TypedDict):
+class _RequiredRequirement(TypedDict):
     key: str
     operator: Union[Operator, Literal["In", "NotIn", "Exists", "DoesNotExist"]]
 
 
-class LabelSelectorRequirement(_RequiredLabelSelectorRequirement, total=False):
-    """A condition on one label. IN and NOT_IN need values; EXISTS and DOES_NOT_EXIST have none."""
+class Requirement(_RequiredRequirement, total=False):
+    """A requirement on one label. IN and NOT_IN need values; EXISTS and DOES_NOT_EXIST have none."""
 
     values: list[str]
 
@@ -134,4 +134,4 @@ class LabelSelector(TypedDict, total=False):
     """Selects objects by their labels. All parts must match; an empty selector matches all."""
 
     matchLabels: dict[str, str]
-    matchExpressions: list[LabelSelectorRequirement]
+    matchExpressions: list[Requirement]

@@ -1,34 +1,50 @@
 """Triggers: requests of a hook to sync parents after a change that Hookloop does not watch."""
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Union
 
 from hookloop.errors import sendable
 from hookloop.stream.v1 import stream_pb2
 
 MAX_REASON_BYTES = 256
-CONTROLLER_KINDS = ("CompositeController", "DecoratorController")
+
+
+class ControllerKind(str, enum.Enum):
+    """The kinds of controllers."""
+
+    COMPOSITE = "CompositeController"
+    DECORATOR = "DecoratorController"
+
+
+CONTROLLER_KINDS = tuple(kind.value for kind in ControllerKind)
+
+
+def kind_name(kind: str) -> str:
+    """Returns the plain string of a ControllerKind, or of a string."""
+    return kind.value if isinstance(kind, ControllerKind) else kind
 
 
 @dataclass(frozen=True)
 class Trigger:
     """Selects the parents to sync. Without any field it selects all parents of the hook.
 
-    controller_kind is "CompositeController" or "DecoratorController", and controller_name limits
-    the trigger to one controller. parents are "namespace/name", or "name" for a cluster-scoped
+    controller_kind and controller limit it to the controllers of a kind and of a name. parents are "namespace/name", or "name" for a cluster-scoped
     parent; label_selector has kubectl's syntax and excludes parents. reason is a short text for the
     log and the traces, at most 256 bytes. A wrong value raises ValueError.
     """
 
-    controller_kind: str = ""
-    controller_name: str = ""
+    controller_kind: Union[
+        ControllerKind, Literal["", "CompositeController", "DecoratorController"]
+    ] = ""
+    controller: str = ""
     parents: Sequence[str] = ()
     label_selector: str = ""
     reason: str = ""
 
     def __post_init__(self) -> None:
-        kind, parents = self.controller_kind, self.parents
+        kind, parents = kind_name(self.controller_kind), self.parents
         if kind and kind not in CONTROLLER_KINDS:
             raise ValueError(
                 f'trigger: controller_kind is "{kind}", expected {" or ".join(CONTROLLER_KINDS)}'
@@ -54,8 +70,8 @@ def trigger_message(trigger: Trigger, trigger_id: int = 0) -> Any:
     names = [parent.rpartition("/") for parent in trigger.parents]
     return stream_pb2.Trigger(
         id=trigger_id,
-        controller_kind=trigger.controller_kind,
-        controller_name=trigger.controller_name,
+        controller_kind=kind_name(trigger.controller_kind),
+        controller_name=trigger.controller,
         parents=[stream_pb2.ParentName(namespace=ns, name=name) for ns, _, name in names],
         label_selector=trigger.label_selector,
         reason=sendable(trigger.reason),

@@ -149,7 +149,7 @@ class Attached(unittest.TestCase):
             session.end()
 
     def test_an_intercept(self):
-        intercept = hookloop.Intercept("CompositeController", "web", namespace="shop", label_selector="team=blue")
+        intercept = hookloop.Intercept(hookloop.ControllerKind.COMPOSITE, "web", namespace="shop", label_selector="team=blue")
         with self.attached(worker="", intercept=intercept):
             session = self.gateway.next()
             self.assertEqual(session.attach.intercept, stream_pb2.Intercept(

@@ -304,7 +304,7 @@ class Streams(unittest.TestCase):
 
     def test_a_trigger_is_answered(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
-            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_name="c", parents=["shop/hi", "all"], reason="new data")))) as later:
+            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_kind=hookloop.ControllerKind.COMPOSITE, controller="c", parents=["shop/hi", "all"], reason="new data")))) as later:
                 asked = stream.read().trigger
                 self.assertEqual([(p.namespace, p.name) for p in asked.parents], [("shop", "hi"), ("", "all")])
                 self.assertEqual((asked.controller_name, asked.reason), ("c", "new data"))
@@ -322,7 +322,7 @@ class Streams(unittest.TestCase):
             second.open()
 
             def triggered(*answers):
-                with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_name="c")))) as later:
+                with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller="c")))) as later:
                     for stream, answer in zip((first, second), answers):
                         stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, **answer)))
                     return later.result()

@@ -10,6 +10,7 @@ from hookloop import (
     DecorateResponse,
     Dependency,
     Gateway,
+    Intercept,
     Object,
     ObjectMeta,
     Options,
@@ -81,6 +82,7 @@ def programs(gateway: Gateway, server: Server, attachment: Attachment) -> None:
     Dependency("v1", "Pod")  # error: name
     Composite(sync=decorate)  # error: sync
     serve(decorate)  # error: serve
+    Intercept("Composite", "web")  # error: Intercept
     attach(gateway=gateway, workers="a")  # error: workers
     Server(threads=3)  # error: threads
     Options(threads="3")  # error: threads

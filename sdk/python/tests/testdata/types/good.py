@@ -10,6 +10,7 @@ from hookloop import (
     Child,
     Composite,
     ConditionStatus,
+    ControllerKind,
     CustomizeRequest,
     CustomizeResponse,
     DecorateRequest,
@@ -135,7 +136,7 @@ def programs() -> None:
         options=options,
         backoff=Backoff(maximum=5),
     )
-    count += trigger(gateway, "greeter", Trigger(controller_name="hello"))
+    count += trigger(gateway, "greeter", Trigger(controller_kind=ControllerKind.COMPOSITE, controller="hello"))
     attachment.stop()
     hookloop.testing.call(sync, "website.yaml", children=["Pod.v1"])["children"]
     hookloop.testing.decorate(decorate, [{"apiVersion": "v1", "kind": "Pod"}])
