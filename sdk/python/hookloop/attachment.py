@@ -25,7 +25,7 @@ from hookloop.triggers import CONTROLLER_KINDS, ControllerKind, Trigger, kind_na
 
 END_TIMEOUT = 5.0  # seconds that a gateway has to end a stream after the hook's last message
 # Codes with which a gateway refuses a hook. One refusal may have a short-lived cause, such as an
-# expired token or an engine that has just started. Two in a row need a person.
+# expired token or an engine that has just started. Two consecutive ones need a person.
 REFUSAL_CODES = (
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -66,7 +66,7 @@ class Backoff:
     """Delays between attempts to connect, in seconds.
 
     The delay doubles after each failure, from initial to maximum. refused is the delay after the
-    second refusal in a row. Each delay is shortened at random by up to a half.
+    second consecutive refusal. Each delay is shortened at random by up to a half.
     """
 
     initial: float = 0.2
@@ -74,7 +74,7 @@ class Backoff:
     refused: float = 30.0
 
     def delay(self, failures: int, refused: bool) -> float:
-        """Returns the delay after so many failures in a row."""
+        """Returns the delay after so many consecutive failures."""
         doubled = self.initial * float(2 ** min(failures, 30))
         longest = self.refused if refused else min(self.maximum, doubled)
         return longest * random.uniform(0.5, 1)
@@ -115,7 +115,7 @@ class Attachment:
         self._thread = threading.Thread(target=self._dial, name="hookloop-attach", daemon=True)
 
     def start(self) -> None:
-        """Starts to connect, and returns at once."""
+        """Starts to connect, and returns immediately."""
         self._thread.start()
 
     def wait_attached(self, timeout: Optional[float] = None) -> bool:
@@ -160,7 +160,7 @@ class Attachment:
 
     def _dial(self) -> None:
         """Runs in the dialling thread."""
-        failures = refusals = 0  # in a row, without an open session between them
+        failures = refusals = 0  # consecutive, without an open session between them
         while True:
             refused = self._serve()
             with self._lock:
@@ -290,7 +290,7 @@ def attach(
 ) -> Attachment:
     """Serves hooks over a stream to an engine's gateway, as a worker or as an intercept.
 
-    It returns at once; Attachment.stop ends the service. A wrong argument raises ValueError or
+    It returns immediately; Attachment.stop ends the service. A wrong argument raises ValueError or
     TypeError. Connections that fail are logged and retried.
     """
     attachment = Attachment(

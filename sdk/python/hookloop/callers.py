@@ -74,7 +74,7 @@ def _sum(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
-class CallerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # no annotations in grpcio
+class CallerInterceptor(grpc.ServerInterceptor):
     """Refuses calls before their bodies are read.
 
     The health service accepts all callers, because probes have no credentials. The TLS handshake

@@ -5,7 +5,7 @@ It is independent of the connection, which passes messages in and sends messages
     reader's thread ─ receive ─→ Machine ─→ Work ─→ pool: Route.call ─→ response
     writer's thread ←─ outgoing ←─ outbox ←────────────────────────────────┘
 
-The writer also keeps the deadlines: it answers a call whose timeout has passed, and drops the
+The writer also keeps the deadlines: it answers a call when its timeout has passed, and drops the
 response that comes later.
 """
 
@@ -112,12 +112,12 @@ class Conversation:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends the conversation at once, because the stream is lost."""
+        """Ends the conversation immediately, because the stream is lost."""
         with self._changed:
             self._close()
 
     def revoke(self) -> None:
-        """Ends the conversation at once, because another stream has its session and its state."""
+        """Ends the conversation immediately, because another stream has its session and state."""
         text = "the engine has opened the session on another stream"
         with self._changed:
             self._close(status.Failure(status.ABORTED, text))
@@ -194,7 +194,7 @@ class Conversation:
                 self._changed.wait(self._wait_time(now))
 
     def _expire(self, now: float) -> None:
-        """Answers the calls whose timeouts have passed."""
+        """Answers the calls with expired timeouts."""
         while self._deadlines and self._deadlines[0][0] <= now:
             _, call_id = heapq.heappop(self._deadlines)
             if self._machine.is_open(call_id):

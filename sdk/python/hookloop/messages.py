@@ -86,7 +86,8 @@ class _RequiredEvent(TypedDict):
 class Event(_RequiredEvent, total=False):
     """A Kubernetes Event on the parent.
 
-    reason is one word in CamelCase, and the default type is NORMAL. Hookloop records an event if the previous response did not have it.
+    reason is one word in CamelCase, and the default type is NORMAL. Hookloop records an event if
+    the previous response did not have it.
     """
 
     type: Union[EventType, Literal["Normal", "Warning"]]

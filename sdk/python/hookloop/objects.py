@@ -125,7 +125,7 @@ class _RequiredRequirement(TypedDict):
 
 
 class Requirement(_RequiredRequirement, total=False):
-    """A requirement on one label. IN and NOT_IN need values; EXISTS and DOES_NOT_EXIST have none."""
+    """A requirement on one label. The operators IN and NOT_IN need values; the others have none."""
 
     values: list[str]
 

@@ -1,6 +1,6 @@
-"""A thread pool whose threads do not keep the program from ending, unlike concurrent.futures'.
+"""A thread pool with daemon threads, unlike concurrent.futures.
 
-A hook's function may never return.
+A hook's function may never return, and must not keep the program from ending.
 """
 
 import threading

@@ -103,7 +103,7 @@ class Server:
         return f"{host}:{port}"
 
     def start(self) -> None:
-        """Starts to serve, and returns at once."""
+        """Starts to serve, and returns immediately."""
         self._server.start()
 
     def trigger(self, request: Trigger = Trigger(), *, timeout: float = 30.0) -> int:

@@ -14,9 +14,9 @@ class States:
     """Keeps states by session ID.
 
     One stream at a time uses a state. A second stream with the same ID revokes the first, because
-    the engine noticed the end of the first stream before the hook did. Idle states are dropped in the order of
-    their last use if they are more than MAX_IDLE, or larger than limit bytes together. Methods may
-    be called from any thread.
+    the engine noticed the end of the first stream before the hook did. If the idle states are more
+    than MAX_IDLE, or larger than limit bytes together, the least recently used ones are dropped.
+    Methods may be called from any thread.
     """
 
     def __init__(self, limit: int = MAX_STATE_BYTES):

@@ -101,7 +101,7 @@ def _yaml(path: pathlib.Path) -> list[Mapping[str, Any]]:
         text = "YAML needs PyYAML (Debian: python3-yaml); JSON works without it"
         raise ImportError(f"{path}: {text}") from error
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
+    class Loader(yaml.SafeLoader):
         """Loads timestamps as strings, as in JSON."""
 
     Loader.yaml_implicit_resolvers = {

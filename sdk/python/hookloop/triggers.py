@@ -30,9 +30,10 @@ def kind_name(kind: str) -> str:
 class Trigger:
     """Selects the parents to sync. Without any field it selects all parents of the hook.
 
-    controller_kind and controller limit it to the controllers of a kind and of a name. parents are "namespace/name", or "name" for a cluster-scoped
-    parent; label_selector has kubectl's syntax and excludes parents. reason is a short text for the
-    log and the traces, at most 256 bytes. A wrong value raises ValueError.
+    controller_kind and controller limit it to the controllers of a kind and of a name. parents are
+    "namespace/name", or "name" for a cluster-scoped parent; label_selector has kubectl's syntax and
+    excludes parents. reason is a short text for the log and the traces, at most 256 bytes. A wrong
+    value raises ValueError.
     """
 
     controller_kind: Union[

@@ -16,7 +16,7 @@ DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-class Unary(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio has no annotations
+class Unary(grpc.GenericRpcHandler):
     """The handler of the routes for a gRPC server. Functions run in the pool."""
 
     def __init__(self, routes: Mapping[str, Route], pool: Executor):
