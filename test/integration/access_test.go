@@ -29,9 +29,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// door is a gateway of which only the guard is there: whoever may serve the kit's worker is let in,
-// and kept while that lasts. Its guard asks the API server with no more rights than the production
-// manifests give.
+// door is a gateway that only checks access: it accepts callers that may serve the kit's worker,
+// and closes their streams when they lose the right. It queries the API server with the rights of
+// the production manifests only.
 type door struct {
 	streamv1.UnimplementedGatewayServiceServer
 	*kit.Kit
@@ -43,7 +43,7 @@ type door struct {
 	log strings.Builder
 }
 
-// Trigger asks for the right of one call.
+// Trigger requires the right for one call.
 func (d *door) Trigger(ctx context.Context, _ *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
 	caller, err := d.guard.Authenticate(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *door) Trigger(ctx context.Context, _ *streamv1.TriggerRequest) (*stream
 	return &streamv1.TriggerResponse{}, d.guard.Allow(ctx, caller, d.right())
 }
 
-// Attach says with a message that the caller is let in, and keeps the stream.
+// Attach sends a message to accepted callers, and keeps the stream open.
 func (d *door) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
 	caller, err := d.guard.Authenticate(stream.Context())
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *door) right() access.Right {
 	return access.Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: d.Name}
 }
 
-// open serves a door until the test ends. Streams are looked at often; client certificates are
+// open serves a door until the test ends. It checks open streams often; client certificates are
 // those of clients.
 func open(t *testing.T, clients []byte) *door {
 	t.Helper()
@@ -85,8 +85,8 @@ func open(t *testing.T, clients []byte) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1                         // the streams are looked at all the time
-	config.ContentType = "application/json" // so that a body that is logged can be read
+	config.QPS = -1                         // the streams are checked all the time
+	config.ContentType = "application/json" // so that the log shows bodies as text
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +114,7 @@ func open(t *testing.T, clients []byte) *door {
 	return d
 }
 
-// delegate gives the ServiceAccount engine the role of the production manifests that is the
-// engine's own.
+// delegate binds the ServiceAccount engine to its role of the production manifests.
 func (d *door) delegate() {
 	d.ApplyFile(filepath.Join(cluster.Root(), "manifests", "production", "engine-role.yaml"))
 	d.Apply(`
@@ -126,7 +125,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookloop
 subjects: [{kind: ServiceAccount, name: engine, namespace: $NS}]`)
 }
 
-// logger keeps what is logged at any verbosity.
+// logger keeps all log lines of any verbosity.
 func (d *door) logger() logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		d.mu.Lock()
@@ -157,7 +156,7 @@ func (d *door) listen(t *testing.T, s access.Serving) {
 	})
 }
 
-// dial opens a connection, with a client certificate if one is given.
+// dial opens a connection, with or without a client certificate.
 func (d *door) dial(t *testing.T, certificates ...tls.Certificate) streamv1.GatewayServiceClient {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
@@ -184,7 +183,7 @@ func (d *door) grant(t *testing.T) {
 	}
 }
 
-// mayServe asks, as the page says, whether the ServiceAccount laptop has the right.
+// mayServe checks, by the command of the page, whether the ServiceAccount laptop has the right.
 func (d *door) mayServe(t *testing.T, want string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "review.yaml")
@@ -209,8 +208,8 @@ func bearing(t *testing.T, token string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 }
 
-// awaitCall calls until it ends with a code: the API server learns of roles and bindings a moment
-// after they are written.
+// awaitCall repeats a call until it ends with a code, because the API server applies roles and
+// bindings a moment after the write.
 func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClient, code codes.Code, part string) {
 	d.Helper()
 	d.Eventually("a call ends with "+code.String(), func() error {
@@ -222,7 +221,7 @@ func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClie
 	})
 }
 
-// attach opens a stream that is let in.
+// attach opens a stream that the door accepts.
 func (d *door) attach(
 	ctx context.Context,
 	client streamv1.GatewayServiceClient,
@@ -238,8 +237,8 @@ func (d *door) attach(
 	return stream
 }
 
-// TestDialInWithToken tells the life of a ServiceAccount's right: refused without it, let in with
-// it, and dropped from an open stream when it is taken away.
+// TestDialInWithToken follows a ServiceAccount's right: refused without it, accepted with it, and
+// removed from an open stream when the right is revoked.
 func TestDialInWithToken(t *testing.T) {
 	d := open(t, nil)
 	d.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: laptop, namespace: $NS}}")
@@ -270,7 +269,7 @@ func TestDialInWithToken(t *testing.T) {
 	}
 }
 
-// TestDialInWithAnotherToken has tokens that are good elsewhere, or no longer, refused.
+// TestDialInWithAnotherToken uses tokens of other audiences and expired tokens, which are refused.
 func TestDialInWithAnotherToken(t *testing.T) {
 	d := open(t, nil)
 	d.grant(t)

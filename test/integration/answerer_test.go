@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// answerer is a mirror whose answers say more: what the parent holds in spec.answer (while it is
-// being deleted, spec.finally), in the webhook's words. If it requires related objects it says
-// in the status which it is shown; with spec.flip it requires them while it is shown none.
+// answerer is a mirror with richer answers: the parent's spec.answer (spec.finally while it is
+// being deleted), in the fields of a webhook. If it requires related objects, it names those that
+// it gets in the status. With spec.flip it requires them only while it gets none.
 type answerer struct {
 	address, version string
 	asked            func(parent string) int
@@ -37,7 +37,7 @@ func eachAnswerer(t *testing.T, story func(t *testing.T, k *kit.Kit, h answerer)
 	})
 }
 
-// runAnswerer starts a controller of Webs with all that a website has as children.
+// runAnswerer starts a controller of Webs with all kinds of a website as children.
 func runAnswerer(t *testing.T, k *kit.Kit, h answerer) {
 	t.Helper()
 	run(t, k, kit.Composite{
@@ -46,7 +46,7 @@ func runAnswerer(t *testing.T, k *kit.Kit, h answerer) {
 	})
 }
 
-// again has the parent looked at once more, and waits until the engine is silent.
+// again causes another sync of the parent, and waits until the engine no longer writes.
 func (h answerer) again(k *kit.Kit, parent string) {
 	k.Helper()
 	before := h.asked(parent)
@@ -66,7 +66,7 @@ func (notAsked) Error() string { return "it is not asked" }
 
 var errNotAsked error = notAsked{}
 
-// answerJSON returns the teller as a webhook.
+// answerJSON is the answerer as a webhook.
 func answerJSON(r kit.Request) any {
 	answer, _ := kit.Mirror(r).(map[string]any)
 	answer = maps.Clone(answer)
@@ -92,7 +92,7 @@ func seenStatus(names []string) map[string]any {
 	return map[string]any{"seen": strings.Join(names, " ")}
 }
 
-// answererParent is what the parent of a teller holds.
+// answererParent holds the fields of a parent that the answerer reads.
 type answererParent struct {
 	Spec struct {
 		Flip            bool
@@ -118,7 +118,7 @@ type specAnswer struct {
 	}
 }
 
-// serveAnswerer serves the teller over gRPC until the test ends.
+// serveAnswerer serves the answerer over gRPC until the test ends.
 func serveAnswerer(t *testing.T) answerer {
 	t.Helper()
 	var mu sync.Mutex
@@ -147,7 +147,7 @@ func serveAnswerer(t *testing.T) answerer {
 	}}
 }
 
-// answerSDK returns the teller in the SDK's words.
+// answerSDK is the answerer with the SDK's types.
 func answerSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	var parent answererParent
 	if err := json.Unmarshal(r.Parent.JSON, &parent); err != nil {
@@ -189,7 +189,7 @@ func answerSDK(r *hook.SyncRequest) (*hook.SyncResponse, error) {
 	return response, nil
 }
 
-// desired returns the children, with what the answer says of them.
+// desired returns the children with their states.
 func (a specAnswer) desired() []hook.Child {
 	children := make([]hook.Child, len(a.Children))
 	for i, raw := range a.Children {

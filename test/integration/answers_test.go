@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// webAnswering returns a Web whose hook answers what is given, in YAML.
+// webAnswering returns a Web with the answer of its hook, in YAML.
 func webAnswering(name, answer string) string {
 	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {answer: {" + answer + "}}"
 }
@@ -29,8 +29,8 @@ func awaitCondition(k *kit.Kit, name, of, status, message string) map[string]any
 	return c
 }
 
-// TestConditionsOfTheHook puts them into the parent's status, and writes nothing while they stay
-// the same.
+// TestConditionsOfTheHook puts the conditions into the parent's status, and writes nothing while
+// they stay the same.
 func TestConditionsOfTheHook(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
@@ -67,8 +67,8 @@ func TestConditionsOfTheHook(t *testing.T) {
 	})
 }
 
-// TestEventsAreRecordedOnce records what is news: an answer that says what the last one said
-// records nothing.
+// TestEventsAreRecordedOnce records new Events only: an answer that repeats the last one records
+// nothing.
 func TestEventsAreRecordedOnce(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
@@ -88,7 +88,7 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 		recorded("Deprecated", "1x the field is old")
 		h.again(k, "web")
 		k.Apply(webAnswering("web", "events: ["+first+", {type: Warning, reason: Scaled, message: from 2 to 3}], "+result))
-		// Events are sent in their order: a repeated one would have been counted by now
+		// Events are sent in order: a repeated one would have been counted by now
 		recorded("Scaled", "1x from 1 to 2", "1x from 2 to 3")
 		recorded("Deprecated", "1x the field is old")
 		if events := k.Events("web", "Quiet"); len(events) > 0 {
@@ -97,8 +97,7 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 	})
 }
 
-// recordings returns the Events with a reason in the kit's namespace, with how often each was
-// recorded.
+// recordings returns the Events with a reason in the kit's namespace, with their counts.
 func recordings(k *kit.Kit, reason string) []string {
 	k.Helper()
 	var all []string
@@ -110,7 +109,7 @@ func recordings(k *kit.Kit, reason string) []string {
 	return sorted(all)
 }
 
-// TestFatalResultWritesNothing refuses the answer that it stands in, with the hook's own reason.
+// TestFatalResultWritesNothing rejects an answer with a fatal result, with the hook's own reason.
 func TestFatalResultWritesNothing(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
@@ -137,8 +136,8 @@ func TestFatalResultWritesNothing(t *testing.T) {
 	})
 }
 
-// website are a ConfigMap, a Deployment that needs it, and a Service that needs the Deployment with
-// the condition Tested.
+// website holds a ConfigMap, a Deployment that depends on it, and a Service that depends on the
+// Deployment's condition Tested.
 const website = `children: [
   {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}},
   {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}},
@@ -147,7 +146,7 @@ const website = `children: [
   {apiVersion: v1, kind: Service, name: web, dependsOn: [{apiVersion: apps/v1, kind: Deployment, name: web, condition: Tested}]},
   {apiVersion: apps/v1, kind: Deployment, name: web, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: web}]}]`
 
-// buildWebsite makes a website in waves.
+// buildWebsite creates a website in waves.
 func buildWebsite(t *testing.T, k *kit.Kit, h answerer) {
 	t.Helper()
 	runAnswerer(t, k, h)
@@ -172,8 +171,8 @@ func buildWebsite(t *testing.T, k *kit.Kit, h answerer) {
 
 var demolished = []string{"delete services web", "delete deployments web", "delete configmaps web"}
 
-// TestWaves makes children when those are ready that they depend on, leaves them alone then, and
-// removes them in reverse.
+// TestWaves creates children after their dependencies are ready, then leaves them alone, and
+// deletes them in reverse order.
 func TestWaves(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		buildWebsite(t, k, h)
@@ -195,8 +194,8 @@ func TestWaves(t *testing.T) {
 	})
 }
 
-// TestWavesOfAParentThatGoes keeps the parent's finalizer until the last wave goes, though the hook
-// lets the parent go at once.
+// TestWavesOfAParentThatGoes keeps the parent's finalizer until the last wave is deleted, even if
+// the hook answers finalized earlier.
 func TestWavesOfAParentThatGoes(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		buildWebsite(t, k, h)
@@ -216,7 +215,7 @@ func TestWavesOfAParentThatGoes(t *testing.T) {
 	})
 }
 
-// TestReadyOfTheHook counts before a child's conditions.
+// TestReadyOfTheHook prefers the hook's ready to the child's conditions.
 func TestReadyOfTheHook(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
@@ -281,7 +280,8 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 	})
 }
 
-// TestRequirements shows a hook what its own answers ask for, and brings a sync when it changes.
+// TestRequirements passes a hook the objects that its own answers require, and syncs when they
+// change.
 func TestRequirements(t *testing.T) {
 	const settings = "{apiVersion: v1, resource: configmaps, namespace: $NS, names: [settings, more], name: settings}"
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
@@ -307,7 +307,7 @@ func TestRequirements(t *testing.T) {
 	})
 }
 
-// TestRequirementsBesideACustomizeHook are one too many.
+// TestRequirementsBesideACustomizeHook rejects requirements of a controller with a customize hook.
 func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(answerJSON)
@@ -317,7 +317,7 @@ func TestRequirementsBesideACustomizeHook(t *testing.T) {
 		"requirements: the controller declares a customize hook, too; expected one of both")
 }
 
-// TestWebhookV1IgnoresExtras ignores what v1 does not have, as any field that it does not know.
+// TestWebhookV1IgnoresExtras ignores the fields that v1 does not have, like any unknown field.
 func TestWebhookV1IgnoresExtras(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -337,8 +337,8 @@ func TestWebhookV1IgnoresExtras(t *testing.T) {
 	}
 }
 
-// TestDecoratorAnswersExtras puts conditions beside those that the target has of others, and makes
-// attachments in waves.
+// TestDecoratorAnswersExtras merges conditions into the target's own, and creates attachments in
+// waves.
 func TestDecoratorAnswersExtras(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fleet are children whose fields the server defaults: a Deployment, a Service and a ConfigMap,
-// with a text and an image. more is added to the ConfigMap's data.
+// fleet returns children with fields that the server defaults: a Deployment, a Service and a
+// ConfigMap, with a text and an image. more is added to the ConfigMap's data.
 func fleet(text, image, more string) []string {
 	return []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {part: page}}, data: {text: " + text + more + "}}",
@@ -27,7 +27,7 @@ func fleet(text, image, more string) []string {
 
 var fleetKinds = []string{"v1/configmaps InPlace", "v1/services InPlace", "apps/v1/deployments InPlace"}
 
-// uids are those of the fleet.
+// uids returns the UIDs of the fleet.
 func uids(k *kit.Kit) []types.UID {
 	k.Helper()
 	return []types.UID{
@@ -41,9 +41,9 @@ func uids(k *kit.Kit) []types.UID {
 }
 
 // TestSwapOfApplyStrategies runs the same parent and hook with dynamic apply, after a restart with
-// server-side apply, and then back. No child is recreated, no field is lost, what the hook drops
-// goes, and what others set stays. After each swap nothing is written but the strategy's own
-// record.
+// server-side apply, and then back. No child is recreated, and no field is lost. Fields that the
+// hook drops are removed, and fields of others stay. After each swap the engine writes only the
+// record of the strategy.
 func TestSwapOfApplyStrategies(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -107,8 +107,8 @@ func TestSwapOfApplyStrategies(t *testing.T) {
 	}
 }
 
-// TestServerSideApply follows one child: it is made, is left alone while nothing differs (a restart
-// included), is repaired, and is never taken from somebody else.
+// TestServerSideApply follows one child: it is created, is left alone while nothing differs (also
+// after a restart), is repaired, and is never taken from another owner.
 func TestServerSideApply(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -135,7 +135,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 	awaitSync(k, "web")
 	k.Settled(3 * time.Second)
-	// The server writes a cpu of 1000m as 1: without memory that is one question to it.
+	// The server stores a cpu of 1000m as 1: without memory the engine needs one dry run.
 	if got := k.ChildWrites(mark); len(got) > 1 || len(got) == 1 && got[0] != "patch deployments server" {
 		t.Errorf("after a restart: %q", got)
 	}
@@ -158,7 +158,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
-// TestServerSideRecreate deletes only what the server would really change.
+// TestServerSideRecreate deletes only for changes that the server would apply.
 func TestServerSideRecreate(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

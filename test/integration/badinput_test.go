@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// well answers the child that a parent should have.
+// well returns the child that a parent should have.
 func well(r kit.Request) any { return map[string]any{"children": []any{good(r)}} }
 
-// good is that child: with the parent's name, and its spec.text.
+// good is this child, with the parent's name and its spec.text.
 func good(r kit.Request) map[string]any {
 	text, _, _ := unstructured.NestedString(r.Parent.Object, "spec", "text")
 	return configMap(r.Parent.GetName(), text)
 }
 
-// also answers the good child and one more item.
+// also returns the good child and one more item.
 func also(item any) func(kit.Request) any {
 	return func(r kit.Request) any { return map[string]any{"children": []any{good(r), item}} }
 }
 
-// raw answers a text.
+// raw returns a text as the response.
 func raw(code int, text string) func(kit.Request) any {
 	return func(kit.Request) any { return kit.Answer{Code: code, Body: text} }
 }
@@ -31,7 +31,7 @@ func raw(code int, text string) func(kit.Request) any {
 func TestBadAnswers(t *testing.T) {
 	cases := map[string]struct {
 		answer func(kit.Request) any
-		// reason and says are what the parent's condition and Event say.
+		// reason and part belong to the parent's condition and Event.
 		reason, part string
 	}{
 		"hangs up": {
@@ -117,8 +117,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestHookIsDown takes a hook away and brings it back: parents and controller say so, and go on by
-// themselves.
+// TestHookIsDown stops a hook and starts it again. Parents and controller report the outage, and
+// recover automatically.
 func TestHookIsDown(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(well)

@@ -20,26 +20,26 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	grpcgzip "google.golang.org/grpc/encoding/gzip" // which a hook may answer with
+	grpcgzip "google.golang.org/grpc/encoding/gzip" // hooks may answer with it
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
-// Bombs are made in a hurry: what compresses them is no part of the test.
+// Bombs are compressed fast; their compression is not tested.
 var _ = grpcgzip.SetLevel(gzip.BestSpeed)
 
-// memoryLimit is the real limit under which bombs are set off.
+// memoryLimit is the real memory limit of the engine.
 const memoryLimit = 256 << 20
 
-// bomb is input of at most some MiB that takes many times as much once it is built.
+// bomb is an input of at most some MiB that takes many times as much memory after decoding.
 type bomb struct {
 	name string
-	// set sets it off, and returns when the engine has refused it.
+	// set sends the bomb, and returns when the engine has rejected it.
 	set func(b *blast)
 }
 
-// blast is where bombs are set off: an engine with a gateway under a real memory limit, and a
-// bystander, whose parents must be served all the time.
+// blast is the environment of the bombs: an engine with a gateway under a real memory limit, and a
+// bystander with parents that must be served all the time.
 type blast struct {
 	*testing.T
 	*entrance
@@ -48,11 +48,11 @@ type blast struct {
 	rounds    int
 }
 
-// bombs are those of hooks; package-level init functions of other files may add to it.
+// bombs holds the bombs of hooks. Package-level init functions of other files may add to it.
 var bombs = append(webhookBombs(), grpcBombs()...)
 
-// TestBombs sets off each bomb with five syncs at once, and has the bystander served after each.
-// The engine must neither die nor restart.
+// TestBombs sends each bomb with five syncs at a time, and checks the bystander after each. The
+// engine must neither die nor restart.
 func TestBombs(t *testing.T) {
 	k := start(t)
 	limit, err := confine.New(memoryLimit)
@@ -89,7 +89,7 @@ func TestBombs(t *testing.T) {
 	t.Logf("peak RSS of the engine under a limit of %d MiB:\n%s", memoryLimit>>20, &table)
 }
 
-// serves checks that the engine lives, and that the bystander's parent is served.
+// serves checks that the engine runs, and that the bystander's parent is served.
 func (b *blast) serves() {
 	b.Helper()
 	select {
@@ -103,15 +103,15 @@ func (b *blast) serves() {
 	await(b.bystander, "v1/ConfigMap", "page", "data.text", text)
 }
 
-// refused runs a controller with five parents, and waits until all of them say why their answer is
-// refused.
+// refused runs a controller with five parents, and waits until all of them report why their answer
+// is rejected.
 func (b *blast) refused(c kit.Composite, reasons ...string) {
 	b.Helper()
 	k := kit.New(b.T)
 	c.Labels = b.labels
 	k.CRD("Web", "Namespaced")
 	c.Parent, c.Children = "webs", []string{"v1/configmaps InPlace"}
-	c.Timeout = "60s" // making a bomb is much work for the hook, which shares the machine
+	c.Timeout = "60s" // a bomb is much work for the hook, which shares the machine
 	for i := range 5 {
 		k.Apply(parent(fmt.Sprintf("web-%d", i)))
 	}
@@ -135,11 +135,11 @@ func (b *blast) refused(c kit.Composite, reasons ...string) {
 	}
 }
 
-// tooMuch are the reasons with which a bomb may be refused: for what it is, or because others are
-// being read.
+// tooMuch holds the reasons for rejecting a bomb: its own content, or the memory that other answers
+// need.
 var tooMuch = []string{"InvalidHookAnswer", "MemoryBudget"}
 
-// webhookBombs are answers of 16 MiB, which travel as some KiB of gzip.
+// webhookBombs returns answers of 16 MiB that are some KiB of gzip.
 func webhookBombs() []bomb {
 	const size = 16<<20 - 100
 	fill := func(before, item, after string) string {
@@ -186,7 +186,7 @@ func gzippedHook(t *testing.T, body string) string {
 	return server.URL
 }
 
-// repeated returns a serialized message with an empty item in a repeated field, over and over.
+// repeated returns a serialized message with many empty items in a repeated field.
 func repeated(field int, size int) []byte {
 	item := []byte{byte(field<<3 | 2), 0}
 	if field > 15 {
@@ -195,10 +195,10 @@ func repeated(field int, size int) []byte {
 	return []byte(strings.Repeat(string(item), size/len(item)))
 }
 
-// rawMessage is a message that is serialized already.
+// rawMessage is a serialized message.
 type rawMessage struct{ data []byte }
 
-// rawCodec sends raw messages as they are.
+// rawCodec sends raw messages unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -212,7 +212,7 @@ func (rawCodec) Marshal(v any) ([]byte, error) {
 
 func (rawCodec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
 
-// serveRaw serves a hook that answers every call but those for its health with bytes.
+// serveRaw serves a hook that answers every call except health checks with the same bytes.
 func serveRaw(t *testing.T, answer []byte) string {
 	t.Helper()
 	handle := func(_ any, s grpc.ServerStream) error {
@@ -232,7 +232,7 @@ func serveRaw(t *testing.T, answer []byte) string {
 	return listener.Addr().String()
 }
 
-// grpcBombs are responses of 15 MiB: of unary calls, and of streams.
+// grpcBombs returns responses of 15 MiB: of unary calls, and of streams.
 func grpcBombs() []bomb {
 	const size = 15 << 20
 	fields := map[string]int{"children": 2, "conditions": 10, "events": 11, "results": 12, "requirements": 13}
@@ -263,7 +263,7 @@ func grpcBombs() []bomb {
 	}}, bomb{"stream: pieces", func(b *blast) {
 		h := serveFaulty(b.T)
 		h.everyone = true
-		pieces := slices.Repeat([]*streamv1.Piece{{}}, 2<<20) // 4 MiB, and 128 MiB and more once they are built
+		pieces := slices.Repeat([]*streamv1.Piece{{}}, 2<<20) // 4 MiB, and 128 MiB and more after decoding
 		h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 			a.GetDesired().Pieces = pieces
 			return saying(a)
@@ -287,7 +287,7 @@ func lengthPrefixed(data []byte) []byte {
 	}
 }
 
-// compressing answers with gzip, whether or not the caller takes it.
+// compressing answers with gzip, even if the caller does not accept it.
 type compressing struct {
 	hookv1.UnimplementedCompositeHookServiceServer
 	response *hookv1.CompositeHookServiceSyncResponse

@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDeploymentsAsParents has Deployments as parents, whose status Kubernetes' own controller
-// writes: it stays theirs, what the hook answers is merged into it, and the two do not write in
-// turn.
+// TestDeploymentsAsParents has Deployments as parents. Kubernetes' own controller writes their
+// status: the hook's answer is merged into it, and the two writers do not alternate.
 func TestDeploymentsAsParents(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
@@ -74,7 +73,7 @@ spec:
 		t.Errorf("conditions are not those of both: %v", web.Object["status"])
 	}
 
-	// A fault is a condition there, too, and is taken back.
+	// A fault is reported by a condition here, too, and withdrawn.
 	hook.Answer(func(kit.Request) any { return map[string]any{"children": []any{nil}} })
 	k.AwaitFault("apps/v1/Deployment", "web", "InvalidHookAnswer", "children[0]")
 	await(k, "apps/v1/Deployment", "web", "status.replicas", "3")
@@ -89,8 +88,8 @@ spec:
 	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
 }
 
-// TestTerminatingNamespaceAsParent has the finalize hook of a Namespace answer a status: it is
-// merged, so that the phase stays Terminating, and the Namespace goes.
+// TestTerminatingNamespaceAsParent has a finalize hook of a Namespace that answers a status. The
+// status is merged, so that the phase stays Terminating, and the Namespace is deleted.
 func TestTerminatingNamespaceAsParent(t *testing.T) {
 	k := start(t)
 	name := k.Name + "-parent"
@@ -120,7 +119,7 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 	await(k, "v1/Namespace", name, "status.phase", "Active")
 	k.Delete("v1/Namespace", name)
 	await(k, "v1/ConfigMap", "side", "data.text", "")
-	k.Eventually("the Namespace is let go", func() error { // Kubernetes takes its time with the rest
+	k.Eventually("the Namespace is let go", func() error { // Kubernetes takes some time for its own part
 		if o := k.Find("v1/Namespace", name); o != nil && len(o.GetFinalizers()) > 0 {
 			return fmt.Errorf("it has the finalizers %q", o.GetFinalizers())
 		}
@@ -131,8 +130,8 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 	}
 }
 
-// TestNodesAndPodsAsParents has a hook answer no status for what kubelets write the status of: it
-// stays as they wrote it.
+// TestNodesAndPodsAsParents has a hook without a status for kinds with a kubelet that writes the
+// status: the status stays.
 func TestNodesAndPodsAsParents(t *testing.T) {
 	for kind, c := range map[string]struct{ parent, object, status string }{
 		"v1/Pod": {
@@ -169,7 +168,7 @@ func TestNodesAndPodsAsParents(t *testing.T) {
 				}
 			}
 			after, _, _ := unstructured.NestedMap(k.Get(kind, name).Object, "status")
-			delete(before, "conditions") // Kubernetes' own controllers go on with those
+			delete(before, "conditions") // Kubernetes' own controllers continue to write these
 			delete(after, "conditions")
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("status (-before +after):\n%s", diff)

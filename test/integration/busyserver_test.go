@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// busyParents is how many parents TestRestartBesideABusyServer has; HOOKLOOP_BUSY_PARENTS sets
-// another number.
+// busyParents is the number of parents of TestRestartBesideABusyServer; HOOKLOOP_BUSY_PARENTS
+// overrides it.
 const busyParents = 40
 
-// engineThroughProxy runs an engine of the test's own that reaches the API server through a proxy.
+// engineThroughProxy runs an engine that reaches the API server through a proxy.
 func engineThroughProxy(k *kit.Kit, flags ...string) (*serve.Engine, *faultproxy.Proxy, map[string]any) {
 	k.Helper()
 	proxy, err := faultproxy.Start(k.Cluster.Admin(), 1)
@@ -50,8 +50,8 @@ func engineThroughProxy(k *kit.Kit, flags ...string) (*serve.Engine, *faultproxy
 }
 
 // TestRestartBesideABusyServer restarts an engine while the API server fails more than a fifth of
-// its requests. Each parent has a healthy child that the server notes in its own way (1000m is 1),
-// so that the new engine must ask about it before it knows. No child is deleted.
+// its requests. Each parent has a healthy child that the server stores in another notation (1000m
+// is 1), so that the new engine needs a dry run to recognize it. No child is deleted.
 func TestRestartBesideABusyServer(t *testing.T) {
 	n := busyParents
 	if text := os.Getenv("HOOKLOOP_BUSY_PARENTS"); text != "" {
@@ -116,8 +116,7 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	}
 }
 
-// decided counts the children about which the server has answered a dry run since a mark, and those
-// that were recreated.
+// decided returns the number of children with a dry run or a new UID since a mark.
 func decided(k *kit.Kit, since cluster.Mark) int {
 	k.Helper()
 	all, err := k.Cluster.Writes(since)

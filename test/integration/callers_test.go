@@ -12,9 +12,9 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// TestHooksChooseTheirCallers has a hook on each SDK ask the engine for a certificate of an
-// authority and a name, and for a token. The token that the engine has at first is wrong: the
-// parent has the hook's reason, and the right one heals it.
+// TestHooksChooseTheirCallers has a hook on each SDK that requires the engine's certificate, of an
+// authority and with a name, and a token. The engine's first token is wrong: the parent reports the
+// hook's reason, and the right token fixes it.
 func TestHooksChooseTheirCallers(t *testing.T) {
 	for name, begin := range map[string]func(k *kit.Kit, flags ...string) *proc.Process{
 		"go":         func(k *kit.Kit, flags ...string) *proc.Process { return mirrorWith(k, "mirror", flags...) },

@@ -35,7 +35,7 @@ func run(t *testing.T, k *kit.Kit, c kit.Composite) {
 	k.Run(c)
 }
 
-// field reads a field of an object by its dotted path; "" where one of the two is not there.
+// field returns a field of an object by its dotted path; "" if one of them does not exist.
 func field(k *kit.Kit, kind, name, path string) string {
 	k.Helper()
 	o := k.Find(kind, name)
@@ -49,7 +49,7 @@ func field(k *kit.Kit, kind, name, path string) string {
 	return fmt.Sprint(value)
 }
 
-// await waits until a field of an object has a value; "" where it must not be there.
+// await waits until a field of an object has a value; "" if it must not exist.
 func await(k *kit.Kit, kind, name, path, want string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s of %s %s is %q", path, kind, name, want), func() error {
@@ -60,7 +60,7 @@ func await(k *kit.Kit, kind, name, path, want string) {
 	})
 }
 
-// awaitSync waits until the parent has been synced once more, from now on: a new status comes back.
+// awaitSync waits until the parent has been synced again: it gets a new status.
 func awaitSync(k *kit.Kit, name string) {
 	k.Helper()
 	round := k.Get("Web", name).GetResourceVersion()
@@ -73,11 +73,10 @@ func TestChildren(t *testing.T) {
 	two := parent("web", page("page", "text: two"))
 	cases := map[string]struct {
 		method string
-		// before is the parent that has converged when change happens.
+		// before is the converged parent before the change.
 		before string
 		change func(*kit.Kit)
-		// text is the page's text afterwards, and writes are all writes to children that the change
-		// brings.
+		// text is the page's text after the change, and writes are all writes to children because of it.
 		text   string
 		writes []string
 	}{
@@ -169,7 +168,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersSurvive has a number that no float64 holds (2^53+1) go from the parent through
+// TestLargeNumbersSurvive passes a number that no float64 can hold (2^53+1) from the parent through
 // the hook into a child.
 func TestLargeNumbersSurvive(t *testing.T) {
 	k := start(t)

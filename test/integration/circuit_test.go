@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clockwork is a hook that desires another data each time it is asked, until it is told to stop.
+// clockwork is a hook that desires other data in each answer, until it is stopped.
 type clockwork struct {
 	n       atomic.Int64
 	stopped atomic.Bool
@@ -30,9 +30,9 @@ func (c *clockwork) answer(kit.Request) any {
 	}
 }
 
-// TestHookThatAnswersAtRandom has its parent's circuit opened: writes stop, the parent says why,
-// and others go on. One try after the pause meets the same hook; another, after the hook has come
-// to its senses, closes the circuit.
+// TestHookThatAnswersAtRandom opens its parent's circuit: writes stop, the parent reports why, and
+// other parents are served. A try after the pause gets another random answer. A later one, after
+// the hook has stabilized, closes the circuit.
 func TestHookThatAnswersAtRandom(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -65,7 +65,7 @@ func TestHookThatAnswersAtRandom(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", strconv.FormatInt(work.n.Load(), 10))
 }
 
-// TestUserEndsThePause edits a parent whose circuit is open: it is synced at once.
+// TestUserEndsThePause edits a parent with an open circuit: it is synced immediately.
 func TestUserEndsThePause(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -88,7 +88,7 @@ func TestUserEndsThePause(t *testing.T) {
 	work.stopped.Store(false)
 	k.Patch("Web", "web", "metadata: {annotations: {note: worse}}")
 	k.AwaitFault("Web", "web", "CircuitOpen", "data.text of ConfigMap.v1")
-	k.Delete("Web", "web") // an open circuit holds up no finalizer
+	k.Delete("Web", "web") // an open circuit does not block finalizers
 	k.Eventually("the parent is gone", func() error {
 		if k.Find("Web", "web") != nil {
 			return fmt.Errorf("it is there")
@@ -97,8 +97,8 @@ func TestUserEndsThePause(t *testing.T) {
 	})
 }
 
-// TestSecondWriter writes a child's field back as soon as it is mended: the circuit opens, and
-// names the writer.
+// TestSecondWriter overwrites a child's field after each repair: the circuit opens, and names the
+// writer.
 func TestSecondWriter(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any {
@@ -117,7 +117,7 @@ func TestSecondWriter(t *testing.T) {
 			o, err := k.Lookup("v1/ConfigMap", "page")
 			if err == nil {
 				if text, _, _ := unstructured.NestedString(o.Object, "data", "text"); text == "ours" {
-					_ = k.TryApply(configMapObject(k, "page", "theirs")) // one of many
+					_ = k.TryApply(configMapObject(k, "page", "theirs")) // one try of many
 				}
 			}
 			<-tick.C
@@ -136,8 +136,8 @@ func configMapObject(k *kit.Kit, name, text string) *unstructured.Unstructured {
 	return o
 }
 
-// TestTwoControllersOnOneParent write a status each. The circuit of at least one of them opens, and
-// both stop.
+// TestTwoControllersOnOneParent has two controllers that both write the status. The circuit of at
+// least one of them opens, and both stop.
 func TestTwoControllersOnOneParent(t *testing.T) {
 	k := start(t)
 	status := func(color string) func(kit.Request) any {
@@ -154,8 +154,8 @@ func TestTwoControllersOnOneParent(t *testing.T) {
 	k.Settled(2 * time.Second)
 }
 
-// TestBuiltInKindAsParent has a hook answer a status for a Deployment, whose own controller writes
-// another.
+// TestBuiltInKindAsParent has a hook that answers a status for a Deployment. The Deployment's own
+// controller writes another one.
 func TestBuiltInKindAsParent(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(kit.Request) any { return map[string]any{"status": map[string]any{"replicas": 7}} })

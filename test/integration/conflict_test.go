@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestControllersOfTheSameParents has two controllers overwrite each other's status: it is reported
-// on both, and neither stops.
+// TestControllersOfTheSameParents has two controllers that overwrite each other's status. Both
+// report it, and neither stops.
 func TestControllersOfTheSameParents(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -54,7 +54,7 @@ func awaitConflict(k *kit.Kit, kind, name string) {
 	})
 }
 
-// TestParentsWithoutStatusSubresource has the controller report, before there is any parent, that
+// TestParentsWithoutStatusSubresource has a controller that reports, before a parent exists, that
 // the resource has no status subresource.
 func TestParentsWithoutStatusSubresource(t *testing.T) {
 	k := start(t)

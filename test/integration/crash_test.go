@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestEngineIsKilledBetweenTwoWrites kills an engine when it has made some of ten children, and
-// starts it again: it makes the others, each once, and touches none that is there.
+// TestEngineIsKilledBetweenTwoWrites kills an engine after it has created some of ten children, and
+// starts it again. It creates the others, each once, and writes none of the existing ones.
 func TestEngineIsKilledBetweenTwoWrites(t *testing.T) {
 	for _, k := range []int{1, 5, 8} {
 		t.Run(fmt.Sprintf("after write %d of 10", k), func(t *testing.T) { killedAfter(t, k) })
@@ -20,8 +20,8 @@ func TestEngineIsKilledBetweenTwoWrites(t *testing.T) {
 func killedAfter(t *testing.T, writes int) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
-	// The limit of five requests in a second has the writes follow each other, and the kill come
-	// between two of them.
+	// The limit of five requests a second spreads the writes, so that the kill comes between two of
+	// them.
 	engine, labels := ownEngine(k, "--client-go-qps=5", "--client-go-burst=1")
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: mirror(t), Labels: labels})
 	var children, creates []string

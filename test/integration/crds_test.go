@@ -18,7 +18,7 @@ import (
 )
 
 // TestCRDs installs the CRDs and sends every manifest of the API's own tests to the API server, as
-// a dry run: it must accept and refuse what those tests say that the schemas accept and refuse.
+// a dry run. The server must accept and reject the same manifests as the schemas in those tests.
 func TestCRDs(t *testing.T) {
 	c := cluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

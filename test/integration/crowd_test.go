@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// crowd is parents that somebody edits all the while, one after the other, round after round. Each
-// has three children, whose text is the number of the round.
+// crowd is a set of parents that are edited all the time, one after the other, round after round.
+// Each has three children, and their text is the number of the round.
 type crowd struct {
 	*kit.Kit
 	size   int
@@ -26,14 +26,13 @@ type crowd struct {
 	ended  chan error
 }
 
-// crowdChildren are what the names of a parent's children end with.
+// crowdChildren are the suffixes of the children's names.
 var crowdChildren = []string{"a", "b", "c"}
 
-// pace is the time between two edits: more than the machine can take would only test the machine.
+// pace is the time between two edits. A shorter time would test the machine.
 const pace = 30 * time.Millisecond
 
-// startCrowd begins to create the parents, and then to edit them, until the test ends or halt is
-// called.
+// startCrowd creates the parents and then edits them, until the test ends or halt is called.
 func startCrowd(k *kit.Kit, size int) *crowd {
 	k.Helper()
 	ctx, cancel := context.WithCancel(k.Context())
@@ -43,7 +42,7 @@ func startCrowd(k *kit.Kit, size int) *crowd {
 	return c
 }
 
-// edit goes round and round. It ends after a whole round.
+// edit edits the parents round after round. It ends after a complete round.
 func (c *crowd) edit(ctx context.Context) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -73,8 +72,7 @@ func (c *crowd) web(i int, round int64) *unstructured.Unstructured {
 
 func (c *crowd) name(i int) string { return fmt.Sprintf("web-%02d", i) }
 
-// await waits until each parent has been edited again, from now on, and its children are of that
-// round or a later one.
+// await waits until each parent has been edited again and its children have reached that round.
 func (c *crowd) await() {
 	c.Helper()
 	want := c.rounds.Load() + 2
@@ -92,7 +90,7 @@ func (c *crowd) await() {
 	c.Eventually(fmt.Sprintf("all children are of round %d", want), func() error { return c.reached(want) })
 }
 
-// reached says which children are older than a round.
+// reached returns an error that names the children older than a round.
 func (c *crowd) reached(round int64) error {
 	found := map[string]int64{}
 	for _, o := range c.List("v1/ConfigMap") {
@@ -112,7 +110,7 @@ func (c *crowd) reached(round int64) error {
 	return nil
 }
 
-// roundOf returns the round that a child is of; 0 if its text is none.
+// roundOf returns the round of a child, or 0 if its text is not a number.
 func roundOf(o *unstructured.Unstructured) int64 {
 	text, _, _ := unstructured.NestedString(o.Object, "data", "text")
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -122,7 +120,7 @@ func roundOf(o *unstructured.Unstructured) int64 {
 	return n
 }
 
-// halt ends the edits, and waits until the children are what the parents say last.
+// halt ends the edits, and waits until the children have the parents' last text.
 func (c *crowd) halt() {
 	c.Helper()
 	c.stop()
@@ -132,7 +130,7 @@ func (c *crowd) halt() {
 	c.Eventually("the children are what the parents say", func() error { return c.reached(c.rounds.Load()) })
 }
 
-// servedBy counts the parents whose status says which hook answered last.
+// servedBy returns the number of parents that a hook answered last, by their status.
 func (c *crowd) servedBy(hook string) int {
 	c.Helper()
 	n := 0
@@ -144,15 +142,15 @@ func (c *crowd) servedBy(hook string) int {
 	return n
 }
 
-// judge checks every version that a child ever had: its text is what the parent said, never older
-// than before, and it was never deleted.
+// judge checks every version of a child: its text is a text of the parent and not older than
+// before, and the child was never deleted.
 func (c *crowd) judge(h *kit.History) {
 	c.Helper()
 	last := map[string]int64{}
 	for _, v := range h.Versions() {
 		name, round := v.GetName(), roundOf(v.Unstructured)
 		switch {
-		case !strings.HasPrefix(name, "web-"): // the namespace's own
+		case !strings.HasPrefix(name, "web-"): // an object of the namespace itself
 		case v.Deleted:
 			c.Errorf("%s was deleted", name)
 		case round < 1 || round > c.rounds.Load():
@@ -169,7 +167,7 @@ func (c *crowd) judge(h *kit.History) {
 }
 
 // judgeWrites checks the engines' writes since a mark: each child was created once, none was
-// deleted, and no parent reports that something is wrong.
+// deleted, and no parent reports a fault.
 func (c *crowd) judgeWrites(since cluster.Mark) {
 	c.Helper()
 	for i := range c.size {
@@ -195,7 +193,7 @@ func (c *crowd) judgeWrites(since cluster.Mark) {
 	}
 }
 
-// streamCounts are what an engine's metrics say of its streams.
+// streamCounts are an engine's metrics of its streams.
 type streamCounts struct {
 	Snapshots, Changes, Nacks, Mismatches, Kept, Lost int
 }
@@ -217,7 +215,7 @@ func countsOf(k *kit.Kit, e *serve.Engine) (c streamCounts) {
 	} {
 		_, value, found := strings.Cut(text, "\n"+series)
 		if !found {
-			continue // nothing was counted
+			continue // no such series
 		}
 		if _, err := fmt.Sscan(value, at); err != nil {
 			k.Fatalf("%s: %v", series, err)
@@ -226,8 +224,8 @@ func countsOf(k *kit.Kit, e *serve.Engine) (c streamCounts) {
 	return c
 }
 
-// atMost fails the test where snapshots are more than what was lost explains, or questions had to
-// be repeated.
+// atMost fails the test if the number of snapshots is greater than the losses explain, or if
+// questions were repeated.
 func (c streamCounts) atMost(t *testing.T, snapshots int, reason string) {
 	t.Helper()
 	t.Logf("%s: %+v; at most %d snapshots are due", reason, c, snapshots)

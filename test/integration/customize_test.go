@@ -25,8 +25,7 @@ func rules(k *kit.Kit) *kit.Hook {
 	})
 }
 
-// seen returns a sync hook that answers in the status what related objects it is shown:
-// "ConfigMap.v1: a b".
+// seen returns a sync hook with a status that lists the related objects: "ConfigMap.v1: a b".
 func seen(k *kit.Kit) *kit.Hook {
 	return k.Hook(func(r kit.Request) any {
 		groups := []string{}
@@ -45,8 +44,8 @@ func source(name, labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: $NS, labels: {" + labels + "}}}"
 }
 
-// TestRelatedObjects shows related objects as they come, change, and go: the state before a change
-// counts as much as the one after it.
+// TestRelatedObjects adds, changes and removes related objects. The state before a change counts as
+// much as the state after it.
 func TestRelatedObjects(t *testing.T) {
 	k := start(t)
 	customize := rules(k)
@@ -118,7 +117,8 @@ func TestRelatedNamespaces(t *testing.T) {
 	await(k, "Web", "selected", "status.seen", in("Secret.v1: $blue/other $blue/secret"))
 }
 
-// TestRelatedRulesThatAreRefused says on the parent which rule is wrong, and heals with it.
+// TestRelatedRulesThatAreRefused reports the invalid rule on the parent, and recovers with a valid
+// one.
 func TestRelatedRulesThatAreRefused(t *testing.T) {
 	const labels = "labelSelector: {matchLabels: {a: b}}"
 	for name, row := range map[string]struct{ rules, reason, part string }{
@@ -143,8 +143,8 @@ func TestRelatedRulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRelatedResourceAppears waits for a related resource that is not served yet; nothing is to be
-// restarted.
+// TestRelatedResourceAppears waits for a related resource that is not served yet, without a
+// restart.
 func TestRelatedResourceAppears(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Sync: seen(k).URL, Customize: rules(k).URL})
@@ -160,7 +160,7 @@ func TestRelatedResourceAppears(t *testing.T) {
 	await(k, "Web", "web", "status.seen", "Ball."+k.Group+"/v1: ball")
 }
 
-// TestDecoratorWithRelatedObjects shows them to decorators, too.
+// TestDecoratorWithRelatedObjects passes them to decorators, too.
 func TestDecoratorWithRelatedObjects(t *testing.T) {
 	k := start(t)
 	customize := rules(k)
@@ -173,8 +173,8 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")
 }
 
-// TestRelatedResourcesAreWatchedOnDemand looks at the cache by its metrics: a related resource is
-// in it from the first parent that names it to the last.
+// TestRelatedResourcesAreWatchedOnDemand reads the metrics of the cache: a related resource is in
+// the cache as long as a parent refers to it.
 func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	k := start(t)
 	k.CRD("Ball", "Namespaced")
@@ -210,8 +210,8 @@ func TestRelatedResourcesAreWatchedOnDemand(t *testing.T) {
 	await(k, "Web", "third", "status.seen", saw)
 }
 
-// TestWrongCustomizeAnswer has a customize hook answer wrongly once, as a faulty build does. The
-// parent is right again after the next resync, though nobody has changed it.
+// TestWrongCustomizeAnswer has a customize hook with one wrong answer, like a faulty build. The
+// next resync repairs the parent without a change by a user.
 func TestWrongCustomizeAnswer(t *testing.T) {
 	k := start(t)
 	var mended atomic.Bool

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestControllerWithoutSyncHookIsRefused by the API server, which names what is missing.
+// TestControllerWithoutSyncHookIsRefused expects an error of the API server that names the missing
+// field.
 func TestControllerWithoutSyncHookIsRefused(t *testing.T) {
 	k := start(t)
 	for kind, spec := range map[string]map[string]any{
@@ -29,7 +30,7 @@ func TestControllerWithoutSyncHookIsRefused(t *testing.T) {
 	}
 }
 
-// TestTableNamesAllChildren looks at what kubectl prints of a controller.
+// TestTableNamesAllChildren checks the columns of kubectl for a controller.
 func TestTableNamesAllChildren(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/configmaps InPlace", "v1/secrets InPlace"}})

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// decorate declares DecoratorControllers of Webs, named by the kit and a suffix, whose hook is the
-// mirror; more is added to the first resource rule, hooks to the hooks. It returns when the
-// controller runs.
+// decorate declares a DecoratorController of Webs, with the kit's name and a suffix, and the mirror
+// as its hook. more is added to the first resource rule, and hooks to the hooks. decorate returns
+// when the controller runs.
 func decorate(t *testing.T, k *kit.Kit, suffix, more, hooks string) {
 	t.Helper()
 	name := k.Name + suffix
@@ -96,8 +96,8 @@ func TestDecorator(t *testing.T) {
 	}
 }
 
-// TestTargetIsWrittenOnceInASync has labels and status change together: the target is written once
-// by each of two syncs, and no more.
+// TestTargetIsWrittenOnceInASync changes labels and status together: two syncs write the target
+// once each.
 func TestTargetIsWrittenOnceInASync(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -147,7 +147,7 @@ func TestDecoratorSelects(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestTwoDecorators of one target each have their own attachments.
+// TestTwoDecorators have the same target, and each has its own attachments.
 func TestTwoDecorators(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -205,7 +205,7 @@ func TestDecoratorOfClusterScopedTargets(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestRollingMethodOfAnAttachment acts as its plain kind.
+// TestRollingMethodOfAnAttachment has the effect of the method without Rolling.
 func TestRollingMethodOfAnAttachment(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -243,8 +243,8 @@ func TestBadDecoration(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestDecoratorBesideComposite has both on the same parents with the same kind of child: neither
-// touches what is the other's.
+// TestDecoratorBesideComposite has both kinds with the same parents and the same kind of child:
+// neither writes the other's objects.
 func TestDecoratorBesideComposite(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// own marks the controllers that a test runs by an engine of its own.
+// own is the label of controllers that a test runs with an engine of its own.
 const own = "engine=own"
 
-// shared is what the tests of this binary share beside the cluster: an engine in this process, and
-// a hook in another.
+// shared holds the processes that the tests of this binary share in addition to the cluster: an
+// engine in this process, and a hook in another.
 var shared struct {
 	engine sync.Once
 	stop   context.CancelFunc
@@ -34,7 +34,7 @@ var shared struct {
 	url    string
 }
 
-// tests runs the tests and then stops what they shared.
+// tests runs the tests and then stops the shared processes.
 type tests struct{ *testing.M }
 
 // Run returns the exit code.
@@ -63,7 +63,7 @@ func stopShared(before goleak.Option) error {
 		return fmt.Errorf("the engine has ended with: %w", err)
 	}
 	return goleak.Find(before,
-		// The cluster runs on; connections to it are kept by client-go for the whole process.
+		// The cluster still runs; client-go keeps connections to it for the whole process.
 		goleak.IgnoreAnyFunction("github.com/hookloop/hookloop/test/proc.(*Process).start.func1"),
 		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
@@ -71,7 +71,7 @@ func stopShared(before goleak.Option) error {
 	)
 }
 
-// start makes a Kit on the cluster with the shared engine at work.
+// start makes a Kit on the cluster with the shared engine.
 func start(t *testing.T) *kit.Kit {
 	t.Helper()
 	t.Parallel()
@@ -79,8 +79,8 @@ func start(t *testing.T) *kit.Kit {
 	return kit.New(t)
 }
 
-// startEngine returns when the engine is ready: it sets loggers and metrics of the whole process,
-// which the tests' own clients use.
+// startEngine starts the shared engine and returns when it is ready. The engine sets loggers and
+// metrics of the whole process, which the tests' own clients use.
 func startEngine(t *testing.T) {
 	t.Helper()
 	admin := cluster.Start(t)
@@ -106,8 +106,7 @@ func startEngine(t *testing.T) {
 	}
 }
 
-// mirror returns the address of a hook in another process, which answers what the parent's
-// spec.answer says.
+// mirror returns the URL of a hook in another process. The hook answers the parent's spec.answer.
 func mirror(t *testing.T) string {
 	t.Helper()
 	shared.mirror.Do(func() {
@@ -127,7 +126,7 @@ func mirror(t *testing.T) string {
 	return shared.url
 }
 
-// settled is how long silence must last before a story goes on.
+// settled is the time without writes after which the next step of a story begins.
 const settled = 300 * time.Millisecond
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault changes what a hook sends: a Welcome, or the answer about the parent bad. With hangup the
-// hook then ends the stream.
+// fault changes the messages of a hook: a Welcome, or the answer about the parent bad. With hangup
+// the hook then ends the stream.
 type fault func(m *streamv1.HookMessage) (instead []*streamv1.HookMessage, hangup bool)
 
 // answering returns a fault of answers.
@@ -33,7 +33,7 @@ func answering(change func(*streamv1.Answer) []*streamv1.HookMessage) fault {
 	}
 }
 
-// hangingUp ends the stream after the messages that a fault sends in the place of an answer.
+// hangingUp ends the stream after the messages of a fault.
 func hangingUp(f fault) fault {
 	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
 		instead, _ := f(m)
@@ -41,7 +41,7 @@ func hangingUp(f fault) fault {
 	}
 }
 
-// welcoming returns a fault of the first message; nil says nothing at all.
+// welcoming returns a fault of the first message; nil sends nothing at all.
 func welcoming(change func(*streamv1.Welcome)) fault {
 	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
 		switch w := m.GetWelcome(); {
@@ -69,25 +69,25 @@ func part(index uint32, total uint64, data string) *streamv1.HookMessage {
 	}
 }
 
-// faultyHook is the mirror over streams, which can be told to misbehave. Its questions are answered
-// one after the other.
+// faultyHook is the mirror over streams, with faults that a test sets. It answers one question
+// after the other.
 type faultyHook struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	address string
-	// dismissed is closed when the engine first says why it ends a stream.
+	// dismissed is closed when the engine first sends a reason for ending a stream.
 	dismissed chan struct{}
-	// everyone has the fault happen to all parents, not to bad alone. It is set before the fault.
+	// everyone extends the fault from the parent bad to all parents. It is set before the fault.
 	everyone bool
 
 	mu        sync.Mutex // guards the fields below
 	fault     fault
-	cut       chan struct{} // closed to end the streams of now
+	cut       chan struct{} // closed to end the open streams
 	memories  map[string]*session.Memory
 	farewells []string
 	triggered []*streamv1.Triggered
 }
 
-// serveFaulty serves a hook that behaves well to begin with, until the test ends.
+// serveFaulty serves a hook without a fault, until the test ends.
 func serveFaulty(t *testing.T) *faultyHook {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,8 +113,7 @@ func serveFaulty(t *testing.T) *faultyHook {
 	return h
 }
 
-// turn has the hook misbehave from now on, or behave with nil. Its streams end; the engine opens
-// others.
+// turn sets the fault, or removes it with nil. The hook's streams end; the engine opens others.
 func (h *faultyHook) turn(f fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,14 +133,14 @@ func (h *faultyHook) memory(id string) *session.Memory {
 	return h.memories[id]
 }
 
-// answers are what became of the hook's triggers.
+// answers returns the results of the hook's triggers.
 func (h *faultyHook) answers() []*streamv1.Triggered {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.triggered)
 }
 
-// awaitFarewell waits until the engine has said why it ended a stream.
+// awaitFarewell waits until the engine has sent a reason for ending a stream.
 func (h *faultyHook) awaitFarewell(k *kit.Kit, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("the hook is told %q", part), func() error {
@@ -183,19 +182,19 @@ func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage,
 			return err
 		}
 		h.note(got)
-		about := "bad" // for the Welcome
+		about := "bad" // the Welcome is about no parent
 		if got.Work != nil {
 			if about, err = answerOne(conn.Context(), machine, got.Work); err != nil {
 				return err
 			}
 		}
-		if err := h.say(conn, about, machine.Outbox()); err != nil {
+		if err := h.send(conn, about, machine.Outbox()); err != nil {
 			return err
 		}
 	}
 }
 
-// note keeps what the engine said.
+// note keeps the engine's messages.
 func (h *faultyHook) note(got session.Received) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,8 +211,8 @@ func (h *faultyHook) note(got session.Received) {
 
 var errHungUp = errors.New("the hook hangs up")
 
-// say sends messages, or what the fault makes of them where they are about the parent bad.
-func (h *faultyHook) say(
+// send sends messages, or those of the fault if they are about the parent bad.
+func (h *faultyHook) send(
 	conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage],
 	about string,
 	messages []*streamv1.HookMessage,
@@ -238,7 +237,7 @@ func (h *faultyHook) say(
 	return nil
 }
 
-// answerOne answers a question as the mirror does, and names the parent.
+// answerOne answers a question like the mirror, and returns the parent's name.
 func answerOne(ctx context.Context, machine *session.Hook, w *session.Work) (parent string, err error) {
 	request, ok := w.Request.(*hookv1.CompositeHookServiceSyncRequest)
 	if !ok {

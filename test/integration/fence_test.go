@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// slowHook answers a page for each parent once it is let go.
+// slowHook answers a page for each parent after it is released.
 type slowHook struct {
 	*kit.Hook
 	release chan struct{}
@@ -60,8 +60,8 @@ func (h *slowHook) reaches(k *kit.Kit, what string, n *int, want int) {
 	})
 }
 
-// leader runs an engine that leads, with three syncs waiting for their hook. It would let them
-// finish for ten minutes if it were to stop.
+// leader runs the leading engine with three syncs that wait for their hook. Its grace period is ten
+// minutes.
 func leader(k *kit.Kit) (*serve.Engine, *slowHook) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
@@ -91,7 +91,7 @@ func leader(k *kit.Kit) (*serve.Engine, *slowHook) {
 
 const leaseKind = "coordination.k8s.io/v1/Lease"
 
-// seize makes somebody else the holder of the lease.
+// seize writes another holder into the lease.
 func seize(k *kit.Kit) {
 	k.Helper()
 	now := metav1.NowMicro().UTC().Format(metav1.RFC3339Micro)
@@ -99,8 +99,8 @@ func seize(k *kit.Kit) {
 		"spec: {holderIdentity: somebody-else, leaseDurationSeconds: 600, renewTime: '"+now+"', acquireTime: '"+now+"'}")
 }
 
-// endsWithoutAWrite waits until an engine that has lost its lease has ended, which must be a
-// failure, and looks for what it has written.
+// endsWithoutAWrite waits until an engine that has lost its lease has exited with a failure, and
+// checks that it has written nothing.
 func endsWithoutAWrite(k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	k.Helper()
 	k.Eventually("the engine has ended", func() error {
@@ -121,8 +121,8 @@ func endsWithoutAWrite(k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	}
 }
 
-// TestLeaderThatLosesItsLeaseWritesNothing: the lease is another's while syncs are under way. They
-// are cancelled at once, and what the hook answers then is not written.
+// TestLeaderThatLosesItsLeaseWritesNothing changes the holder of the lease during syncs. They are
+// cancelled immediately, and the hook's later answers are not written.
 func TestLeaderThatLosesItsLeaseWritesNothing(t *testing.T) {
 	k := start(t)
 	engine, hook := leader(k)
@@ -133,8 +133,8 @@ func TestLeaderThatLosesItsLeaseWritesNothing(t *testing.T) {
 	endsWithoutAWrite(k, engine, mark)
 }
 
-// TestLeaderThatWasPausedWritesNothing: its lease has run out, and is another's, before it goes on.
-// The hook's answers are there by then.
+// TestLeaderThatWasPausedWritesNothing pauses a leader until its lease has expired and belongs to
+// another one. By the time it continues, the hook has answered.
 func TestLeaderThatWasPausedWritesNothing(t *testing.T) {
 	k := start(t)
 	engine, hook := leader(k)

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// entrance is an engine of the test's own with a gateway, and what a hook needs to dial in.
+// entrance is an engine of the test's own with a gateway, and the credentials for dialling in.
 type entrance struct {
 	*kit.Kit
 	engine  *serve.Engine
@@ -31,8 +31,8 @@ type entrance struct {
 	gateway hook.Gateway
 }
 
-// openEntrance starts the engine. ServiceAccount laptop has a token of the gateway's audience, and
-// no rights.
+// openEntrance starts the engine. The ServiceAccount laptop has a token of the gateway's audience,
+// and no rights.
 func openEntrance(k *kit.Kit) *entrance {
 	k.Helper()
 	return openEntranceWithin(k, nil)
@@ -64,7 +64,7 @@ func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 	}}
 }
 
-// tokenOf makes a token of the ServiceAccount laptop for an audience.
+// tokenOf creates a token of the ServiceAccount laptop for an audience.
 func tokenOf(k *kit.Kit, audience string) string {
 	k.Helper()
 	out, err := k.Cluster.Kubectl(k.Context(), "-n", k.Namespace, "create", "token", "laptop", "--audience",
@@ -75,7 +75,7 @@ func tokenOf(k *kit.Kit, audience string) string {
 	return strings.TrimSpace(out)
 }
 
-// flags are those of a hook that dials in.
+// flags returns the flags of a hook that dials in.
 func (e *entrance) flags(more ...string) []string {
 	g := e.gateway
 	return append([]string{"--attach", g.Address, "--ca-file", g.CAFile, "--token-file", g.TokenFile}, more...)
@@ -97,7 +97,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $NAME-%[
 subjects: [{kind: ServiceAccount, name: laptop, namespace: $NS}]`, verb, resource, name))
 }
 
-// awaitOutput waits for a process to print something.
+// awaitOutput waits until a process has printed a text.
 func awaitOutput(k *kit.Kit, p *proc.Process, text string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s prints %q", p.Name(), text), func() error {
@@ -108,7 +108,8 @@ func awaitOutput(k *kit.Kit, p *proc.Process, text string) {
 	})
 }
 
-// awaitControllerCondition waits until a condition of the controller has a reason and a message.
+// awaitControllerCondition waits until a condition of the controller has a reason and a message
+// that contains part.
 func awaitControllerCondition(k *kit.Kit, conditionType, reason, part string) {
 	k.Helper()
 	k.Eventually("the controller has the condition "+conditionType+" with the reason "+reason, func() error {
@@ -120,7 +121,7 @@ func awaitControllerCondition(k *kit.Kit, conditionType, reason, part string) {
 	})
 }
 
-// awaitParentEvent waits until there is an Event about an object of the kit.
+// awaitParentEvent waits for an Event about an object of the kit.
 func awaitParentEvent(k *kit.Kit, name, reason, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("%s has an Event %s: %s", name, reason, part), func() error {
@@ -132,8 +133,8 @@ func awaitParentEvent(k *kit.Kit, name, reason, part string) {
 	})
 }
 
-// TestDialIn serves parents by a hook that listens nowhere: first it is refused, and reads why;
-// then it has the right.
+// TestDialIn serves parents by a hook that does not listen. Without the right it is refused with a
+// reason; then it gets the right.
 func TestDialIn(t *testing.T) {
 	k := start(t)
 	e := openEntrance(k)
@@ -177,7 +178,8 @@ func TestDialIn(t *testing.T) {
 	}
 }
 
-// TestTriggersAreLimited floods the gateway; what is refused says so, and the hook still serves.
+// TestTriggersAreLimited sends too many triggers to the gateway. The surplus is refused with a
+// reason, and the hook still serves.
 func TestTriggersAreLimited(t *testing.T) {
 	k := start(t)
 	e := openEntrance(k)
@@ -198,8 +200,8 @@ func TestTriggersAreLimited(t *testing.T) {
 	})
 }
 
-// TestIntercept takes the parents of one team from a running controller; when the laptop has gone
-// they are back at once.
+// TestIntercept takes the parents of one team from a running controller. They return as soon as the
+// laptop is gone.
 func TestIntercept(t *testing.T) {
 	k := start(t)
 	e := openEntrance(k)

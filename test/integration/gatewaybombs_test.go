@@ -26,12 +26,12 @@ const (
 	attachMethod  = "/hookloop.stream.v1.GatewayService/Attach"
 )
 
-// emptyParents returns a TriggerRequest with as many empty parents as its bytes have room for.
+// emptyParents returns a TriggerRequest of a size with as many empty parents as possible.
 func emptyParents(size int) []byte {
 	return append([]byte{2<<3 | 2}, lengthPrefixed(repeated(3, size))...)
 }
 
-// dialTLS opens a connection to the gateway of its own.
+// dialTLS opens a separate connection to the gateway.
 func (b *blast) dialTLS() *grpc.ClientConn {
 	b.Helper()
 	pem, err := os.ReadFile(b.gateway.CAFile)
@@ -61,7 +61,7 @@ func (b *blast) worker() context.Context {
 	client := streamv1.NewGatewayServiceClient(b.dialTLS())
 	b.Eventually("the worker has its right", func() error {
 		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{Worker: "bomber"})
-		if status.Code(err) != codes.FailedPrecondition { // nobody refers to it
+		if status.Code(err) != codes.FailedPrecondition { // no controller refers to the worker
 			return err
 		}
 		return nil
@@ -69,14 +69,14 @@ func (b *blast) worker() context.Context {
 	return ctx
 }
 
-// atOnce runs something many times at once, and wants one of the codes each time.
+// atOnce runs a function many times in parallel, and expects one of the codes each time.
 func (b *blast) atOnce(times int, do func(i int) error, want ...codes.Code) {
 	b.Helper()
 	var wait sync.WaitGroup
 	for i := range times {
 		wait.Go(func() {
 			err := do(i)
-			for strings.Contains(status.Convert(err).Message(), "new calls a second") { // it is not about that
+			for strings.Contains(status.Convert(err).Message(), "new calls a second") { // the limit of new calls is not tested here
 				time.Sleep(time.Second / 4)
 				err = do(i)
 			}
@@ -92,7 +92,7 @@ func (b *blast) atOnce(times int, do func(i int) error, want ...codes.Code) {
 	wait.Wait()
 }
 
-// strangersBombs are set off by whoever reaches the gateway's port.
+// strangersBombs returns the bombs of callers without credentials.
 func strangersBombs() []bomb {
 	request := &rawMessage{emptyParents(4 << 20)}
 	trigger := func(b *blast, ctx context.Context, options ...grpc.CallOption) func(int) error {
@@ -126,8 +126,8 @@ func strangersBombs() []bomb {
 	}
 }
 
-// attached opens a stream of the worker and says raw messages. It returns its end, if it has one
-// before it is left.
+// attached opens a stream of the worker and sends raw messages. It returns the error that ends the
+// stream, or nil.
 func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messages ...[]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
@@ -142,7 +142,7 @@ func (b *blast) attached(ctx context.Context, connection *grpc.ClientConn, messa
 	}
 	for _, m := range append([][]byte{attach}, messages...) {
 		if err := s.SendMsg(&rawMessage{m}); err != nil {
-			break // its end says why
+			break // the end of the stream has the reason
 		}
 	}
 	for {
@@ -167,8 +167,8 @@ func fragments(b *blast, data []byte, total int) (out [][]byte) {
 	return out
 }
 
-// workersBombs are set off by a hook that dialled in and may serve a worker, over as many streams
-// as it may have.
+// workersBombs returns the bombs of a hook that dialled in and may serve a worker, over the
+// greatest allowed number of streams.
 func workersBombs() []bomb {
 	const streams = 64
 	over := func(b *blast, messages ...[]byte) {

@@ -19,7 +19,7 @@ type grpcMirror struct {
 	hookv1.UnimplementedCompositeHookServiceServer
 }
 
-// mirrored is the part of a parent that the mirror reads.
+// mirrored holds the fields of a parent that the mirror reads.
 type mirrored struct {
 	Spec struct {
 		Refuse  string       `json:"refuse"`
@@ -28,7 +28,7 @@ type mirrored struct {
 	} `json:"spec"`
 }
 
-// mirrorAnswer is an answer as a parent spells it.
+// mirrorAnswer is an answer in a parent's spec.
 type mirrorAnswer struct {
 	Status    json.RawMessage   `json:"status"`
 	Children  []json.RawMessage `json:"children"`
@@ -91,19 +91,19 @@ func serveGRPC(t *testing.T) string {
 	return "grpc:" + listener.Addr().String()
 }
 
-// TestHookOverGRPC tells a parent's life with a hook over unary gRPC.
+// TestHookOverGRPC runs a parent from creation to deletion with a hook over unary gRPC.
 func TestHookOverGRPC(t *testing.T) {
 	k := start(t)
 	life(t, k, serveGRPC(t), "HookRejected")
 }
 
-// TestHookOverStream tells the same life with a hook over a stream.
+// TestHookOverStream does the same with a hook over a stream.
 func TestHookOverStream(t *testing.T) {
 	k := start(t)
 	life(t, k, "stream:"+mirrorProcess(k, "").address, "TooLate")
 }
 
-// life tells a parent's life. Refused is the reason with which the hook refuses.
+// life runs a parent from creation to deletion. refused is the reason if the hook refuses.
 func life(t *testing.T, k *kit.Kit, hook, refused string) {
 	t.Helper()
 	k.CRD("Thing", "Namespaced")
@@ -133,7 +133,7 @@ func life(t *testing.T, k *kit.Kit, hook, refused string) {
 	})
 }
 
-// TestGRPCHookIsDown names a hook that is not there.
+// TestGRPCHookIsDown expects the address of a missing hook in the message.
 func TestGRPCHookIsDown(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Sync: "grpc:127.0.0.1:1"})

@@ -8,9 +8,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestMassDeletionIsHeld has a hook leave out most children at once: nothing is deleted, and the
-// parent says how to let it pass. Fewer deletions go through, and so does the deletion of the
-// parent.
+// TestMassDeletionIsHeld has a hook that leaves out most children: nothing is deleted, and the
+// parent reports how to permit it. Fewer deletions pass, and so does the deletion of the parent.
 func TestMassDeletionIsHeld(t *testing.T) {
 	k := start(t)
 	finalize := k.Hook(

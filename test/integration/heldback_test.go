@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestChangesHeldBack: a child of the default method stays as it is when its hook wants it changed,
-// and the parent says so, once, until somebody deletes the child.
+// TestChangesHeldBack: a child of the default method stays unchanged when its hook changes it. The
+// parent reports this once, until a user deletes the child.
 func TestChangesHeldBack(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/configmaps"}, Resync: 1})
@@ -31,7 +31,7 @@ func TestChangesHeldBack(t *testing.T) {
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "one" {
 		t.Errorf("the child says %q", got)
 	}
-	k.Settled(3 * time.Second / 2) // a resync period and more
+	k.Settled(3 * time.Second / 2) // more than a resync period
 	k.Delete("v1/ConfigMap", "page")
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	awaitHeld("")

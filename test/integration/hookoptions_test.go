@@ -15,9 +15,9 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestHookCredentials has a hook behind TLS that wants a token; both come from the cluster, and the
-// token rotates. What is missing is said on the parent and on the controller, and nothing is to be
-// restarted.
+// TestHookCredentials has a hook behind TLS that requires a token. Both come from the cluster, and
+// the token rotates. The parent and the controller report missing objects, and no restart is
+// necessary.
 func TestHookCredentials(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -29,7 +29,7 @@ func TestHookCredentials(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a caller that has gone is its own affair
+		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a closed connection is not the test's fault
 	}))
 	server.TLS = authority.Server(nil)
 	server.StartTLS()

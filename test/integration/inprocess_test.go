@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// hooksInProcess are those of the shared engine's own process.
+// hooksInProcess are the hooks of the shared engine's process.
 var hooksInProcess = map[string]server.Hook{"page": hook.Composite{Sync: makePage, Finalize: removePage}}
 
 type pageParent struct {
@@ -22,7 +22,7 @@ type pageParent struct {
 	} `json:"spec"`
 }
 
-// makePage makes a ConfigMap with the parent's text, and panics where the text is "panic".
+// makePage makes a ConfigMap with the parent's text, and panics if the text is "panic".
 func makePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 	parent, err := hook.Parent[pageParent](req)
 	if err != nil {
@@ -40,13 +40,13 @@ func makePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, err
 	return &hook.SyncResponse{Status: map[string]any{"text": parent.Spec.Text}, Children: []hook.Child{{Object: child}}}, nil
 }
 
-// removePage lets the parent go once its ConfigMap has gone.
+// removePage answers finalized after its ConfigMap is deleted.
 func removePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 	return &hook.SyncResponse{Finalized: len(req.Children["ConfigMap.v1"]) == 0}, nil
 }
 
-// TestHookInProcess runs a controller whose hook is a function of the engine's process, through a
-// panic of it, to its parent's end.
+// TestHookInProcess runs a controller with a Go function of the engine's process as its hook,
+// through a panic, until its parent is deleted.
 func TestHookInProcess(t *testing.T) {
 	k := start(t)
 	k.CRD("Page", "Namespaced")
@@ -104,7 +104,7 @@ func awaitSynced(k *kit.Kit, reason, part string) {
 	})
 }
 
-// TestHookInProcessThatIsNotRegistered is refused on the controller, by name.
+// TestHookInProcessThatIsNotRegistered expects a condition of the controller with the name.
 func TestHookInProcessThatIsNotRegistered(t *testing.T) {
 	k := start(t)
 	k.CRD("Page", "Namespaced")

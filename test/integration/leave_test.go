@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// awaitFinalizer waits until the parent web has the controller's finalizer, or has it no more.
+// awaitFinalizer waits until the parent web has the controller's finalizer, or no longer has it.
 func awaitFinalizer(k *kit.Kit, want bool) {
 	k.Helper()
 	name := "metacontroller.io/compositecontroller-" + k.Name
@@ -65,9 +65,9 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 }
 
-// TestFinalizerGoesThoughTheEngineIsDown: the controller is deleted, or gets other parents, while
-// no engine runs. The declaring object itself goes at once, so that an uninstall may take the
-// engine away first; the parents are let go by the next engine.
+// TestFinalizerGoesThoughTheEngineIsDown deletes the controller, or gives it other parents, while
+// no engine runs. The controller is deleted immediately, so that an uninstall may remove the engine
+// first. The next engine removes the parents' finalizers.
 func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
 	hook := mirror(t)
 	cases := map[string]func(*kit.Kit, map[string]any){

@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// pages answers one ConfigMap "page" with a text.
+// pages returns a hook that answers one ConfigMap "page" with a text.
 func pages(text string) func(kit.Request) any {
 	return func(kit.Request) any {
 		return map[string]any{"children": []any{configMap("page", text)}}
@@ -85,9 +85,9 @@ func TestClusterScopedChildOfANamespacedParentIsRefused(t *testing.T) {
 	k.AwaitReady("InvalidSpec")
 }
 
-// TestStartsDoNotWaitForEachOther declares controllers whose parents cannot be listed, because
-// their conversion webhook is gone: more of them than there are workers to start controllers. Each
-// says what the API server answers, and others start and stop as ever.
+// TestStartsDoNotWaitForEachOther declares controllers with parents that cannot be listed, because
+// their conversion webhook is gone: more of them than workers that start controllers. Each reports
+// the API server's error, and others start and stop as usual.
 func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	k := start(t)
 	version := "{name: NAME, served: true, storage: STORAGE, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"

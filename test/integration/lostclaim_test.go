@@ -12,8 +12,8 @@ import (
 )
 
 // TestLostClaim loses the PATCH that follows the POST of server-side apply. The child counts as
-// created, it is applied in place as soon as that is possible, and it is not recreated although the
-// server notes its values in its own way.
+// created, it is applied in place as soon as possible, and it is not recreated although the server
+// stores its values in another notation.
 func TestLostClaim(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -66,8 +66,8 @@ func TestLostClaim(t *testing.T) {
 	}
 }
 
-// TestDriftOfStringData: a Secret's data comes back after somebody has changed it, though the hook
-// names stringData.
+// TestDriftOfStringData restores a Secret's data after a change by a user, although the hook sets
+// stringData.
 func TestDriftOfStringData(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"v1/secrets InPlace"}})
@@ -80,8 +80,8 @@ func TestDriftOfStringData(t *testing.T) {
 }
 
 // TestSparedChildOfAnOlderParentVersion moves a controller to another version of its parents. A
-// child that a dry run has spared is left alone when it changes, though its owner reference names
-// the version before.
+// child that a dry run has spared stays as it is, although its owner reference has the version
+// before.
 func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	k := start(t)
 	k.Apply(`

@@ -1,10 +1,10 @@
-// Package integration tests the whole on a real control plane: API server, etcd and controller
-// manager as in production, with RBAC and the audit log as the witness of every write.
+// Package integration tests the complete engine on a real control plane: API server, etcd and
+// controller manager as in production, with RBAC, and with the audit log as the record of all
+// writes.
 //
-// It holds no unit tests; those stand beside the code. All tests of the package share one cluster
-// (package test/cluster), one engine in this process and one hook in another, and so use
-// namespaces, names and API groups of their own. "make controlplane build" builds the programs
-// first.
+// It holds no unit tests; those are beside the code. All tests of the package share one cluster
+// (package test/cluster), one engine in this process and one hook in another. Therefore each test
+// has its own namespace, names and API group. "make controlplane build" builds the programs first.
 package integration
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/test/cluster"
 )
 
-// TestMain runs the tests, or, as a process of theirs, a hook.
+// TestMain runs the tests, or a hook in a child process of theirs.
 func TestMain(m *testing.M) {
 	if os.Getenv(asHook) != "" {
 		mirrorMain()

@@ -12,10 +12,11 @@ import (
 	"github.com/hookloop/hookloop/test/proc"
 )
 
-// asHook makes the test program a hook instead; its value goes into the status of every parent.
+// asHook is an environment variable that turns the test program into a hook. Its value is a part of
+// the status of every parent.
 const asHook = "HOOKLOOP_TEST_MIRROR"
 
-// mirrorMain is the mirror as an author writes it with the SDK.
+// mirrorMain is the mirror on the SDK.
 func mirrorMain() {
 	answer := func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 		parent, err := hook.Parent[mirrored](req)
@@ -47,8 +48,7 @@ type mirrorHook struct {
 	address string
 }
 
-// mirrorProcess starts a mirror at an address, or at a free one where it is empty, until the test
-// ends.
+// mirrorProcess starts a mirror until the test ends. An empty address means a free port.
 func mirrorProcess(k *kit.Kit, address string) mirrorHook {
 	k.Helper()
 	if address == "" {
@@ -58,8 +58,8 @@ func mirrorProcess(k *kit.Kit, address string) mirrorHook {
 	return mirrorHook{p, listening(k, p)}
 }
 
-// mirrorWith starts a mirror with flags, until the test ends. It says by whom in the status of its
-// parents.
+// mirrorWith starts a mirror with flags, until the test ends. The status of its parents has by as
+// its name.
 func mirrorWith(k *kit.Kit, by string, flags ...string) *proc.Process {
 	k.Helper()
 	return k.Process(proc.Spec{Name: by, Path: os.Args[0], Args: flags, Env: []string{asHook + "=" + by}})

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMutualTLS goes the documented way: the certificates of manifests/hooks/certificates.sh, the
-// SDK's flags, the controller's fields. Then the authority is replaced while all goes on.
+// TestMutualTLS follows the documentation: the certificates of manifests/hooks/certificates.sh, the
+// SDK's flags, and the controller's fields. Then the authority is replaced while syncs continue.
 func TestMutualTLS(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("there is no openssl")
@@ -27,8 +27,7 @@ func TestMutualTLS(t *testing.T) {
 	hook := mirrorWith(k, "mirror", "--listen", "127.0.0.1:0", "--tls-cert", file("tls.crt"), "--tls-key", file("tls.key"),
 		"--client-ca", file("ca.crt"), "--client-name", "hookloop")
 	k.CRD("Web", "Namespaced")
-	// The hook is not behind its Service here: the owner of the Secret reports that the engine may
-	// show it to this host.
+	// The hook does not run behind its Service here: the Secret's annotation allows its host.
 	k.Patch("v1/Secret", "hookloop-client", "metadata: {annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}")
 	k.Apply(strings.ReplaceAll(`
 apiVersion: metacontroller.k8s.io/v1alpha1

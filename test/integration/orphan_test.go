@@ -19,9 +19,9 @@ type unmetered struct{}
 
 func (unmetered) Wrote(string, string) {}
 
-// TestObjectOfAnEarlierParent has a child's name taken by what an earlier parent of the same name
-// has left. Its owner reference names a version that is not served, so that Kubernetes' garbage
-// collector cannot tell either. The parent's message names both, and once the parent is old enough,
+// TestObjectOfAnEarlierParent has a child with a name that an object of an earlier parent of the
+// same name has. Its owner reference has a version that is not served, so that Kubernetes' garbage
+// collector cannot decide either. The parent's message names both. When the parent is old enough,
 // the object is deleted and the child created.
 func TestObjectOfAnEarlierParent(t *testing.T) {
 	k := start(t)
@@ -38,7 +38,7 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 	config := rest.CopyConfig(k.Cluster.Admin())
 	config.UserAgent = kit.UserAgent
 	web := k.Get("Web", "web")
-	writer, err := act.NewWriter(act.Settings{ // the engine's, a minute later
+	writer, err := act.NewWriter(act.Settings{ // an engine's writer, a minute later
 		Config: config, Tracer: noop.NewTracerProvider().Tracer(""), Meter: unmetered{},
 		Clock: clocktesting.NewFakePassiveClock(web.GetCreationTimestamp().Add(time.Minute)),
 	})

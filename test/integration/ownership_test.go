@@ -21,7 +21,7 @@ func labelled(labels string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {" + labels + "}}, data: {text: one}}"
 }
 
-// awaitOwner waits until an object's controller is the Web of a name; "" for none.
+// awaitOwner waits until an object's controller is the Web with a name; "" for none.
 func awaitOwner(k *kit.Kit, name, owner string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("ConfigMap %s is owned by %q", name, owner), func() error {
@@ -50,10 +50,10 @@ func TestOrphanIsAdopted(t *testing.T) {
 	mark := k.Mark()
 	uid := k.Get("v1/ConfigMap", "page").GetUID()
 
-	k.Apply(selecting(labelled("app: web"))) // the name is taken by what is not selected …
+	k.Apply(selecting(labelled("app: web"))) // an object that is not selected has the name …
 	k.AwaitFault("Web", "web", "ChildNameTaken", `"`+k.Namespace+`/page"`)
 	awaitOwner(k, "page", "")
-	k.Patch("v1/ConfigMap", "page", "metadata: {labels: {app: web}}") // … and now it is
+	k.Patch("v1/ConfigMap", "page", "metadata: {labels: {app: web}}") // … and now it is selected
 	awaitOwner(k, "page", "web")
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	k.AwaitSynced("Web", "web")
@@ -67,8 +67,8 @@ func TestOrphanIsAdopted(t *testing.T) {
 	}
 }
 
-// TestChildIsReleased changes the labels of a child so that the parent no longer selects it. Its
-// name is then taken: the parent says so, and goes on once the answer has another name for the
+// TestChildIsReleased changes the labels of a child so that the parent no longer selects it. The
+// parent reports that its name is taken, and continues after the answer has another name for the
 // child.
 func TestChildIsReleased(t *testing.T) {
 	k := start(t)
@@ -105,8 +105,8 @@ func TestSelectorIsGenerated(t *testing.T) {
 	}
 }
 
-// TestFinalizeHook deletes a parent whose finalize hook has it first empty the children and then
-// let it go.
+// TestFinalizeHook deletes a parent with a finalize hook. The hook first empties the children, and
+// then finalizes the parent.
 func TestFinalizeHook(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Finalize: mirror(t)})
@@ -137,9 +137,9 @@ func TestFinalizeHook(t *testing.T) {
 	})
 }
 
-// TestChildrenOfADeletedParentAreCollected has Kubernetes' own garbage collector remove what a
-// parent without a finalize hook leaves. The parent is a ConfigMap, because the collector hears of
-// a new resource after half a minute only.
+// TestChildrenOfADeletedParentAreCollected expects Kubernetes' own garbage collector to delete the
+// children of a parent without a finalize hook. The parent is a ConfigMap, because the collector
+// discovers new resources after half a minute only.
 func TestChildrenOfADeletedParentAreCollected(t *testing.T) {
 	k := start(t)
 	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}
@@ -175,8 +175,8 @@ func TestClusterScopedParentHasNamespacedChild(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 }
 
-// TestTakenNameIsLeftAlone has two parents want one child: the second says whose it is, and gets it
-// when the first lets it go.
+// TestTakenNameIsLeftAlone has two parents with the same child. The second reports the owner, and
+// gets the child after the first drops it.
 func TestTakenNameIsLeftAlone(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})

@@ -38,12 +38,12 @@ func TestParentsOfAnyResource(t *testing.T) {
 	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
 	k.Delete("v1/ConfigMap", "welcome")
 	await(k, "v1/ConfigMap", "welcome", "data.to", "you")
-	// so that its deletion meets no controller
+	// so that its deletion affects no controller
 	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: null}}")
 }
 
-// TestParentsWithoutStatus has a hook answer a status for a resource that has none: the children
-// are made, the controller reports that the status is lost, and nothing is tried again and again.
+// TestParentsWithoutStatus has a hook that answers a status for a resource without one. The
+// children are created, the controller reports that the status is lost, and nothing is repeated.
 func TestParentsWithoutStatus(t *testing.T) {
 	k := start(t)
 	child := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "child"}}
@@ -64,7 +64,7 @@ func TestParentsWithoutStatus(t *testing.T) {
 	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
 }
 
-// TestIgnoreStatusChanges lets changes of the parents' status pass by, and nothing else.
+// TestIgnoreStatusChanges ignores changes of the parents' status, and nothing else.
 func TestIgnoreStatusChanges(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(kit.Mirror)
@@ -84,14 +84,14 @@ func TestIgnoreStatusChanges(t *testing.T) {
 			}
 			return nil
 		})
-		if i == 0 { // the status was not: the hook's own has come back only now
+		if i == 0 { // the first round was the event of the hook's own status
 			await(k, "Web", "web", "status.note", "")
 		}
 	}
 	k.Patch("Web", "web", "metadata: {finalizers: null}")
 }
 
-// TestIgnoreStatusChangesWithoutGenerations lets changes of data pass where the resource counts no
+// TestIgnoreStatusChangesWithoutGenerations passes changes of data if the resource counts no
 // generations.
 func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 	k := start(t)
@@ -120,8 +120,8 @@ func TestIgnoreStatusChangesWithoutGenerations(t *testing.T) {
 	await(k, "v1/Secret", "child", "type", "test/two")
 }
 
-// TestOptOut takes a parent out of what its controller selects: the finalize hook has the last
-// word, and without one children stay.
+// TestOptOut removes a parent from its controller's selection. The finalize hook is asked; without
+// one the children stay.
 func TestOptOut(t *testing.T) {
 	for name, finalize := range map[string]bool{"with a finalize hook": true, "without one": false} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestFinalizedFromSyncIsNoEnd has a sync hook say finalized while its parent lives: the finalizer
-// stays, and nothing goes round in circles.
+// TestFinalizedFromSyncIsNoEnd has a sync hook that answers finalized while its parent exists. The
+// finalizer stays, and the engine does not loop.
 func TestFinalizedFromSyncIsNoEnd(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any { return map[string]any{"children": []any{good(r)}, "finalized": true} })
@@ -173,7 +173,7 @@ func TestFinalizedFromSyncIsNoEnd(t *testing.T) {
 	}
 }
 
-// TestOrderedTeardown has a finalize hook take children away one after the other.
+// TestOrderedTeardown has a finalize hook that removes one child after the other.
 func TestOrderedTeardown(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
@@ -206,8 +206,8 @@ func TestOrderedTeardown(t *testing.T) {
 	}
 }
 
-// TestFinalizerGoesWithItsHook takes the finalizer off live parents when the finalize hook is no
-// longer declared.
+// TestFinalizerGoesWithItsHook removes the finalizer of live parents when the controller no longer
+// has a finalize hook.
 func TestFinalizerGoesWithItsHook(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Finalize: mirror(t)})
@@ -230,7 +230,7 @@ func TestFinalizerGoesWithItsHook(t *testing.T) {
 	}
 }
 
-// TestThrottledHook obeys a 429 with Retry-After without a word; without one it is a fault like
+// TestThrottledHook obeys a 429 with Retry-After silently. Without Retry-After, it is a fault like
 // others, with backoff.
 func TestThrottledHook(t *testing.T) {
 	k := start(t)
@@ -248,7 +248,7 @@ func TestThrottledHook(t *testing.T) {
 			return
 		}
 		refused.Store(nil)
-		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a caller that has gone is its own affair
+		_, _ = io.WriteString(w, `{"status":{"phase":"up"}}`) // a closed connection is not the test's fault
 	}))
 	t.Cleanup(server.Close)
 	run(t, k, kit.Composite{Sync: server.URL})

@@ -153,7 +153,7 @@ func TestPublicSurface(t *testing.T) {
 	golden(t, "spans.txt", normalise(k, spans.text()))
 }
 
-// safeBuffer is a buffer for several goroutines.
+// safeBuffer is a buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu     sync.Mutex // guards buffer
 	buffer bytes.Buffer
@@ -231,7 +231,7 @@ func (s *surface) object(kind, name, metadata, spec string) {
 		"\nmetadata: {name: " + name + ", namespace: $NS" + metadata + "}\nspec: {" + spec + "}")
 }
 
-// settings is an object that parents relate to.
+// settings is a related object of the parents.
 const settings = `
 apiVersion: v1
 kind: ConfigMap
@@ -239,7 +239,7 @@ metadata: {name: settings, namespace: $NS, labels: {use: here}}
 data: {big: "1"}
 `
 
-// relatedSettings is the answer of a customize hook, and that of a finalize hook at first.
+// relatedSettings holds the answer of a customize hook, and the first answer of a finalize hook.
 const relatedSettings = `
   customized: {relatedResources: [{apiVersion: v1, resource: configmaps, names: [settings], namespace: $NS}]},
   finally: {finalized: false}`
@@ -305,7 +305,7 @@ func (s *surface) runComposite() {
 	s.remove("Web", "web")
 }
 
-// publicSite is a spec with an answer that has everything of version v2.
+// publicSite is a spec with an answer that has all fields of version v2.
 const publicSite = `
   finally: {finalized: false},
   answer: {
@@ -326,8 +326,8 @@ const publicSite = `
       {severity: Info, reason: Quiet, message: for the log}],
     requirements: [{name: settings, apiVersion: v1, resource: configmaps, names: [settings], namespace: $NS}]}`
 
-// runCompositeV2 runs a parent from creation to deletion, with a webhook of version v2, which
-// answers everything that v2 has.
+// runCompositeV2 runs a parent from creation to deletion, with a webhook of version v2 and an
+// answer with all its fields.
 func (s *surface) runCompositeV2() {
 	s.object("Site", "site", "", publicSite)
 	s.awaitCondition("Site", "site", "DependenciesMet", "Done")

@@ -93,8 +93,8 @@ func helpTexts(t *testing.T) string {
 }
 
 // metricFamilies returns a line for each family of a scrape: name, type, names of the labels, help.
-// Families of the Go runtime and of the process are left out, and
-// rest_client_request_retries_total, which is there after a repeated request only.
+// It leaves out the families of the Go runtime and of the process, and
+// rest_client_request_retries_total, which exists only after a retry.
 func metricFamilies(scrape string) string {
 	help, kinds, labels := map[string]string{}, map[string]string{}, map[string]map[string]bool{}
 	for line := range strings.Lines(scrape) {
@@ -142,7 +142,7 @@ func familyOf(series string, kinds map[string]string) string {
 	return series
 }
 
-// logLines returns the messages of an engine's log with their keys. The log is JSON; lines of the
+// logLines returns the messages of an engine's log with their keys. The log is JSON. Lines of the
 // gRPC library are not, and are left out.
 func logLines(t *testing.T, log string) string {
 	t.Helper()
@@ -182,7 +182,7 @@ func newSpanSink(t *testing.T) *spanSink {
 	return s
 }
 
-// ServeHTTP takes spans in.
+// ServeHTTP records an export request.
 func (s *spanSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -214,7 +214,8 @@ var instances = []struct {
 	{regexp.MustCompile(`t[0-9a-f]{6}-[a-z]+`), "NAME"},
 }
 
-// add merges spans that differ by their instance only. An error depends on timing, and is left out.
+// add merges spans that differ by their instance only. It leaves out errors, which depend on
+// timing.
 func (s *spanSink) add(span *tracev1.Span) {
 	name := span.GetName() + " (" + strings.ToLower(strings.TrimPrefix(span.GetKind().String(), "SPAN_KIND_")) + ")"
 	for _, i := range instances {

@@ -24,9 +24,9 @@ func (s *surface) awaitCondition(kind, name, condition, text string) {
 	})
 }
 
-// record has the parent synced once more after everything has settled, and adds the requests of
-// that sync and the objects to the story. Objects are a kind and a name each; the parent is the
-// first without being listed.
+// record causes another sync of the parent after everything has settled, and adds the requests of
+// that sync and the objects to the story. Each object is a kind and a name. The parent comes first,
+// and is not listed.
 func (s *surface) record(kind, name, title string, objects ...string) {
 	s.Helper()
 	s.Settled(settled)
@@ -44,7 +44,7 @@ func (s *surface) section(kind, title string) {
 }
 
 // poke changes an annotation of the parent, and adds the requests about that version of the parent
-// to the story. One of them is to the path.
+// to the story. It waits for a request to the path.
 func (s *surface) poke(kind, name, path string) {
 	s.Helper()
 	s.pokes++
@@ -91,7 +91,7 @@ func (s *surface) text(c hookCall, short bool) string {
 	return normalise(s.Kit, text)
 }
 
-// show adds an object to the story, without the metadata that the API server keeps for itself.
+// show adds an object to the story, without spec and managed fields.
 func (s *surface) show(kind, name string) {
 	s.Helper()
 	o := s.Get(kind, name).DeepCopy()
@@ -105,7 +105,7 @@ func (s *surface) show(kind, name string) {
 }
 
 // fail waits until the parent reports a fault, and adds its conditions to the story. A decorator
-// reports it by an Event only.
+// reports a fault by an Event only.
 func (s *surface) fail(kind, name, title, text string) {
 	s.Helper()
 	if kind != "Door" && kind != "Gate" {
@@ -127,7 +127,7 @@ func (s *surface) fail(kind, name, title, text string) {
 	s.show(kind, name)
 }
 
-// remove deletes a parent: the hook is asked to finalize, first without and then with success.
+// remove deletes a parent. The finalize hook first answers false, and then true.
 func (s *surface) remove(kind, name string) {
 	s.Helper()
 	s.Settled(settled)

@@ -30,7 +30,7 @@ func pythonHook(k *kit.Kit, flags ...string) *proc.Process {
 	})
 }
 
-// TestHookInPython tells a parent's life with a hook on the SDK in Python.
+// TestHookInPython runs a parent from creation to deletion with a hook on the SDK in Python.
 func TestHookInPython(t *testing.T) {
 	for _, mode := range []string{"grpc", "stream"} {
 		t.Run(mode, func(t *testing.T) {
@@ -40,13 +40,13 @@ func TestHookInPython(t *testing.T) {
 	}
 }
 
-// TestHookInPythonDialsIn has the hook come to the engine.
+// TestHookInPythonDialsIn has a hook that dials in to the engine.
 func TestHookInPythonDialsIn(t *testing.T) {
 	dialsIn(t, pythonHook)
 }
 
-// TestHookInPythonIsReplaced stops the hook's process, which leaves in order, and starts another
-// one at its address: the session goes on, with a hook that holds nothing.
+// TestHookInPythonIsReplaced stops the hook's process in order, and starts another one at its
+// address. The session continues, with a hook without state.
 func TestHookInPythonIsReplaced(t *testing.T) {
 	k := start(t)
 	first := pythonHook(k, "--listen", "127.0.0.1:0")

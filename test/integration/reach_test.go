@@ -10,8 +10,8 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestHookComesBack takes a webhook down while all parents want it: a probe now and then stands for
-// all of them, and once the hook is back, all are synced.
+// TestHookComesBack stops a webhook that all parents need. Occasional probes replace the parents'
+// calls, and when the hook is back, all parents are synced.
 func TestHookComesBack(t *testing.T) {
 	const parents = 40
 	k := start(t)
@@ -68,7 +68,7 @@ func TestHookComesBack(t *testing.T) {
 
 var missedCalls = regexp.MustCompile(`metacontroller_sync_requests_total\{code="HookUnreachable"[^}]*\} (\d+)`)
 
-// missed counts the questions that did not reach a hook.
+// missed returns the number of questions that did not reach a hook.
 func missed(k *kit.Kit, e *serve.Engine) int {
 	k.Helper()
 	text, err := serve.Fetch(k.Context(), "http://"+e.Metrics+"/metrics")

@@ -13,8 +13,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// serveBuild serves a hook as a build of its own, until it is stopped. Its children are as many as
-// the related objects that it is shown.
+// serveBuild serves a hook with a build id until it is stopped. It answers as many children as it
+// gets related objects.
 func serveBuild(t *testing.T, build, address string, bare *atomic.Int64) (stop func()) {
 	t.Helper()
 	sync := func(_ context.Context, r *hook.SyncRequest) (*hook.SyncResponse, error) {
@@ -50,9 +50,9 @@ func serveBuild(t *testing.T, build, address string, bare *atomic.Int64) (stop f
 	return stop
 }
 
-// TestRelatedObjectsDuringARollout replaces a stream hook by another build while CRDs come: all
-// answers about related objects are asked for anew, and in no question are the objects missing that
-// exist.
+// TestRelatedObjectsDuringARollout replaces a stream hook by another build while CRDs are created.
+// The engine asks again for all answers about related objects, and no question lacks an existing
+// object.
 func TestRelatedObjectsDuringARollout(t *testing.T) {
 	const parents = 8
 	k := start(t)

@@ -9,8 +9,7 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// ownEngine runs an engine in a process of its own, for controllers with the labels that are
-// returned.
+// ownEngine runs an engine in a process of its own, for controllers with the returned labels.
 func ownEngine(k *kit.Kit, flags ...string) (*serve.Engine, map[string]any) {
 	k.Helper()
 	return engineWithin(k, nil, flags...)
@@ -33,8 +32,8 @@ func engineWithin(k *kit.Kit, limit *confine.Group, flags ...string) (*serve.Eng
 	return e, map[string]any{"engine": "own", "test": k.Name}
 }
 
-// TestRestartRecreatesNothing starts an engine anew beside children that the server writes in its
-// own way: 1000m of CPU is 1. Nothing is remembered of that, and still nothing is recreated.
+// TestRestartRecreatesNothing restarts an engine with children that the server stores in another
+// notation: 1000m of CPU is 1. The engine has no memory of that, and still recreates nothing.
 func TestRestartRecreatesNothing(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAPIServerRestarts kills the API server of a cluster of its own several times in a row, as a
-// rolling upgrade of a control plane may. Each time, an edit that it takes afterwards is acted on
-// without a wait that grows: the time is logged.
+// TestAPIServerRestarts kills the API server of its own cluster several times, like a rolling
+// upgrade of a control plane. After each restart, the engine acts on an edit without a growing
+// delay; the test logs the time.
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -12,9 +12,9 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestMissingRightsNameTheRole runs an engine with the rights of the production manifests and
-// nothing else: the controller's condition names the ClusterRole that it needs. Once that is
-// applied as it stands there, the controller runs by itself.
+// TestMissingRightsNameTheRole runs an engine with only the rights of the production manifests. The
+// controller's condition has the ClusterRole that it needs. After this is applied unchanged, the
+// controller starts automatically.
 func TestMissingRightsNameTheRole(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

@@ -25,7 +25,7 @@ func balls(n int, colour string) string {
 	return parent("web", children...)
 }
 
-// colours are those of the Balls that are there: "blue red red".
+// colours returns the colours of the existing Balls: "blue red red".
 func colours(k *kit.Kit) string {
 	k.Helper()
 	var all []string
@@ -91,9 +91,9 @@ func runBalls(k *kit.Kit, c kit.Composite) {
 	k.Run(c)
 }
 
-// TestRollingUpdate moves five children one at a time, pauses at a failing check, goes on through a
-// kill of the engine, brings a lost child back at its own revision, and rolls back. Run it with -v
-// to read it as a story.
+// TestRollingUpdate moves five children one at a time, pauses at a failing check, continues after a
+// kill of the engine, restores a lost child at its own revision, and rolls back. Run it with -v to
+// read it as a story.
 func TestRollingUpdate(t *testing.T) {
 	k := start(t)
 	engine, labels := ownEngine(k)
@@ -156,7 +156,7 @@ func TestRollingUpdate(t *testing.T) {
 	k.Settled(time.Second)
 }
 
-// awaitRevisions waits until so many revisions are on record.
+// awaitRevisions waits until a number of revisions exists.
 func awaitRevisions(k *kit.Kit, want int) []unstructured.Unstructured {
 	k.Helper()
 	var found []unstructured.Unstructured
@@ -169,8 +169,8 @@ func awaitRevisions(k *kit.Kit, want int) []unstructured.Unstructured {
 	return found
 }
 
-// TestRollingRecreate recreates one child after the other, in the hook's order. A null status is no
-// status, and no hindrance.
+// TestRollingRecreate recreates one child after the other, in the hook's order. A null status
+// counts as no status.
 func TestRollingRecreate(t *testing.T) {
 	k := start(t)
 	runBalls(k, kit.Composite{Children: []string{"$GROUP/v1/balls RollingRecreate"}, Sync: mirror(t)})
@@ -189,7 +189,7 @@ func TestRollingRecreate(t *testing.T) {
 	}
 }
 
-// TestRollingFollowsScale has children come and go at once, whatever the rollout waits for.
+// TestRollingFollowsScale creates and deletes children immediately, even while the rollout waits.
 func TestRollingFollowsScale(t *testing.T) {
 	k := start(t)
 	runBalls(k, kit.Composite{
@@ -206,7 +206,7 @@ func TestRollingFollowsScale(t *testing.T) {
 	k.Apply(balls(2, "blue"))
 	awaitColours(k, "blue red")
 	awaitUpdated(k, "RolloutWaiting", `Ball "ball-0" has status.observedGeneration 1, expected 2`)
-	ready(k, "ball-0", "False") // the check asks for the condition alone
+	ready(k, "ball-0", "False") // the check requires only the condition
 	awaitColours(k, "blue blue")
 	awaitUpdated(k, "OnLatestRevision", "")
 }
@@ -245,8 +245,8 @@ func TestRollingUnderClusterScope(t *testing.T) {
 	awaitColours(k, "blue red")
 }
 
-// TestRevisionsAreAdopted makes a parent anew whose children and revisions were orphaned. It goes
-// on with the rollout that it finds.
+// TestRevisionsAreAdopted recreates a parent with orphaned children and revisions. It continues the
+// rollout of the earlier parent.
 func TestRevisionsAreAdopted(t *testing.T) {
 	k := start(t)
 	engine, labels := ownEngine(k)
@@ -265,8 +265,8 @@ func TestRevisionsAreAdopted(t *testing.T) {
 	if err := engine.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// What the garbage collector does for "kubectl delete --cascade=orphan", once it knows the
-	// kinds.
+	// The garbage collector does this for "kubectl delete --cascade=orphan", as soon as it has
+	// discovered the kinds.
 	before := awaitRevisions(k, 2)
 	for _, r := range before {
 		k.Patch(revision, r.GetName(), "metadata: {ownerReferences: null}")

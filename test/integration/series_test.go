@@ -30,7 +30,8 @@ func TestMetricSeriesGoWithTheirController(t *testing.T) {
 	run(t, k, kit.Composite{Labels: labels})
 	k.Apply(parent("web", page("page", "text: one")))
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
-	// The child is there before the sync that made it has ended, and with it the sync's own series.
+	// The child exists before the sync that created it has ended, and before the sync's own series
+	// exist.
 	k.Eventually("the controller has the series of its queue, its syncs and its hook", func() error {
 		if n := series(); n < 30 {
 			return fmt.Errorf("there are %d, want 30 or more", n)

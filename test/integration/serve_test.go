@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// served is one "hookloop serve" under test, for controllers that no test declares.
+// served is one process "hookloop serve", for controllers that no test declares.
 type served struct{ *serve.Engine }
 
 func startServed(ctx context.Context, t *testing.T, c *cluster.Cluster, flags ...string) served {
@@ -26,7 +26,7 @@ func startServed(ctx context.Context, t *testing.T, c *cluster.Cluster, flags ..
 			if t.Failed() {
 				t.Logf("hookloop said:\n%s", e.Output())
 			}
-			_ = e.Kill() // it may have ended by itself
+			_ = e.Kill() // it may have ended already
 		})
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func (s served) await(ctx context.Context, t *testing.T, text string) {
 	}
 }
 
-// stop asks it to stop, which must end with exit code 0.
+// stop sends SIGTERM, and expects exit code 0.
 func (s served) stop(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(s.Stop(30*time.Second), s.Err()); err != nil {
@@ -58,7 +58,7 @@ func (s served) stop(t *testing.T) {
 	}
 }
 
-// installCRDs makes the cluster know the declaring resources.
+// installCRDs installs the kinds of the controllers in the cluster.
 func installCRDs(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	crds := filepath.Join(cluster.Root(), "manifests", "crds")
@@ -96,7 +96,7 @@ func TestServeStartsAndStops(t *testing.T) {
 	s.stop(t)
 }
 
-// TestServeElectsALeader runs two replicas: one works, the other stands by and takes over when the
+// TestServeElectsALeader runs two replicas: one works, and the other waits and takes over when the
 // first is stopped.
 func TestServeElectsALeader(t *testing.T) {
 	c := cluster.Start(t)

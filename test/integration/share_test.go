@@ -8,8 +8,8 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestSlowHookHoldsNobodyUp has the hook take a minute about more parents than there are workers;
-// another parent, and an edit of it, are synced meanwhile.
+// TestSlowHookHoldsNobodyUp has a hook that takes a minute for more parents than there are workers.
+// Meanwhile another parent and an edit of it are synced.
 func TestSlowHookHoldsNobodyUp(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// breaker is an API server's address whose open watches a test can cut: the API server itself ends
-// one only after minutes, whatever became of the right to it.
+// breaker is a proxy of an API server with watches that a test can cut. The API server itself ends
+// a watch only minutes after the right to it is revoked.
 type breaker struct {
 	proxy http.Handler
 
@@ -28,7 +28,7 @@ type breaker struct {
 	cancels []context.CancelFunc
 }
 
-// ServeHTTP passes a request on.
+// ServeHTTP forwards a request.
 func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -40,7 +40,7 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// cut ends the watches that are open.
+// cut ends the open watches.
 func (b *breaker) cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,8 +78,8 @@ func breakerFor(k *kit.Kit, config *rest.Config) (*breaker, string) {
 	return b, file
 }
 
-// engineWithRoles runs an engine of its own as a ServiceAccount with the rights of the production
-// manifests and those that bind gives it.
+// engineWithRoles runs an engine as a ServiceAccount with the rights of the production manifests
+// and those that bind gives it.
 func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut func()) {
 	k.Helper()
 	config, err := k.Cluster.ServiceAccount(k.Context(), k.Namespace, "engine")
@@ -122,9 +122,9 @@ func revoke(k *kit.Kit, role string) {
 	k.Delete("rbac.authorization.k8s.io/v1/ClusterRoleBinding", role+"-"+k.Namespace)
 }
 
-// TestStaleView revokes the right to watch the children while the controller runs: nothing is
-// decided any more from what may be wrong, the condition, an Event and a metric name the resource,
-// and all of it heals with the right.
+// TestStaleView revokes the right to watch the children while the controller runs. The engine
+// decides nothing from objects that may be stale. The condition, an Event and a metric name the
+// resource, and all recover with the right.
 func TestStaleView(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

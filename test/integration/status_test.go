@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// awaitAsked waits until a hook has been asked n times more about a parent.
+// awaitAsked waits until a hook has had n more questions about a parent.
 func awaitAsked(k *kit.Kit, hook *kit.Hook, parent string, n int) {
 	k.Helper()
 	want := hook.Asked(parent) + n
@@ -21,8 +21,7 @@ func awaitAsked(k *kit.Kit, hook *kit.Hook, parent string, n int) {
 	})
 }
 
-// TestStatusIsTheHooks has the hook's status replace the parent's, with the generation that it is
-// about.
+// TestStatusIsTheHooks replaces the parent's status by the hook's, with the observed generation.
 func TestStatusIsTheHooks(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{})
@@ -58,8 +57,9 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestQuiescence has children whose fields the server defaults, drops and takes for null, and whose
-// status Kubernetes' own controllers write: once they are as desired, nothing is written any more.
+// TestQuiescence has children with fields that the server defaults, drops and treats as null, and
+// with a status that Kubernetes' own controllers write. After they are as desired, the engine no
+// longer writes.
 func TestQuiescence(t *testing.T) {
 	k := start(t)
 	labels := map[string]any{"app": "web"}
@@ -99,14 +99,14 @@ func TestQuiescence(t *testing.T) {
 		awaitAsked(k, hook, "web", 1)
 	})
 	k.Settled(settled)
-	k.NoWrites(func() { awaitAsked(k, hook, "web", 3) }) // from the first to the third are two periods
+	k.NoWrites(func() { awaitAsked(k, hook, "web", 3) }) // there are two periods from the first to the third
 	creates := []string{"create configmaps web", "create deployments web", "create services web"}
 	if diff := cmp.Diff(creates, sorted(k.ChildWrites(mark))); diff != "" {
 		t.Errorf("all writes to children (-want +got):\n%s", diff)
 	}
 }
 
-// awaitPod waits for the Pod that the Deployment's ReplicaSet makes, and returns its name.
+// awaitPod waits for the Pod that the Deployment's ReplicaSet creates, and returns its name.
 func awaitPod(k *kit.Kit) (name string) {
 	k.Helper()
 	k.Eventually("the Deployment has a Pod", func() error {

@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// badStream is what a hook does wrong on its stream, and what becomes of it.
+// badStream is a fault of a hook on its stream, and its consequences.
 type badStream struct {
 	fault fault
-	// reason and says are what the parent's condition and Event say; empty if the fault heals by
-	// itself.
+	// reason and part belong to the parent's condition and Event; empty if the fault recovers
+	// automatically.
 	reason, part string
-	// told is what the hook reads at the stream's end; empty if the stream goes on.
+	// farewell is the engine's reason at the end of the stream; empty if the stream continues.
 	farewell string
-	// deaf reports that no parent can be served meanwhile.
+	// deaf reports that no parent can be served during the fault.
 	deaf bool
 }
 
@@ -135,7 +135,7 @@ func wrongDigest(a *streamv1.Answer) []*streamv1.HookMessage {
 	return saying(a)
 }
 
-// once makes a fault that happens to the first answer only.
+// once limits a fault to the first answer.
 func once(f fault) fault {
 	done := false
 	return func(m *streamv1.HookMessage) ([]*streamv1.HookMessage, bool) {
@@ -147,9 +147,9 @@ func once(f fault) fault {
 	}
 }
 
-// TestBadStreams has a hook break the protocol in many ways, with the real engine at the other end:
-// the parent says what is wrong, the hook is told, nothing wrong is written, other parents are
-// served, and all is well again once the hook behaves.
+// TestBadStreams has a hook that breaks the protocol in many ways, connected to the real engine.
+// The parent reports the fault, the hook gets the reason, nothing wrong is written, other parents
+// are served, and everything recovers when the hook does.
 func TestBadStreams(t *testing.T) {
 	for name, c := range badStreams {
 		t.Run("the hook "+name, func(t *testing.T) { c.run(t, start(t)) })
@@ -161,7 +161,7 @@ func (c badStream) run(t *testing.T, k *kit.Kit) {
 	run(t, k, kit.Composite{Sync: "stream:" + h.address, Timeout: "2s"})
 	k.Apply(parent("bad", page("bad", "text: one")))
 	await(k, "v1/ConfigMap", "bad", "data.text", "one")
-	mark := k.Settled(settled) // the audit log has a write a moment after the object shows it
+	mark := k.Settled(settled) // the audit log has a write a moment after the object has it
 	h.turn(c.fault)
 	k.Patch("Web", "bad", "spec: {answer: {children: ["+page("bad", "text: two")+"]}}")
 	var want []string
@@ -195,8 +195,8 @@ func (c badStream) run(t *testing.T, k *kit.Kit) {
 	}
 }
 
-// TestHookThatIsSilent never answers about one parent. The parent says so at the deadline; much
-// later the stream is given up, too.
+// TestHookThatIsSilent never answers about one parent. The parent reports it at the deadline; much
+// later the engine closes the stream.
 func TestHookThatIsSilent(t *testing.T) {
 	k := start(t)
 	h := serveFaulty(t)
@@ -214,7 +214,7 @@ func TestHookThatIsSilent(t *testing.T) {
 	}
 	h.awaitFarewell(k, "DeadlineExceeded: a cancelled call has no answer for 30s, not even CANCELLED")
 	h.turn(nil)
-	k.Patch("Web", "bad", "spec: {again: now}") // which ends its backoff
+	k.Patch("Web", "bad", "spec: {again: now}") // an edit ends its backoff
 	await(k, "v1/ConfigMap", "bad", "data.text", "one")
 	k.AwaitSynced("Web", "bad")
 	if diff := cmp.Diff([]string{"create configmaps fine", "create configmaps bad"}, k.ChildWrites(mark)); diff != "" {
@@ -222,8 +222,8 @@ func TestHookThatIsSilent(t *testing.T) {
 	}
 }
 
-// TestFloodOfTriggers asks for a thousand syncs at once: most are refused, each is answered, and
-// questions are asked meanwhile.
+// TestFloodOfTriggers requests a thousand syncs at the same time: most are refused, each gets a
+// result, and questions continue meanwhile.
 func TestFloodOfTriggers(t *testing.T) {
 	const flood = 1000
 	k := start(t)
@@ -231,7 +231,7 @@ func TestFloodOfTriggers(t *testing.T) {
 	run(t, k, kit.Composite{Sync: "stream:" + h.address})
 	k.Apply(parent("bad", page("bad", "text: one")))
 	await(k, "v1/ConfigMap", "bad", "data.text", "one")
-	mark := k.Settled(settled) // the audit log has a write a moment after the object shows it
+	mark := k.Settled(settled) // the audit log has a write a moment after the object has it
 	h.turn(once(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
 		out := saying(a)
 		for id := range uint64(flood) {

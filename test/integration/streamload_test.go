@@ -16,8 +16,8 @@ import (
 )
 
 // TestStreamUnderLoad kills hooks and the engine while sixty parents are edited without a pause.
-// What is written is always what some parent said, every child is made once, and whole sets travel
-// only if the one side or the other has lost what it held.
+// All written texts come from parents, every child is created once, and complete sets are sent only
+// if one side has lost its state.
 func TestStreamUnderLoad(t *testing.T) {
 	const parents = 60
 	k := start(t)
@@ -96,8 +96,8 @@ func TestStreamUnderLoad(t *testing.T) {
 	c.judgeWrites(mark)
 }
 
-// TestConnectionIsCut ends the connection between engine and hook while both live on: what the hook
-// holds is still of use.
+// TestConnectionIsCut closes the connection between engine and hook while both run: the hook's
+// state stays valid.
 func TestConnectionIsCut(t *testing.T) {
 	const parents = 12
 	k := start(t)
@@ -127,8 +127,7 @@ func TestConnectionIsCut(t *testing.T) {
 			return nil
 		})
 		c.await()
-		// A call that is under way when the connection is cut may have changed what one side only
-		// holds.
+		// A call in progress may have changed the state of only one side when the connection is cut.
 		now := countsOf(k, engine)
 		now.atMost(t, parents+now.Lost, fmt.Sprintf("the connection was cut %d times", cut+1))
 		if now.Kept <= now.Lost || now.Kept+now.Lost != (cut+1)*parents {
@@ -140,8 +139,8 @@ func TestConnectionIsCut(t *testing.T) {
 	c.judge(history)
 }
 
-// anotherBuild is this program with a byte more at its end, which makes it another build for the
-// SDK, and changes nothing else.
+// anotherBuild is a copy of this program with one more byte at its end, which makes it another
+// build for the SDK.
 func anotherBuild(t *testing.T) string {
 	t.Helper()
 	program, err := os.ReadFile(os.Args[0])
@@ -155,8 +154,8 @@ func anotherBuild(t *testing.T) string {
 	return path
 }
 
-// TestTwoBuilds deploys another build of a hook beside the one that runs, and rolls it back:
-// parents that nobody edits are asked about again, by the build that is to answer now.
+// TestTwoBuilds deploys another build of a hook, and rolls it back: the engine asks again about
+// unchanged parents, and the current build answers.
 func TestTwoBuilds(t *testing.T) {
 	k := start(t)
 	ports, err := cluster.FreePorts(2)

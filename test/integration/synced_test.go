@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// awaitSyncedTrue waits for what "kubectl wait --for=condition=Synced" waits for: True, and of the
-// present generation.
+// awaitSyncedTrue waits for the same as "kubectl wait --for=condition=Synced": True, with the
+// current generation.
 func awaitSyncedTrue(k *kit.Kit, kind, name string) {
 	k.Helper()
 	k.Eventually(kind+" "+name+" is Synced", func() error {
@@ -25,7 +25,7 @@ func awaitSyncedTrue(k *kit.Kit, kind, name string) {
 }
 
 // TestSyncedIsAlwaysThere follows the condition Synced through a fault, with a hook that answers
-// the conditions that it was shown.
+// the conditions of the request.
 func TestSyncedIsAlwaysThere(t *testing.T) {
 	k := start(t)
 	hook := k.Hook(func(r kit.Request) any {
@@ -46,8 +46,8 @@ func TestSyncedIsAlwaysThere(t *testing.T) {
 	k.NoWrites(func() { awaitAsked(k, hook, "web", 2) })
 }
 
-// TestSwapWritesNoParentAtRest has a parent as Metacontroller has left it, without the condition
-// Synced: it is not written for that.
+// TestSwapWritesNoParentAtRest has a parent of Metacontroller's without the condition Synced: it is
+// not written to add the condition.
 func TestSwapWritesNoParentAtRest(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
@@ -66,7 +66,7 @@ func TestSwapWritesNoParentAtRest(t *testing.T) {
 	awaitSyncedTrue(k, "Web", "web")
 }
 
-// withoutStatus is a CustomResourceDefinition whose objects have a field status and no subresource.
+// withoutStatus is a CustomResourceDefinition with a field status and no subresource.
 const withoutStatus = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -82,8 +82,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestFaultWithoutStatusSubresource has a fault repeat on a parent whose generation each write of
-// its status changes: it is written once, and taken back once.
+// TestFaultWithoutStatusSubresource repeats a fault on a parent with a generation that grows with
+// each write of the status. The fault is written once, and withdrawn once.
 func TestFaultWithoutStatusSubresource(t *testing.T) {
 	k := start(t)
 	k.Apply(withoutStatus)
@@ -109,8 +109,8 @@ func TestFaultWithoutStatusSubresource(t *testing.T) {
 	}
 }
 
-// TestDecoratorWritesAnEmptyStatus has an answered status be written although it is empty: what
-// follows it needs the event.
+// TestDecoratorWritesAnEmptyStatus writes an answered status although it is empty: later steps need
+// the event.
 func TestDecoratorWritesAnEmptyStatus(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")

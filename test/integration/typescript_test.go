@@ -26,7 +26,8 @@ func typescriptHook(k *kit.Kit, flags ...string) *proc.Process {
 	return k.Process(proc.Spec{Name: "mirror_sdk.mjs", Path: node, Args: append([]string{script}, flags...)})
 }
 
-// TestHookInTypeScript tells a parent's life with a hook on the SDK in TypeScript.
+// TestHookInTypeScript runs a parent from creation to deletion with a hook on the SDK in
+// TypeScript.
 func TestHookInTypeScript(t *testing.T) {
 	for _, mode := range []string{"grpc", "stream"} {
 		t.Run(mode, func(t *testing.T) {
@@ -36,13 +37,13 @@ func TestHookInTypeScript(t *testing.T) {
 	}
 }
 
-// TestHookInTypeScriptDialsIn has the hook come to the engine.
+// TestHookInTypeScriptDialsIn has a hook that dials in to the engine.
 func TestHookInTypeScriptDialsIn(t *testing.T) {
 	dialsIn(t, typescriptHook)
 }
 
-// dialsIn has a hook come to the engine: first it is refused, and says why; then it has the right.
-// Told to stop, it leaves in order.
+// dialsIn has a hook that dials in: without the right it is refused, and prints the reason; then it
+// gets the right. On SIGTERM it leaves in order.
 func dialsIn(t *testing.T, begin func(k *kit.Kit, flags ...string) *proc.Process) {
 	t.Helper()
 	k := start(t)

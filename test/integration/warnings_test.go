@@ -10,14 +10,14 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// hrad returns a Deployment with a field that there is none of.
+// hrad returns a Deployment with an unknown field.
 func hrad(field string) string {
 	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {" + field + "replicas: 0, selector: {matchLabels: {app: web}}, " +
 		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}"
 }
 
-// TestUnknownFieldOfAChild: the API server drops a misspelt field and warns; the parent reports
-// child and field, once, until the hook is mended.
+// TestUnknownFieldOfAChild: the API server drops a misspelt field and warns. The parent reports
+// child and field once, until the hook is fixed.
 func TestUnknownFieldOfAChild(t *testing.T) {
 	k := start(t)
 	run(t, k, kit.Composite{Children: []string{"apps/v1/deployments InPlace"}, Resync: 1})
@@ -33,7 +33,7 @@ func TestUnknownFieldOfAChild(t *testing.T) {
 	}
 	k.Apply(parent("web", hrad("hrad: 1, ")))
 	await(part)
-	k.Settled(3 * time.Second / 2) // a resync period and more
+	k.Settled(3 * time.Second / 2) // more than a resync period
 	k.Eventually("there is one Event", func() error {
 		if events := k.Events("web", "ChildWarning"); !slices.Equal(events, []string{part}) {
 			return fmt.Errorf("there are %q", events)
@@ -44,7 +44,7 @@ func TestUnknownFieldOfAChild(t *testing.T) {
 	await("")
 }
 
-// TestStrictFieldValidation refuses the child instead.
+// TestStrictFieldValidation rejects the child instead.
 func TestStrictFieldValidation(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
