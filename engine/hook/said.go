@@ -3,6 +3,7 @@ package hook
 import (
 	"regexp"
 
+	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -53,30 +54,26 @@ type Result struct {
 	Message  string   `json:"message"`
 }
 
-// Named names an object; an empty namespace stands for the parent's.
-type Named struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace"`
-	Name       string `json:"name"`
-}
-
-// ChildState is about one child: the one at Index of Answer.Children or, where Index is negative,
-// the one that is named.
+// ChildState reports on one child: the one at Index of Answer.Children or, if Index is negative, the
+// one that Ref names.
 type ChildState struct {
 	Index int
-	Named
+	// Ref may have no namespace; then the child is in the parent's.
+	Ref object.Ref
 	// Ready reports whether the observed child is ready; nil leaves it to its conditions.
 	Ready *bool
-	// DependsOn are other desired children that must be there, and ready, before this one is made.
+	// DependsOn are other desired children that must exist, and be ready, before this one is
+	// created.
 	DependsOn []Dependency
 }
 
-// Dependency is a child that another one waits for. Condition is the type of one that must be True;
-// empty asks for existence.
+// Dependency is a desired child that another one waits for.
 type Dependency struct {
-	Named
-	Condition string `json:"condition"`
+	// Ref may have no namespace; then the child is in the parent's.
+	Ref object.Ref
+	// Condition is the type of a condition that must be True; if it is empty, it is enough that the
+	// child exists.
+	Condition string
 }
 
 // Fatal is the first result that refuses the answer; nil if there is none.

@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // answered is what a shape makes of an answer about the parent web, leaving or not.
@@ -116,7 +117,7 @@ func TestAnswersAreRefused(t *testing.T) {
 		"a child of another place": {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`},
 		"a condition of ours":      {&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `"Synced"`},
 		"an Event without reason":  {&hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, ""},
-		"a state of a stranger":    {&hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1, Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: "b"}}}}}, `Page.v1 "shop/b"`},
+		"a state of a stranger":    {&hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1, Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: "b"}}}}}, `Page.v1 "shop/b"`},
 		"a decorator's":            {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", app+attached))}}, `Page.v1 "shop/a"`},
 		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func rollingPages(c *v1alpha1.CompositeControllerSpec) {
@@ -168,7 +169,7 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 // depends says of one child what it depends on.
 func depends(index int, name string) []hook.ChildState {
 	return []hook.ChildState{
-		{Index: index, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Page", Name: name}}}},
+		{Index: index, DependsOn: []hook.Dependency{{Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: name}}}},
 	}
 }
 

@@ -71,11 +71,7 @@ func Children(in Input, a *hook.Answer) ([]Child, error) {
 	if err != nil || len(a.States) == 0 {
 		return children, err
 	}
-	states, err := states(&in.Observed.Scope, children, a.States)
-	if err != nil {
-		return nil, err
-	}
-	return Order(&in.Observed.Scope, children, states)
+	return Order(&in.Observed.Scope, children, a.States)
 }
 
 // items validates the objects of an answer.

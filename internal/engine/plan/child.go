@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
@@ -17,7 +18,7 @@ type Child struct {
 	Kind ChildKind
 	// Ready and DependsOn are the child's State.
 	Ready     *bool
-	DependsOn []Dependency
+	DependsOn []hook.Dependency
 
 	raw   []byte
 	scope *Scope

@@ -5,56 +5,12 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxExtras is the largest number of conditions in one answer, of Events, and of results.
 const maxExtras = 32
-
-// states finds the children that child states are about. Every child of the answer is valid, so that
-// its place is that in the answer.
-func states(scope *Scope, children []Child, list []hook.ChildState) ([]State, error) {
-	at := make(map[object.Ref]int, len(children))
-	for i, c := range children {
-		at[c.Ref] = i
-	}
-	out := make([]State, 0, len(list))
-	first := make(map[int]int, len(list))
-	for i, s := range list {
-		place := s.Index
-		if s.Index < 0 {
-			ref := ref(scope, s.Named)
-			var desired bool
-			if place, desired = at[ref]; !desired {
-				return nil, &AnswerError{
-					Field:   "childStates",
-					Index:   i,
-					Item:    shortened(ref.String()),
-					Problem: "is not desired; expected one of the desired objects",
-				}
-			}
-		}
-		if earlier, twice := first[place]; twice {
-			return nil, &AnswerError{
-				Field: "childStates", Index: i, Item: children[place].Ref.String(),
-				Problem: fmt.Sprintf("is said twice, first as childStates[%d]; expected each object once", earlier),
-			}
-		}
-		first[place] = i
-		state := State{Child: place, Ready: s.Ready}
-		for _, d := range s.DependsOn {
-			state.DependsOn = append(state.DependsOn, Dependency{Ref: ref(scope, d.Named), Condition: d.Condition})
-		}
-		out = append(out, state)
-	}
-	return out, nil
-}
-
-func ref(scope *Scope, n hook.Named) object.Ref {
-	return scope.Ref(n.APIVersion, n.Kind, n.Namespace, n.Name)
-}
 
 // Conditions validates the conditions of an answer. The error is a *AnswerError.
 func Conditions(a *hook.Answer) ([]hook.Condition, error) {

@@ -133,21 +133,21 @@ func podNamed(name string) json.RawMessage {
 	return json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"}}`)
 }
 
-func nameOf(name string) hook.Named { return hook.Named{APIVersion: "v1", Kind: "Pod", Name: name} }
+func nameOf(name string) object.Ref { return refOf("v1", "Pod", "", name) }
 
 func TestStates(t *testing.T) {
 	ready := true
 	for name, state := range map[string]hook.ChildState{
-		"by place": {Index: 1}, "by name": {Index: -1, Named: nameOf("b")},
+		"by place": {Index: 1}, "by name": {Index: -1, Ref: nameOf("b")},
 	} {
-		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Named: nameOf("a"), Condition: "Ready"}}
+		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Ref: nameOf("a"), Condition: "Ready"}}
 		children, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},
 			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := []plan.Dependency{
+		want := []hook.Dependency{
 			{Ref: object.Ref{GVK: podScope.ChildKinds[0].Resource.GVK, Namespace: "shop", Name: "a"}, Condition: "Ready"},
 		}
 		if diff := cmp.Diff(
@@ -165,12 +165,12 @@ func TestBadStates(t *testing.T) {
 		states []hook.ChildState
 		want   string
 	}{
-		"a stranger": {[]hook.ChildState{{Index: -1, Named: nameOf("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
+		"a stranger": {[]hook.ChildState{{Index: -1, Ref: nameOf("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
 		"twice": {
-			[]hook.ChildState{{Index: -1, Named: nameOf("b")}, {Index: 1}},
+			[]hook.ChildState{{Index: -1, Ref: nameOf("b")}, {Index: 1}},
 			`childStates[1] Pod.v1 "shop/b": is said twice, first as childStates[0]; expected each object once`},
 		"a stranger's": {
-			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Named: hook.Named{APIVersion: "v1", Kind: "Node", Name: "n"}}}}},
+			[]hook.ChildState{{Index: 1, DependsOn: []hook.Dependency{{Ref: refOf("v1", "Node", "", "n")}}}},
 			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
 	} {
 		_, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},

@@ -118,17 +118,21 @@ func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string
 	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
 		t.Fatalf("states.yaml: %v", err)
 	}
-	var states []plan.State
+	var states []hook.ChildState
 	for _, s := range file.States {
-		state := plan.State{Child: s.Child, Ready: s.Ready}
+		state := hook.ChildState{Index: s.Child, Ready: s.Ready}
 		for _, d := range s.DependsOn {
 			state.DependsOn = append(state.DependsOn,
-				plan.Dependency{Ref: scope.Ref(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
+				hook.Dependency{Ref: refOf(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
 		}
 		states = append(states, state)
 	}
 	ordered, err := plan.Order(&scope, children, states)
 	return &plan.Desired{Children: ordered, RemoveFinalizer: file.Finalizer}, err
+}
+
+func refOf(apiVersion, kind, namespace, name string) object.Ref {
+	return object.Ref{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: namespace, Name: name}
 }
 
 const usualParent = `{apiVersion: example.com/v1, kind: Shop, metadata: {name: web, namespace: shop, uid: shop-uid}}`

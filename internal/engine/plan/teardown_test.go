@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -90,7 +91,7 @@ func BenchmarkChain(b *testing.B) {
 				desired[i].Ref = numbered(i)
 				body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"}}`, i)
 				if i > 0 {
-					desired[i].DependsOn = []Dependency{{Ref: numbered(i - 1)}}
+					desired[i].DependsOn = []hook.Dependency{{Ref: numbered(i - 1)}}
 					body = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","annotations":{%q:%q}}}`, i,
 						DependsOnAnnotation, fmt.Sprintf(`[{"apiVersion":"v1","kind":"Pod","name":"p%d"}]`, i-1))
 				}

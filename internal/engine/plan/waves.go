@@ -12,48 +12,25 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // DependsOnAnnotation keeps on a child what it depends on, so that it goes before they do even
 // where nobody says so any more.
 const DependsOnAnnotation = "hookloop.dev/depends-on"
 
-// State says more about one desired child.
-type State struct {
-	// Child is its place among the desired children.
-	Child int
-	// Ready says whether the observed child is ready; nil leaves it to its conditions.
-	Ready     *bool
-	DependsOn []Dependency
-}
-
-// Dependency is a desired child that another one waits for, and the condition that must be True in
-// its status; empty asks for existence.
-type Dependency struct {
-	Ref       object.Ref
-	Condition string
-}
-
-// Ref is the reference that a hook means by a name: an empty namespace stands for the parent's.
-func (s *Scope) Ref(apiVersion, kind, namespace, name string) object.Ref {
-	ref := object.Ref{GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Namespace: namespace, Name: name}
-	if d, err := s.childKind(ref.GVK); err == nil && d.Resource.Namespaced {
-		ref.Namespace = cmp.Or(namespace, s.ParentNamespace)
+// Order puts states into the desired children of an answer. The error is an *AnswerError.
+func Order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, error) {
+	states, err := located(scope, children, states)
+	if err != nil {
+		return nil, err
 	}
-	return ref
-}
-
-// Order puts states into the desired children of an answer. The error is an *AnswerError that names
-// a child and what it depends on.
-func Order(scope *Scope, children []Child, states []State) ([]Child, error) {
 	desired := make(map[object.Ref]bool, len(children))
 	for _, c := range children {
 		desired[c.Ref] = true
 	}
 	children, depends := slices.Clone(children), false
 	for _, s := range states {
-		c := &children[s.Child]
+		c := &children[s.Index]
 		for _, d := range s.DependsOn {
 			problem := ""
 			switch {
@@ -64,7 +41,7 @@ func Order(scope *Scope, children []Child, states []State) ([]Child, error) {
 			default:
 				continue
 			}
-			return nil, &AnswerError{Field: scope.Field, Index: s.Child, Item: c.Ref.String(), Problem: problem}
+			return nil, &AnswerError{Field: scope.Field, Index: s.Index, Item: c.Ref.String(), Problem: problem}
 		}
 		c.Ready, c.DependsOn = s.Ready, s.DependsOn
 		depends = depends || len(s.DependsOn) > 0
@@ -75,6 +52,49 @@ func Order(scope *Scope, children []Child, states []State) ([]Child, error) {
 		}
 	}
 	return children, nil
+}
+
+// located returns states with the places of their children, and with all namespaces.
+func located(scope *Scope, children []Child, states []hook.ChildState) ([]hook.ChildState, error) {
+	at := make(map[object.Ref]int, len(children))
+	for i, c := range children {
+		at[c.Ref] = i
+	}
+	out := make([]hook.ChildState, 0, len(states))
+	first := make(map[int]int, len(states))
+	for i, s := range states {
+		if s.Index < 0 {
+			ref := scope.namespaced(s.Ref)
+			place, desired := at[ref]
+			if !desired {
+				problem := "is not desired; expected one of the desired objects"
+				return nil, &AnswerError{Field: "childStates", Index: i, Item: shortened(ref.String()), Problem: problem}
+			}
+			s.Index, s.Ref = place, ref
+		}
+		if earlier, twice := first[s.Index]; twice {
+			return nil, &AnswerError{
+				Field: "childStates", Index: i, Item: children[s.Index].Ref.String(),
+				Problem: fmt.Sprintf("is said twice, first as childStates[%d]; expected each object once", earlier),
+			}
+		}
+		first[s.Index] = i
+		s.DependsOn = slices.Clone(s.DependsOn)
+		for k := range s.DependsOn {
+			s.DependsOn[k].Ref = scope.namespaced(s.DependsOn[k].Ref)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// namespaced returns the reference that a hook means: without a namespace, an object is in the
+// parent's if its kind is namespaced.
+func (s *Scope) namespaced(ref object.Ref) object.Ref {
+	if d, err := s.childKind(ref.GVK); err == nil && d.Resource.Namespaced {
+		ref.Namespace = cmp.Or(ref.Namespace, s.ParentNamespace)
+	}
+	return ref
 }
 
 // recorded is one dependency as the annotation has it.
@@ -212,7 +232,7 @@ func (w *waves) wait(o *Observed, c Child) bool {
 		if !desired {
 			continue
 		}
-		if lack := d.lacks(o.Children.Get(d.Ref), ready); lack != "" {
+		if lack := lacks(d, o.Children.Get(d.Ref), ready); lack != "" {
 			w.waits = append(w.waits, fmt.Sprintf("%s waits for %s, which %s", c.Ref, d.Ref, lack))
 			return true
 		}
@@ -220,9 +240,9 @@ func (w *waves) wait(o *Observed, c Child) bool {
 	return false
 }
 
-// lacks says why a dependency is not met; empty where it is. What the hook says of readiness counts
-// before the condition.
-func (d Dependency) lacks(present *object.Object, ready *bool) string {
+// lacks names the reason why a dependency is not met; empty if it is met. If the hook reports
+// readiness, the condition does not count.
+func lacks(d hook.Dependency, present *object.Object, ready *bool) string {
 	switch {
 	case present == nil:
 		return "is not there yet"

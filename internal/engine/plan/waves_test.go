@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
@@ -56,11 +57,11 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 		if err != nil {
 			t.Fatal(err)
 		}
-		var states []plan.State
+		var states []hook.ChildState
 		for i := range on {
-			state := plan.State{Child: i}
+			state := hook.ChildState{Index: i}
 			for _, j := range on[i] {
-				state.DependsOn = append(state.DependsOn, plan.Dependency{Ref: children[j].Ref})
+				state.DependsOn = append(state.DependsOn, hook.Dependency{Ref: children[j].Ref})
 			}
 			states = append(states, state)
 		}
@@ -105,7 +106,7 @@ func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := true
-	stated, err := plan.Order(&w.scope, plain, []plan.State{{Child: 0, Ready: &ready}})
+	stated, err := plan.Order(&w.scope, plain, []hook.ChildState{{Index: 0, Ready: &ready}})
 	if err != nil {
 		t.Fatal(err)
 	}

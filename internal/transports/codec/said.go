@@ -2,8 +2,10 @@ package codec
 
 import (
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // said reads what an answer says beside the desired state.
@@ -35,11 +37,9 @@ func states(children []*hookv1.DesiredObject) []hook.ChildState {
 		state := hook.ChildState{Index: i, Ready: c.Ready}
 		for _, d := range c.GetDependsOn() {
 			state.DependsOn = append(state.DependsOn, hook.Dependency{
-				Named: hook.Named{
-					APIVersion: d.GetApiVersion(),
-					Kind:       d.GetKind(),
-					Namespace:  d.GetNamespace(),
-					Name:       d.GetName(),
+				Ref: object.Ref{
+					GVK:       schema.FromAPIVersionAndKind(d.GetApiVersion(), d.GetKind()),
+					Namespace: d.GetNamespace(), Name: d.GetName(),
 				},
 				Condition: d.GetCondition(),
 			})

@@ -5,8 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // TestAnswersThatSayMore reads the same from the answers of all four methods.
@@ -42,7 +44,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 		},
 		Requirements: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
 		States: []hook.ChildState{{Index: 1, Ready: &no, DependsOn: []hook.Dependency{
-			{Named: hook.Named{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a"}, Condition: "Ready"}}}},
+			{Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}, Condition: "Ready"}}}},
 	}
 	for _, response := range []proto.Message{
 		&hookv1.CompositeHookServiceSyncResponse{Conditions: conditions, Events: events, Results: results, Requirements: requirements, Children: children},

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // What answers of v2 may have beside the fields of v1, as JSON has it.
@@ -25,10 +27,21 @@ type (
 		hook.RelatedRule
 		Called string `json:"name"`
 	}
+	// reference names an object; without a namespace it is in the parent's.
+	reference struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Namespace  string `json:"namespace"`
+		Name       string `json:"name"`
+	}
+	dependency struct {
+		reference
+		Condition string `json:"condition"`
+	}
 	childState struct {
-		hook.Named
-		Ready     *bool              `json:"ready"`
-		DependsOn []*hook.Dependency `json:"dependsOn"`
+		reference
+		Ready     *bool         `json:"ready"`
+		DependsOn []*dependency `json:"dependsOn"`
 	}
 )
 
@@ -73,9 +86,17 @@ func (s *saidAnswer) states() ([]hook.ChildState, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, hook.ChildState{Index: -1, Named: state.Named, Ready: state.Ready, DependsOn: depends})
+		child := hook.ChildState{Index: -1, Ref: state.ref(), Ready: state.Ready}
+		for _, d := range depends {
+			child.DependsOn = append(child.DependsOn, hook.Dependency{Ref: d.ref(), Condition: d.Condition})
+		}
+		out = append(out, child)
 	}
 	return out, nil
+}
+
+func (r reference) ref() object.Ref {
+	return object.Ref{GVK: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), Namespace: r.Namespace, Name: r.Name}
 }
 
 // values are the items of a list, none of which may be null.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const saysAll = `{
@@ -33,10 +35,10 @@ func TestAnswersThatSayMore(t *testing.T) {
 		States: []hook.ChildState{
 			{
 				Index: -1,
-				Named: hook.Named{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
+				Ref:   object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"},
 				Ready: &no,
 				DependsOn: []hook.Dependency{
-					{Named: hook.Named{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Condition: "Available"},
+					{Ref: object.Ref{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Name: "web"}, Condition: "Available"},
 				},
 			},
 		},
