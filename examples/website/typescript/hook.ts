@@ -1,5 +1,5 @@
-// The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment that
-// serves them, and a Service.
+// The hook of the website controller: a Website becomes a ConfigMap with its pages, a Deployment
+// that serves them, and a Service.
 import { createHash } from "node:crypto";
 import {
   child, childrenOf, composite, dependency, serve, type KubernetesObject, type SyncRequest, type SyncResponse,

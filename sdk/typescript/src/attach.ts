@@ -107,8 +107,9 @@ export class Attachment {
   }
 
   /**
-   * Requests syncs of parents whose controllers refer to this worker, and resolves to the number
-   * of parents that Hookloop will sync. It rejects if no stream is open, or if the engine refuses.
+   * Requests syncs of parents of the controllers that refer to this worker, and resolves to the
+   * number of parents that Hookloop will sync. It rejects if no stream is open, or if the engine
+   * refuses.
    */
   async trigger(trigger: Trigger): Promise<number> {
     if (!this.#stream) {

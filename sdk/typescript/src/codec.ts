@@ -22,6 +22,7 @@ export interface Shape {
   readonly patches: readonly ("labels" | "annotations")[];
 }
 
+/** The shapes by the value of Hook.shape. */
 export const SHAPES: Readonly<Record<Hook["shape"], Shape>> = {
   composite: { service: CompositeHookService, parent: "parent", children: "children", patches: [] },
   decorator: {

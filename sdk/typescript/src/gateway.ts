@@ -59,8 +59,9 @@ export async function connection(options: GatewayOptions): Promise<Connection> {
 }
 
 /**
- * Requests syncs of parents whose controllers refer to a worker, without an attachment. Resolves to
- * the number of parents that Hookloop will sync; rejects with TriggerError if the gateway refuses.
+ * Requests syncs of parents of the controllers that refer to a worker, without an attachment.
+ * Resolves to the number of parents that Hookloop will sync; rejects with TriggerError if the
+ * gateway refuses.
  */
 export async function trigger(gateway: GatewayOptions, worker: string, trigger: Trigger = {}): Promise<number> {
   const { client, metadata } = await connection(gateway);

@@ -5,7 +5,9 @@ import {
 } from "@grpc/grpc-js";
 import { healthService, healthStatus } from "./wellknown.js";
 
+/** The service accepts calls. */
 export const SERVING = 1;
+/** The service accepts no calls. */
 export const NOT_SERVING = 2;
 
 const codec = {

@@ -17,7 +17,7 @@ const DRAIN_TIMEOUT = 1000;
 /** The longest delay of a timer in Node.js, in milliseconds. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** The end of a stream whose session the engine has resumed on another one. */
+/** The status of a stream after the engine has resumed its session on another one. */
 const RESUMED: Failure = { code: Code.ABORTED, message: "the engine has resumed the session on another stream" };
 
 /** The connection of a stream. */

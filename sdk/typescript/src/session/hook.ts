@@ -55,7 +55,7 @@ export interface HookCall {
   readonly id: bigint;
   readonly method: Method;
   readonly request: Request;
-  /** The timeout in milliseconds, or undefined if there is none. */
+  /** The timeout in milliseconds, or undefined without one. */
   readonly timeout: number | undefined;
   readonly trace: Readonly<Record<string, string>>;
 }
@@ -92,7 +92,7 @@ export class HookSession {
   readonly #pending = new Map<bigint, Pending>();
   readonly #in: Assembler;
   #state: SessionState | undefined; // undefined before the Hello
-  #maxMessageBytes = 0; // the engine's limit; 0 if there is none
+  #maxMessageBytes = 0; // the engine's limit; 0 without one
   #lastId = 0n; // the ID of the last call
   #out: Uint8Array[] = [];
   #draining = false;

@@ -5,8 +5,9 @@ import { InvalidRequest } from "../errors.js";
 import type { Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
 import type { ObservedSet } from "./set.js";
 
-/** Slots of an observed set. Each is a place in a request. */
+/** The slot of the controller. Slots are the places of objects in a request. */
 export const CONTROLLER_SLOT = 0;
+/** The slot of the parent, or of the object to decorate. */
 export const PARENT_SLOT = 1;
 
 /** Returns the slot of a group of children or attachments. */
