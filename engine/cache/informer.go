@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/sleep"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -167,10 +168,5 @@ func refused(err error) bool {
 
 // pause waits before a refused request is tried again.
 func (i *informer) pause(ctx context.Context) {
-	timer := i.settings.Clock.NewTimer(refusalWait + rand.N(refusalWait/2)) //nolint:gosec // jitter needs no secret
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	}
+	sleep.For(ctx.Done(), i.settings.Clock, refusalWait+rand.N(refusalWait/2)) //nolint:gosec // jitter needs no secret
 }

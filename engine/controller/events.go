@@ -2,18 +2,19 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"k8s.io/klog/v2"
+	"github.com/hookloop/hookloop/internal/panics"
 )
 
 // TraceParentAnnotation is the annotation in which an object may carry a W3C trace context
 // (KEP-5915).
 const TraceParentAnnotation = "tracing.k8s.io/traceparent"
+
+// panicInMapper is logged for a panic of a predicate, a mapper or a source.
+const panicInMapper = "panic in an event's mapper"
 
 // subscribe connects the caches' events to the queue. Secondary types come first, because their
 // mappers may keep indexes of the primary types.
@@ -32,7 +33,7 @@ func (c *Controller[K]) subscribe(ctx context.Context, handles cache.Held) []fun
 
 // handlePrimary enqueues the object of an event.
 func (c *Controller[K]) handlePrimary(ctx context.Context, p primary[K], e cache.Event) {
-	defer c.recoverPanic(ctx)
+	defer panics.Recover(ctx, nil, panicInMapper)
 	if !p.accepts(e) {
 		return
 	}
@@ -56,7 +57,7 @@ func (p primary[K]) accepts(e cache.Event) bool {
 // handleSecondary enqueues the keys to which the mappers map an event. The initial events of
 // objects only fill the mappers' indexes: the first list of the primary types enqueues all keys.
 func (c *Controller[K]) handleSecondary(ctx context.Context, s secondary[K], e cache.Event) {
-	defer c.recoverPanic(ctx)
+	defer panics.Recover(ctx, nil, panicInMapper)
 	o := subject(e)
 	for _, m := range s.mappers {
 		for _, key := range m(e.Old, e.New) {
@@ -79,13 +80,5 @@ func (c *Controller[K]) cause(kind queue.CauseKind, o *object.Object) queue.Caus
 	return queue.Cause{
 		Kind: kind, Ref: o.Ref(), ResourceVersion: o.ResourceVersion(), At: c.settings.Clock.Now(),
 		TraceParent: o.Annotations()[TraceParentAnnotation],
-	}
-}
-
-// recoverPanic logs a panic of a predicate, a mapper or a source, which would end the process.
-func (c *Controller[K]) recoverPanic(ctx context.Context) {
-	if cause := recover(); cause != nil {
-		klog.FromContext(ctx).Error(nil, "panic in an event's mapper",
-			"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/panics"
+	"github.com/hookloop/hookloop/internal/sleep"
 	"k8s.io/klog/v2"
 )
 
@@ -27,32 +29,20 @@ func (c *Controller[K]) source(ctx context.Context, s Source[K]) {
 			return
 		}
 		klog.FromContext(ctx).Error(err, "source has ended and is started again")
-		if !c.sleep(ctx, sourceBackoff) {
+		if !sleep.For(ctx.Done(), c.settings.Clock, sourceBackoff) {
 			return
 		}
 	}
 }
 
-func (c *Controller[K]) runSource(ctx context.Context, s Source[K]) error {
-	defer c.recoverPanic(ctx)
+func (c *Controller[K]) runSource(ctx context.Context, s Source[K]) (err error) {
+	defer panics.Recover(ctx, &err, panicInMapper)
 	return s(ctx, c.Enqueue)
-}
-
-// sleep waits for d. It reports whether ctx is still alive.
-func (c *Controller[K]) sleep(ctx context.Context, d time.Duration) bool {
-	timer := c.settings.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
 }
 
 // measure keeps the metrics of keys in work current.
 func (c *Controller[K]) measure(ctx context.Context) {
-	for c.sleep(ctx, measurePeriod) {
+	for sleep.For(ctx.Done(), c.settings.Clock, measurePeriod) {
 		c.queue.Measure()
 	}
 }
@@ -60,7 +50,7 @@ func (c *Controller[K]) measure(ctx context.Context) {
 // resync enqueues every object of the primary types once in each period, spread over a quarter of
 // it, so that no burst of reconciles delays an event.
 func (c *Controller[K]) resync(ctx context.Context) {
-	for c.sleep(ctx, c.settings.ResyncPeriod) {
+	for sleep.For(ctx.Done(), c.settings.Clock, c.settings.ResyncPeriod) {
 		for _, p := range c.primary {
 			if err := c.resyncAll(p); err != nil { // events and the next resync enqueue them
 				klog.FromContext(ctx).Error(err, "resync is left out")

@@ -3,12 +3,11 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/panics"
 	"k8s.io/klog/v2"
 )
 
@@ -102,12 +101,6 @@ func (c *Controller[K]) process(ctx context.Context, item queue.Item[K]) {
 
 // reconcileSafely calls the reconciler and turns its panic into an error.
 func (c *Controller[K]) reconcileSafely(ctx context.Context, item queue.Item[K]) (r Result, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in a reconcile",
-				"key", fmt.Sprint(item.Key), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", cause)
-		}
-	}()
+	defer panics.Recover(ctx, &err, "panic in a reconcile", "key", item.Key)
 	return c.reconciler.Reconcile(ctx, item)
 }

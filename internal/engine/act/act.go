@@ -11,14 +11,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/panics"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 )
 
 // Parallel is the largest number of writes under way for one sync.
@@ -64,23 +63,28 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			outcomes[i] = Outcome{Action: action}
-			defer func() {
-				if cause := recover(); cause != nil {
-					klog.FromContext(ctx).Error(nil, "panic in a write", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-					outcomes[i].Err = fmt.Errorf("%s %s: internal error: panic: %v", action.Verb, action.Ref, cause)
-				}
-			}()
-			if action.Desired == 0 { // no child: its warnings are for the log
-				outcomes[i].Object, outcomes[i].Err = w.Do(ctx, action)
-				return
+			outcomes[i] = w.one(ctx, action)
+			var panicked *panics.Error
+			if errors.As(outcomes[i].Err, &panicked) {
+				outcomes[i].Err = fmt.Errorf("%s %s: internal error: %w", action.Verb, action.Ref, panicked)
 			}
-			ctx, warned := collecting(ctx)
-			outcomes[i].Object, outcomes[i].Err = w.Do(ctx, action)
-			outcomes[i].Warnings = warned.list()
 		})
 	}
 	wait.Wait()
+}
+
+// one carries out one action. A panic is an error.
+func (w *Writer) one(ctx context.Context, action plan.Action) (o Outcome) {
+	o.Action = action
+	defer panics.Recover(ctx, &o.Err, "panic in a write")
+	if action.Desired == 0 { // no child: its warnings are for the log
+		o.Object, o.Err = w.Do(ctx, action)
+		return o
+	}
+	ctx, warned := collecting(ctx)
+	o.Object, o.Err = w.Do(ctx, action)
+	o.Warnings = warned.list()
+	return o
 }
 
 // Do carries out one action and returns the server's answer; nil after a delete, unless it turned

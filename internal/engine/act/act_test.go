@@ -259,7 +259,7 @@ func TestDeletesComeFirst(t *testing.T) {
 func TestPanicInAWrite(t *testing.T) {
 	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
 	bad := action(plan.Create, "a")
-	bad.Body = map[string]any{"panics": panics{}}
+	bad.Body = map[string]any{"panics": panicking{}}
 	outcomes := s.All(t.Context(), []plan.Action{bad, action(plan.Create, "b")})
 	if err := outcomes[0].Err; err == nil ||
 		!strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
@@ -270,9 +270,9 @@ func TestPanicInAWrite(t *testing.T) {
 	}
 }
 
-type panics struct{}
+type panicking struct{}
 
-func (panics) MarshalJSON() ([]byte, error) { panic("on purpose") }
+func (panicking) MarshalJSON() ([]byte, error) { panic("on purpose") }
 
 // TestCreateOfWhatIsThere says whose the object is.
 func TestCreateOfWhatIsThere(t *testing.T) {

@@ -130,7 +130,6 @@ func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error)
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	inject(ctx, request)
 	collect(ctx, request)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // Raw alone would not read what the API server says

@@ -9,10 +9,13 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/expectations"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,12 +54,21 @@ type Settings struct {
 func NewWriter(s Settings) (*Writer, error) {
 	config := dynamic.ConfigFor(s.Config)
 	config.Wrap(s.Fence.Wrap)
+	config.Wrap(propagate)
 	config.GroupVersion = nil
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for writes: %w", err)
 	}
 	return &Writer{client: client, Settings: s}, nil
+}
+
+// propagate passes the trace context on, so that the API server's own spans can be found from ours.
+// It makes no spans: the writer does.
+func propagate(next http.RoundTripper) http.RoundTripper {
+	return otelhttp.NewTransport(next,
+		otelhttp.WithTracerProvider(tracenoop.NewTracerProvider()), otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()),
+		otelhttp.WithPropagators(propagation.TraceContext{}))
 }
 
 // Get reads one object live. A missing object is an API error (IsNotFound).
@@ -214,15 +226,6 @@ func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Req
 		expectations.Written(ctx, r, written)
 	}
 	return written, err
-}
-
-// inject passes the trace context on, so that the API server's own spans can be found from ours.
-func inject(ctx context.Context, request *rest.Request) {
-	header := http.Header{}
-	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
-	for name, values := range header {
-		request.SetHeader(name, values...)
-	}
 }
 
 // path is the URL path of a resource's collection (name empty) or of one object.

@@ -10,8 +10,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -27,9 +25,9 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -230,16 +228,6 @@ type tally struct {
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.
 func (r *run) recovered(ctx context.Context) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in sync", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			err = &PanicError{Cause: fmt.Sprint(cause)}
-		}
-	}()
+	defer panics.Recover(ctx, &err, "panic in sync")
 	return r.sync(ctx)
 }
-
-// PanicError says that a sync panicked.
-type PanicError struct{ Cause string }
-
-func (e *PanicError) Error() string { return "internal error: panic: " + e.Cause }

@@ -16,6 +16,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/internal/panics"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +92,7 @@ func shuttingDown(err error) (fault, bool) {
 }
 
 func panicked(err error) (fault, bool) {
-	var e *PanicError
+	var e *panics.Error
 	var incomplete *plan.UnknownError
 	return fault{reason: "InternalError"}, errors.As(err, &e) || errors.As(err, &incomplete)
 }

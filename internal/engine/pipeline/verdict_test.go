@@ -14,6 +14,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	"github.com/hookloop/hookloop/internal/panics"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func TestClassify(t *testing.T) {
 			&hook.Error{Kind: hook.Unreachable, Err: context.Canceled},
 			fault{reason: "HookUnreachable"},
 		},
-		{"a panic", fmt.Errorf("sync: %w", &PanicError{Cause: "nil map"}), fault{reason: "InternalError"}},
+		{"a panic", fmt.Errorf("sync: %w", &panics.Error{Cause: "nil map"}), fault{reason: "InternalError"}},
 
 		{"a refused answer", answer, fault{reason: "InvalidHookAnswer"}},
 		{"faults of a refused answer", errors.Join(answer, answer), fault{reason: "InvalidHookAnswer"}},

@@ -62,8 +62,8 @@ func (r *run) restoreWarnings(parent *object.Object) error {
 		return err
 	}
 	for entry := range strings.SplitSeq(message, between) {
-		if at := strings.Index(entry, `": `); at >= 0 && len(m.warnings) < maxWarned {
-			m.warnings[entry[:at+1]] = entry[at+len(`": `):]
+		if child, text, found := strings.Cut(entry, `": `); found && len(m.warnings) < maxWarned {
+			m.warnings[child+`"`] = text
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/sleep"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
@@ -144,7 +145,7 @@ func (d *dialer) renew(ctx context.Context) {
 		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", LowPriority: true, Invalidate: true})
 		switch {
 		case errors.Is(err, hook.ErrTooManyTriggers):
-			if !d.pause(ctx.Done(), retrigger) {
+			if !sleep.For(ctx.Done(), d.clock, retrigger) {
 				return
 			}
 			d.renewed()
@@ -180,7 +181,7 @@ func (d *dialer) run(ctx context.Context) {
 				d.leave(&wait, l)
 			}
 		}
-		if !d.pause(ctx.Done(), lookAround) {
+		if !sleep.For(ctx.Done(), d.clock, lookAround) {
 			return
 		}
 	}
@@ -192,21 +193,9 @@ func (d *dialer) leave(wait *sync.WaitGroup, l *link) {
 		defer l.stop()
 		l.leaving.Store(true)
 		if l.session.Drain() {
-			d.pause(l.done, farewell)
+			sleep.For(l.done, d.clock, farewell)
 		}
 	})
-}
-
-// pause waits, and reports whether it was not done before.
-func (d *dialer) pause(done <-chan struct{}, length time.Duration) bool {
-	timer := d.clock.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-done:
-		return false
-	}
 }
 
 // resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
@@ -329,7 +318,7 @@ func (l *link) run(ctx context.Context, address string) {
 		if status.Code(err) == codes.Unimplemented {
 			wait = unserved
 		}
-		l.pause(ctx.Done(), wait)
+		sleep.For(ctx.Done(), l.clock, wait)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/sleep"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -180,7 +181,7 @@ func (l *line) invoke(
 // listen ends a stream that carries nothing though answers are due, until ctx ends. heard counts
 // the hook's messages.
 func (l *link) listen(ctx context.Context, connection *grpc.ClientConn, watch *watched, end context.CancelCauseFunc) {
-	for heard := watch.heard.Load(); l.pause(ctx.Done(), quietFor); {
+	for heard := watch.heard.Load(); sleep.For(ctx.Done(), l.clock, quietFor); {
 		before := heard
 		heard = watch.heard.Load()
 		if heard == before && l.session.Busy() && !answers(ctx, connection, 1) {

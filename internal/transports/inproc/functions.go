@@ -2,17 +2,17 @@ package inproc
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/klog/v2"
 )
 
 // functions are the methods that a hook has registered, by full name.
@@ -90,12 +90,12 @@ func (f *functions) call(ctx context.Context, name string, request proto.Message
 // own, which is left empty here.
 func (m method) call(ctx context.Context, name string, request proto.Message) (r result) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "panic in a hook", "method", name, "panic", fmt.Sprint(cause),
-				"stack", string(debug.Stack()))
-			r = result{err: status.Errorf(codes.Internal, "panic: %v", cause)}
+		var panicked *panics.Error
+		if errors.As(r.err, &panicked) {
+			r = result{err: status.Error(codes.Internal, panicked.Error())}
 		}
 	}()
+	defer panics.Recover(ctx, &r.err, "panic in a hook", "method", name)
 	direct := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, function grpc.UnaryHandler) (any, error) {
 		return function(ctx, request)
 	}

@@ -1,5 +1,5 @@
 // Package stack adds to hooks what is the same for every transport, by wrapping them: the span
-// `ask`, metrics, a limit on calls under way, recovery from panics.
+// `ask`, metrics, recovery from panics.
 //
 // It reaches no hook itself and changes no question or answer. Its data is what passes through. The
 // wrapped hooks are safe for concurrent use. Table tests with an in-memory span exporter and a
@@ -8,13 +8,12 @@ package stack
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
+	"errors"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"k8s.io/klog/v2"
 )
 
 // Settings are what the layers need. The zero value recovers from panics and does nothing else.
@@ -23,8 +22,6 @@ type Settings struct {
 	Tracer trace.Tracer
 	// Metrics count the calls; nil counts none.
 	Metrics *Metrics
-	// MaxInFlight bounds the calls under way to one hook; 0 sets no bound.
-	MaxInFlight int
 }
 
 // Openers wraps every hook that the given openers open.
@@ -48,15 +45,11 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 	return wrapped
 }
 
-// wrap puts the layers around a hook. From outside: the span shows the wait for the limit, the
-// metrics count what was asked.
+// wrap puts the layers around a hook, the span outermost.
 func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
 	h := recovered(opened.Hook, string(settings.Op)+" "+opened.Address)
 	if s.Metrics != nil {
 		h = s.Metrics.measure(h, settings, opened.Address)
-	}
-	if s.MaxInFlight > 0 {
-		h = limited(h, s.MaxInFlight)
 	}
 	tracer := s.Tracer
 	if tracer == nil {
@@ -69,26 +62,12 @@ func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Sett
 func recovered(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
-			if cause := recover(); cause != nil {
-				klog.FromContext(ctx).Error(nil, "panic in a hook's transport", "hook", name, "panic",
-					fmt.Sprint(cause), "stack", string(debug.Stack()))
-				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: fmt.Errorf("panic: %v", cause)}
+			var panicked *panics.Error
+			if errors.As(err, &panicked) {
+				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: panicked}
 			}
 		}()
-		return next.Ask(ctx, q)
-	})
-}
-
-// limited lets at most n calls through at a time; others wait for as long as their context allows.
-func limited(next hook.Hook, n int) hook.Hook {
-	slots := make(chan struct{}, n)
-	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		defer func() { <-slots }()
+		defer panics.Recover(ctx, &err, "panic in a hook's transport", "hook", name)
 		return next.Ask(ctx, q)
 	})
 }

@@ -131,30 +131,6 @@ metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="
 	}
 }
 
-func TestCallsBeyondTheLimitWait(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	asked := wrapped(t, Settings{MaxInFlight: 1}, func(context.Context, *hook.Question) (*hook.Answer, error) {
-		entered <- struct{}{}
-		<-leave
-		return &hook.Answer{}, nil
-	})
-	first := make(chan error, 1)
-	go func() {
-		_, err := asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
-		first <- err
-	}()
-	<-entered
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := asked.Ask(ctx, &hook.Question{Op: hook.Sync}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second call that gives up: got %v, want the context's error", err)
-	}
-	close(leave)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAnErrorOfTheOpenerIsPassedOn(t *testing.T) {
 	broken := errors.New("url: is missing")
 	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) { return nil, broken }},

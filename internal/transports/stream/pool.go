@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/session"
@@ -148,13 +148,11 @@ func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 }
 
 func weight(subject, id string) uint64 {
-	h := fnv.New64a() // whose Write never fails
-	h.Write([]byte(subject))
-	h.Write([]byte(id))
-	sum := h.Sum64() // its high bits follow the last bytes too little: mix them (the finalizer of SplitMix64)
-	sum = (sum ^ sum>>30) * 0xbf58476d1ce4e5b9
-	sum = (sum ^ sum>>27) * 0x94d049bb133111eb
-	return sum ^ sum>>31
+	var h xxhash.Digest
+	h.Reset()
+	_, _ = h.WriteString(subject) // it never fails
+	_, _ = h.WriteString(id)
+	return h.Sum64()
 }
 
 // errNone is what is known where no session was ever opened, and no attempt has failed yet.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hookloop/hookloop/internal/sleep"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
@@ -61,14 +62,7 @@ func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error
 
 // pause waits for a period, and reports whether the stream is still open.
 func (g *Guard) pause(ctx context.Context) bool {
-	timer := g.clock.NewTimer(g.period())
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
+	return sleep.For(ctx.Done(), g.clock, g.period())
 }
 
 // period is up to a tenth less than Recheck, so that streams that were opened together are not
