@@ -1,5 +1,5 @@
-// Command embedded is a whole controller in one program: the engine, and the hook as a function of
-// the same process. A Note becomes a ConfigMap. README.md has how to run it.
+// Command embedded is a complete controller in one program: the engine, and the hook as a function
+// of the same process. A Note becomes a ConfigMap. README.md has the commands.
 package main
 
 import (
@@ -23,7 +23,7 @@ type object = map[string]any
 func main() {
 	config := server.DefaultConfig()
 	config.Version = "v1.0.0"
-	// the controllers of this program, and no others in the cluster
+	// only the controllers of this program
 	config.TargetSelector = "demo.example.com/engine=notes"
 	config.Hooks = map[string]server.Hook{"notes": hook.Composite{Sync: sync}}
 	flag.StringVar(&config.Kubeconfig, "kubeconfig", "", "file; empty means the Pod's own ServiceAccount")

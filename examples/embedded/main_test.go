@@ -7,7 +7,7 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
-// ask asks the hook about a note. A hook in the process is tested as any other: by calling it.
+// ask asks the hook about a note. The test calls the hook like any function.
 func ask(t *testing.T, text string) (*hook.SyncResponse, error) {
 	t.Helper()
 	req, err := hook.NewSyncRequest(object{

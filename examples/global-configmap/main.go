@@ -1,5 +1,5 @@
-// Command global-configmap is the hook of the global-configmap controller, served over gRPC: a
-// ConfigMap that is in every namespace. README.md says how to run it.
+// Command global-configmap is the hook of the global-configmap controller, served over gRPC: a copy
+// of a ConfigMap in every namespace. README.md has the commands.
 package main
 
 import (
@@ -15,7 +15,7 @@ type global struct {
 	} `json:"spec"`
 }
 
-// namespace is what is read of a Namespace.
+// namespace holds the fields of a Namespace that the hook reads.
 type namespace struct {
 	Status struct {
 		Phase string `json:"phase"`
@@ -24,7 +24,7 @@ type namespace struct {
 
 func main() { hook.Main(hook.Composite{Sync: sync, Customize: customize}) }
 
-// customize asks to be shown all namespaces: sync is asked again when one comes or goes.
+// customize selects all namespaces, so that each new or deleted namespace causes a sync.
 func customize(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 	return &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "v1", Resource: "namespaces"}}}, nil
 }

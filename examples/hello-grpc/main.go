@@ -1,5 +1,5 @@
-// Command hello-grpc is the hook of the hello-grpc controller: one function from what is observed
-// of a Greeting to what should exist for it, served over gRPC. README.md says how to run it.
+// Command hello-grpc is the hook of the hello-grpc controller, served over gRPC: one function from
+// the observed state of a Greeting to its desired children. README.md has the commands.
 package main
 
 import (

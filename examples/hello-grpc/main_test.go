@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
-// A hook is tested by calling it: no server, no cluster.
+// A test calls the hook like any function, without a server or a cluster.
 func TestSyncMakesEverythingForAGreeting(t *testing.T) {
 	parent := object{
 		"apiVersion": "demo.example.com/v1", "kind": "Greeting",

@@ -1,5 +1,5 @@
-// Package hello tests the Python hook of this folder as the engine asks it: as a process, by
-// package webhook.
+// Package hello tests the Python hook of this folder like the engine: as a process, by package
+// webhook.
 package hello
 
 import (
@@ -101,7 +101,7 @@ func open(t *testing.T, url string) hook.Hook {
 	return opened
 }
 
-// question has a Deployment of which one of two Pods is ready, and no other child.
+// question has a Deployment with one ready Pod of two, and no other child.
 func question(t *testing.T) *hook.Question {
 	t.Helper()
 	q := &hook.Question{

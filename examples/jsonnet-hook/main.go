@@ -1,9 +1,9 @@
 // Command jsonnet-hook serves the functions of a Jsonnet file as webhooks: sync, finalize,
 // customize.
 //
-// jsonnet-hook --listen 127.0.0.1:8080 service-per-pod answers POST /sync with what the function
-// sync of service-per-pod/hook.jsonnet makes of the request. An error of the file becomes status
-// 500 with its text. It is a module of its own, so that Hookloop does not depend on Jsonnet.
+// jsonnet-hook --listen 127.0.0.1:8080 service-per-pod answers POST /sync with the result of the
+// function sync of service-per-pod/hook.jsonnet. An error of the file becomes status 500 with its
+// text. It is a separate module, so that Hookloop does not depend on Jsonnet.
 package main
 
 import (
@@ -53,7 +53,7 @@ func serve(ctx context.Context, address, file string) error {
 	return nil
 }
 
-// hooks answers with what the file's functions return.
+// hooks serves the results of the file's functions.
 func hooks(file string) http.Handler {
 	mux := http.NewServeMux()
 	for _, name := range []string{"sync", "finalize", "customize"} {
@@ -64,14 +64,14 @@ func hooks(file string) http.Handler {
 				w.WriteHeader(http.StatusInternalServerError)
 				answer, _ = json.Marshal(map[string]string{"error": err.Error()})
 			}
-			_, _ = w.Write(answer) // a caller that has gone is its own affair
+			_, _ = w.Write(answer) // a closed connection is the caller's choice
 		})
 	}
 	return mux
 }
 
-// call evaluates one function of the file. Each call has a virtual machine of its own: they are not
-// safe for concurrent use.
+// call evaluates one function of the file. Each call has its own virtual machine, because they are
+// not safe for concurrent use.
 func call(file, function string, request io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(request)
 	if err != nil {

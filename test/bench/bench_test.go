@@ -44,20 +44,20 @@ var (
 	}
 )
 
-// desired is one child as the hook answers it.
+// desired is one child in the hook's answer.
 const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop","labels":{"app":"web","controller-uid":"u"}},` +
 	`"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":` +
 	`[{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}]}}}}`
 
-// world is the cache in the state to which a parent has converged. It does not change, so that
-// nothing may be written.
+// world is the cache after a parent has converged. It does not change, so that nothing may be
+// written.
 type world struct {
 	*viewtest.Reader
 	parent   *object.Object
 	children []*object.Object
 }
 
-// converged returns a world with the children of the answer as an API server would have stored
+// converged returns a world with the children of the answer, as an API server would have stored
 // them.
 func converged(b *testing.B) *world {
 	b.Helper()
@@ -136,7 +136,7 @@ func decodeMap(b *testing.B, text string) map[string]any {
 	return m
 }
 
-// answer returns the hook's, always the same.
+// answer returns the hook's constant answer.
 func answer() *hook.Answer {
 	a := &hook.Answer{Status: json.RawMessage(`{"ready":3}`)}
 	for i := range children {
@@ -145,14 +145,13 @@ func answer() *hook.Answer {
 	return a
 }
 
-// silent counts nothing and hears of every sync.
+// silent records nothing but the last outcome.
 type silent struct{ last pipeline.Outcome }
 
 func (*silent) Wrote(string, string)                        {}
 func (s *silent) Synced(_ string, outcome pipeline.Outcome) { s.last = outcome }
 
-// newPipeline makes the pipeline of a controller with generated selectors, whose API server does
-// not exist.
+// newPipeline makes the pipeline of a controller with generated selectors, without an API server.
 func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipeline.Pipeline {
 	b.Helper()
 	declared := decode(b,
@@ -193,7 +192,7 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 	})
 }
 
-// syncs runs syncs of a converged parent, each brought by one event of a child.
+// syncs runs syncs of a converged parent, each caused by one event of a child.
 func syncs(b *testing.B, h *hook.Opened) {
 	b.Helper()
 	w, heard := converged(b), &silent{}
@@ -207,22 +206,22 @@ func syncs(b *testing.B, h *hook.Opened) {
 			b.Fatalf("Reconcile = %v, %+v, want converged", err, heard.last)
 		}
 	}
-	sync() // the first one has nothing to remember
+	sync() // the first sync has no memory
 	b.ReportAllocs()
 	for b.Loop() {
 		sync()
 	}
 }
 
-// BenchmarkNoopSync is one sync of a parent with three Deployments that changes nothing, with
-// tracing off.
+// BenchmarkNoopSync is one sync without changes of a parent with three Deployments, with tracing
+// off.
 func BenchmarkNoopSync(b *testing.B) {
 	b.Run("inproc", func(b *testing.B) {
 		same := answer()
 		ask := func(context.Context, *hook.Question) (*hook.Answer, error) { return same, nil }
 		syncs(b, &hook.Opened{Hook: hook.Func(ask), Address: "inproc:web"})
 	})
-	// The hook's own work, in the same process, is in these figures.
+	// These figures contain the hook's own work, in the same process.
 	b.Run("webhook", func(b *testing.B) {
 		a := answer()
 		body, err := json.Marshal(map[string]any{"status": a.Status, "children": a.Children})

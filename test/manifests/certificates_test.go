@@ -75,8 +75,8 @@ func (i *issuer) both(engine, hook map[string][]byte) {
 	}
 }
 
-// TestCertificates makes certificates, leaves them alone, and replaces their authority while old
-// and new ones are in use together.
+// TestCertificates makes certificates, keeps valid ones, and replaces their authority while old and
+// new ones are in use together.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// none are defaults that are empty.
+// none is an empty default.
 var none = map[string]any{}
 
 // TestDefaultValues holds the parameters of Metacontroller's chart, as its book lists them. command
@@ -75,8 +75,8 @@ func values(t *testing.T, file string) map[string]any {
 	return out
 }
 
-// TestEveryValueCounts has a values file set every parameter, and each of its values show in what
-// is rendered.
+// TestEveryValueCounts has a values file that sets every parameter, and finds each of its values in
+// the rendered chart.
 func TestEveryValueCounts(t *testing.T) {
 	all := values(t, "testdata/all-values.yaml")
 	missing(t, "", values(t, path("helm", "hookloop", "values.yaml")), all)
@@ -122,7 +122,7 @@ func leaves(value any) []string {
 	return out
 }
 
-// TestChartChecksValues wants an error that names the field.
+// TestChartChecksValues expects an error that names the field.
 func TestChartChecksValues(t *testing.T) {
 	for _, test := range []struct{ name, set, part string }{
 		{"replicas in words", "replicas=two", "/replicas"},
@@ -144,7 +144,7 @@ func TestChartChecksValues(t *testing.T) {
 	}
 }
 
-// TestArguments says which arguments and ports follow from which values.
+// TestArguments checks the arguments and ports for some values.
 func TestArguments(t *testing.T) {
 	usual := map[string]int32{"metrics": 9999, "health": 8081}
 	for _, test := range []struct {
@@ -185,7 +185,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestGatewayOfTheChart follows the Secrets into the Pod, and the port out of it.
+// TestGatewayOfTheChart follows the Secrets into the Pod, and checks its port.
 func TestGatewayOfTheChart(t *testing.T) {
 	text := chart(t, "--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate",
 		"--set=gateway.clientCASecret=clients")
@@ -220,7 +220,7 @@ func TestGatewayOfTheChart(t *testing.T) {
 	}
 }
 
-// TestCRDsAreTheGeneratedOnes compares what the chart and the base bring with manifests/crds.
+// TestCRDsAreTheGeneratedOnes compares the CRDs of the chart and the base with manifests/crds.
 func TestCRDsAreTheGeneratedOnes(t *testing.T) {
 	want := objects(t, kustomize(t, "crds"))
 	if len(want) != 3 {
@@ -237,7 +237,7 @@ func TestCRDsAreTheGeneratedOnes(t *testing.T) {
 	}
 }
 
-// TestOneVersion has chart, base and docs speak of the same version.
+// TestOneVersion compares the versions in chart, base and docs.
 func TestOneVersion(t *testing.T) {
 	tag := regexp.MustCompile(`hookloop/hookloop:(v[0-9.]+)`)
 	images := map[string]bool{}
@@ -260,8 +260,7 @@ func TestOneVersion(t *testing.T) {
 	}
 }
 
-// TestChartIsInstalled installs and upgrades the chart on the cluster, and finds nothing to say
-// against it.
+// TestChartIsInstalled installs and upgrades the chart on the cluster without warnings.
 func TestChartIsInstalled(t *testing.T) {
 	folder := path("helm", "hookloop")
 	if _, err := helm(t, "lint", "--strict", folder); err != nil {

@@ -27,8 +27,7 @@ var renderings = map[string]func(*testing.T) string{
 	"the chart without its own probes": func(t *testing.T) string { return chart(t, "--set=commandArgs={--health-probe-bind-address=0}") },
 }
 
-// TestTheAPIServerTakesIt asks the API server, by a dry run that knows every field, whether it
-// would take all objects.
+// TestTheAPIServerTakesIt applies all objects by a dry run with strict field validation.
 func TestTheAPIServerTakesIt(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +38,8 @@ func TestTheAPIServerTakesIt(t *testing.T) {
 	}
 }
 
-// dryRun applies a text without effect. Its namespaces are made before: a dry run makes none.
+// dryRun applies a text without effect. It creates the namespaces before, because a dry run creates
+// none.
 func dryRun(k *kit.Kit, t *testing.T, text string) {
 	t.Helper()
 	for _, o := range objects(t, text) {
@@ -61,8 +61,8 @@ func dryRun(k *kit.Kit, t *testing.T, text string) {
 	}
 }
 
-// TestPodsAreRestricted creates a Pod of each workload's template, as a dry run, where nothing but
-// restricted Pods is let in.
+// TestPodsAreRestricted creates a Pod of each workload's template, as a dry run, in a namespace for
+// restricted Pods only.
 func TestPodsAreRestricted(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	})
 }
 
-// restricted makes a Kit whose namespace lets restricted Pods in only.
+// restricted makes a Kit with a namespace for restricted Pods only.
 func restricted(t *testing.T) *kit.Kit {
 	t.Helper()
 	k := kit.New(t)
@@ -107,13 +107,13 @@ func createPod(t *testing.T, k *kit.Kit, o *unstructured.Unstructured) error {
 	into(t, content, template)
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name = "of-the-template"
-	pod.Spec.ServiceAccountName = "" // the one that is named is in another namespace
+	pod.Spec.ServiceAccountName = "" // its ServiceAccount is in another namespace
 	_, err = kubernetes.NewForConfigOrDie(k.Cluster.Admin()).CoreV1().Pods(k.Namespace).
 		Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-// TestDocumentedYAML takes the YAML that docs/installing.md shows to the same dry run.
+// TestDocumentedYAML applies the YAML of docs/installing.md by the same dry run.
 func TestDocumentedYAML(t *testing.T) {
 	data, err := os.ReadFile(path("..", "docs", "installing.md"))
 	if err != nil {
@@ -132,7 +132,7 @@ func TestDocumentedYAML(t *testing.T) {
 	}
 }
 
-// served returns the documents that are for the API server: a Kustomization is for kustomize.
+// served returns the documents for the API server: a Kustomization is for kustomize.
 func served(text string) string {
 	documents := slices.DeleteFunc(strings.Split(text, "\n---\n"), func(document string) bool {
 		return strings.Contains(document, "\nkind: Kustomization\n")

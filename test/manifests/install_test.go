@@ -21,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// account is who the engine is in the production base.
+// account is the engine's user in the production base.
 const account = "system:serviceaccount:" + system + ":hookloop"
 
-// TestProductionRights installs the production base and the role of the example hello-webhook, runs
-// the engine as the base's ServiceAccount with the Deployment's arguments, and has a HelloWorld
-// made, changed, repaired and deleted. Nothing may be forbidden.
+// TestProductionRights installs the production base and the role of the example hello-webhook. It
+// runs the engine as the base's ServiceAccount with the Deployment's arguments. A HelloWorld is
+// created, changed, repaired and deleted. Nothing may be forbidden.
 func TestProductionRights(t *testing.T) {
 	k := kit.New(t)
 	base := kustomize(t, "production")
@@ -47,8 +47,8 @@ func TestProductionRights(t *testing.T) {
 	checkRefusals(t, k, engine, mark)
 }
 
-// awaitRights waits until the control plane has added the labelled roles up and the API server
-// knows it.
+// awaitRights waits until the control plane has aggregated the labelled roles and the API server
+// knows the result.
 func awaitRights(k *kit.Kit) {
 	k.Helper()
 	for _, right := range [][]string{
@@ -62,7 +62,7 @@ func awaitRights(k *kit.Kit) {
 	}
 }
 
-// awaitPods waits for the Pods of the Deployment: its namespace lets them in.
+// awaitPods waits for the Pods of the Deployment: its namespace admits them.
 func awaitPods(k *kit.Kit) {
 	k.Helper()
 	k.Eventually("the Deployment has its two Pods", func() error {
@@ -75,7 +75,7 @@ func awaitPods(k *kit.Kit) {
 	})
 }
 
-// startEngine runs the engine as the base does, from outside.
+// startEngine runs the engine like the base, but outside of the cluster.
 func startEngine(t *testing.T, k *kit.Kit, base string) *serve.Engine {
 	t.Helper()
 	kubeconfig, err := k.Cluster.ServiceAccountKubeconfig(t.Context(), system, "hookloop")
@@ -99,7 +99,7 @@ func startEngine(t *testing.T, k *kit.Kit, base string) *serve.Engine {
 	return engine
 }
 
-// declareHello starts the example's hook, and declares its controller where the hook listens.
+// declareHello starts the example's hook, and declares its controller with the hook's address.
 func declareHello(t *testing.T, k *kit.Kit, example string) {
 	t.Helper()
 	hook, address, err := serve.Hook(t.Context(), proc.Spec{
@@ -120,7 +120,7 @@ func declareHello(t *testing.T, k *kit.Kit, example string) {
 	k.ApplyFile(filepath.Join(example, "hello.yaml"))
 }
 
-// runKubelet has Pods become ready.
+// runKubelet makes Pods ready.
 func runKubelet(t *testing.T, k *kit.Kit) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ const (
 	hello      = "hello-webhook"
 )
 
-// helloStory is a HelloWorld's life.
+// helloStory runs a HelloWorld from creation to deletion.
 func helloStory(k *kit.Kit) {
 	k.Helper()
 	awaitStatus(k, "Hello, World!")
@@ -165,7 +165,8 @@ func helloStory(k *kit.Kit) {
 	})
 }
 
-// awaitStatus waits until the HelloWorld greets, has all its children, and its Pods are ready.
+// awaitStatus waits until the HelloWorld's status has the greeting, and its children and Pods are
+// ready.
 func awaitStatus(k *kit.Kit, greeting string) {
 	k.Helper()
 	k.Eventually("status: "+greeting, func() error {
@@ -183,7 +184,7 @@ func awaitStatus(k *kit.Kit, greeting string) {
 	})
 }
 
-// stop ends the engine in order, after a look at its metrics: they count every answer of the API
+// stop ends the engine in order, after a check of its metrics: they count every response of the API
 // server.
 func stop(t *testing.T, engine *serve.Engine) {
 	t.Helper()
@@ -201,8 +202,8 @@ func stop(t *testing.T, engine *serve.Engine) {
 	}
 }
 
-// checkRefusals looks for anything forbidden in the log and in the audit log, which must know the
-// account.
+// checkRefusals searches the log and the audit log, which must contain the account, for forbidden
+// requests.
 func checkRefusals(t *testing.T, k *kit.Kit, engine *serve.Engine, since cluster.Mark) {
 	t.Helper()
 	for _, line := range strings.Split(engine.Output(), "\n") {

@@ -1,11 +1,11 @@
-// Package manifests tests what installs Hookloop: the kustomizations and the Helm chart of the
-// folder manifests, and the YAML in docs/installing.md.
+// Package manifests tests the installation of Hookloop: the kustomizations and the Helm chart of
+// the folder manifests, and the YAML in docs/installing.md.
 //
-// It does not test what the engine does with controllers; package integration does. Its data comes
-// from kubectl and Helm, which render, and from a real API server, which is asked by dry run
-// whether it would take the result: fields, admission, Pod security. One test installs the
-// production base and works with nothing but its rights. The tests share one cluster and run in
-// parallel; each has its own Kit. "make controlplane helm-build build" builds the programs first.
+// Tests of controllers are in package integration. kubectl and Helm render the manifests, and a
+// real API server validates the result by a dry run: fields, admission, Pod security. One test
+// installs the production base and runs with only its rights. The tests share one cluster and run
+// in parallel; each has its own Kit. "make controlplane helm-build build" builds the programs
+// first.
 package manifests
 
 import (
@@ -47,8 +47,7 @@ func kustomize(t *testing.T, name string) string {
 	return text
 }
 
-// helm runs Helm and returns what it prints on standard output; an error has what it prints on the
-// other.
+// helm runs Helm and returns its standard output; an error has its standard error.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), serve.Program("helm"), args...)
@@ -98,7 +97,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 		if err := yaml.Unmarshal(document, &o.Object); err != nil {
 			t.Fatalf("%v in:\n%s", err, document)
 		}
-		if o.Object != nil { // else there are comments only
+		if o.Object != nil { // otherwise there are only comments
 			out = append(out, o)
 		}
 	}
@@ -136,7 +135,7 @@ func rules(t *testing.T, o *unstructured.Unstructured) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
-// into turns the content of an unstructured object, or of a part of one, into a typed one.
+// into converts the content of an unstructured object, or of a part of one, to a typed one.
 func into(t *testing.T, content map[string]any, typed any) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {

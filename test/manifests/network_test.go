@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestNetworkPolicies select the engine's Pods, and open the gateway's port to labelled Pods alone.
+// TestNetworkPolicies select the engine's Pods, and open the gateway's port to labelled Pods only.
 func TestNetworkPolicies(t *testing.T) {
 	gateway := []string{"--set=gateway.enabled=true", "--set=gateway.tlsSecret=certificate"}
 	for name, text := range map[string]string{"kustomize": kustomize(t, "gateway"), "chart": chart(t, gateway...)} {
@@ -45,7 +45,7 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicyOfHooks lets the engine's Pods alone reach hooks, whichever way it is installed.
+// TestNetworkPolicyOfHooks admits only the engine's Pods to hooks, for each way of installation.
 func TestNetworkPolicyOfHooks(t *testing.T) {
 	for name, c := range map[string]struct{ engine, hooks, system string }{
 		"kustomize": {kustomize(t, "production"), kustomize(t, "hooks"), system},
@@ -84,7 +84,7 @@ func count(all []*unstructured.Unstructured, kind string) (n int) {
 	return n
 }
 
-// workloadLabels are those of the engine's Pods.
+// workloadLabels returns the labels of the engine's Pods.
 func workloadLabels(t *testing.T, all []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	out, _, err := unstructured.NestedStringMap(workload(t, all).Object, "spec", "template", "metadata", "labels")

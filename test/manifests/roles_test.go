@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWildcards looks for a "*" in every rule: there is none unless it was asked for.
+// TestWildcards searches for a "*" in every rule. Only some values add one.
 func TestWildcards(t *testing.T) {
 	aggregate := `--set-string=clusterRole.aggregationRule.clusterRoleSelectors[0].matchLabels.rbac\.hookloop\.dev/aggregate-to-hookloop=true`
 	for _, test := range []struct {
@@ -32,7 +32,7 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
-// wild names the roles with a wildcard.
+// wild returns the names of the roles with a wildcard.
 func wild(t *testing.T, all []*unstructured.Unstructured) []string {
 	t.Helper()
 	var names []string
@@ -49,7 +49,7 @@ func wild(t *testing.T, all []*unstructured.Unstructured) []string {
 	return names
 }
 
-// TestChartAndBaseGiveTheSameRights compares the roles that are written down twice.
+// TestChartAndBaseGiveTheSameRights compares the roles of the chart and the base.
 func TestChartAndBaseGiveTheSameRights(t *testing.T) {
 	base, charted := objects(t, kustomize(t, "production")), objects(t, chart(t))
 	for _, role := range []string{"engine", "view"} {
@@ -61,8 +61,8 @@ func TestChartAndBaseGiveTheSameRights(t *testing.T) {
 	}
 }
 
-// TestAggregatedRolesHaveNoRules sees to it that applying one again does not take away what the
-// control plane has put in.
+// TestAggregatedRolesHaveNoRules checks that a second apply does not remove the rules that the
+// control plane has added.
 func TestAggregatedRolesHaveNoRules(t *testing.T) {
 	for _, o := range objects(t, kustomize(t, "production")+"\n---\n"+chart(t, allValues)) {
 		_, aggregated := o.Object["aggregationRule"]

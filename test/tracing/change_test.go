@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// silence is how long no engine writes before a story counts as ended.
+// silence is the time without writes after which a story has ended.
 const silence = 500 * time.Millisecond
 
-// TestChangeIsOneTrace changes one object. Its trace tells the whole story, and then a drift repair
-// is a trace of its own.
+// TestChangeIsOneTrace changes one object. Its trace has all spans of the change, and a later
+// repair of drift is a separate trace.
 func TestChangeIsOneTrace(t *testing.T) {
 	k, j := start(t)
 	greetings(k, traced, helloGRPC(k, j.Env()...))
@@ -55,15 +55,15 @@ func TestChangeIsOneTrace(t *testing.T) {
 	checkRepair(t, k, j, id, k.Writes(mark))
 }
 
-// changeOf derives the ids of a change as any observer can: from the cluster, the object's UID and
-// its generation.
+// changeOf derives the ids of a change from the cluster, the object's UID and its generation, as
+// any observer can.
 func changeOf(k *kit.Kit, parent *unstructured.Unstructured) change.ID {
 	k.Helper()
 	return change.Of(k.Get("v1/Namespace", "kube-system").GetUID(), parent.GetUID(), parent.GetGeneration())
 }
 
 // await waits until Jaeger has a change's trace: its root, at least as many writes as the audit
-// log, and what the hook did for each question.
+// log, and the hook's spans for each question.
 func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), kit.Deadline)
@@ -84,7 +84,7 @@ func await(k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes int) *jaeger.Trace
 	return trace
 }
 
-// checkRoot reports that the root is one span with the derived id, and that all below it are syncs,
+// checkRoot checks that the root is one span with the derived id, and that all below it are syncs,
 // none of which begins before it.
 func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 	t.Helper()
@@ -105,8 +105,8 @@ func checkRoot(t *testing.T, trace *jaeger.Trace, id change.ID) {
 // stages is the order of a sync's stages.
 var stages = []string{"observe", "ask Sync", "plan", "act", "report"}
 
-// checkSync reports that a sync is the change's, has its stages as children in order, with writes
-// below act or report, and the hook's own span within ask.
+// checkSync checks that a sync belongs to the change, has its stages as children in order, with
+// writes below act or report, and the hook's own span within ask.
 func checkSync(t *testing.T, trace *jaeger.Trace, sync jaeger.Span, id change.ID) {
 	t.Helper()
 	if sync.Parent != id.Root.String() {
@@ -164,14 +164,13 @@ func ofHook(trace *jaeger.Trace, span jaeger.Span) []jaeger.Span {
 	return found
 }
 
-// requests are the API server's verbs for the engine's own.
+// requests maps the engine's verbs to the API server's.
 var requests = map[string]string{
 	"create": "create", "update": "update", "delete": "delete", "status": "patch",
 	"adopt": "patch", "release": "patch", "add-finalizer": "patch", "remove-finalizer": "patch",
 }
 
-// checkWrites compares the successful writes in traces with those that the audit log saw, one to
-// one.
+// checkWrites compares the successful writes in traces with those in the audit log, one to one.
 func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 	t.Helper()
 	var want, got []string
@@ -197,7 +196,7 @@ func checkWrites(t *testing.T, traces []*jaeger.Trace, seen []cluster.Write) {
 	}
 }
 
-// written returns a write's span in the words of the audit log.
+// written returns a write's span in the form of the audit log.
 func written(s jaeger.Span) string {
 	plural, groupVersion, _ := strings.Cut(s.Tags["hookloop.write.resource"], ".")
 	group, _, grouped := strings.Cut(groupVersion, "/")
@@ -208,8 +207,8 @@ func written(s jaeger.Span) string {
 	return fmt.Sprintf("%s %s.%s %s/%s", verb, plural, group, s.Tags["k8s.namespace.name"], s.Tags["hookloop.write.name"])
 }
 
-// checkRepair reports that what was written after convergence is in traces of their own, each with
-// a link to the change.
+// checkRepair checks that writes after convergence are in traces of their own, each with a link to
+// the change.
 func checkRepair(t *testing.T, k *kit.Kit, j *jaeger.Jaeger, id change.ID, writes []cluster.Write) {
 	t.Helper()
 	var repairs []*jaeger.Trace

@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/test/kit"
 )
 
-// TestCollectorIsDown runs an engine and a hook whose collector does not exist: their work does not
+// TestCollectorIsDown runs an engine and a hook without a reachable collector: their work does not
 // wait for it.
 func TestCollectorIsDown(t *testing.T) {
 	ports, err := cluster.FreePorts(1)

@@ -11,8 +11,7 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// TestTraceCommand finds the trace of an object's latest change with the command that users have
-// for it.
+// TestTraceCommand finds the trace of an object's latest change with the user's command.
 func TestTraceCommand(t *testing.T) {
 	k, _ := start(t)
 	greetings(k, traced, helloGRPC(k))
@@ -37,8 +36,8 @@ func TestTraceCommand(t *testing.T) {
 	}
 }
 
-// TestStartIsATrace finds the start of a controller from the Event on it: what the engine wrote
-// there is in that trace.
+// TestStartIsATrace finds the start of a controller from the Event about it: the trace has the
+// engine's writes to the controller.
 func TestStartIsATrace(t *testing.T) {
 	k, j := start(t)
 	greetings(k, traced, helloGRPC(k))

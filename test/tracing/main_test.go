@@ -1,10 +1,10 @@
-// Package tracing tests what users see of a sync in Jaeger: an engine and hooks as processes of
-// their own, a real control plane, a real Jaeger, and the audit log as the witness that no write is
-// missing from a trace.
+// Package tracing tests the traces that users see in Jaeger: an engine and hooks as processes, a
+// real control plane, a real Jaeger, and the audit log to prove that no write is missing from a
+// trace.
 //
-// It holds no test of how spans are made; those stand beside the code. All tests share one cluster,
-// one Jaeger and one engine, and work in namespaces of their own. "make controlplane jaeger-build
-// build" builds the programs first.
+// Tests of the spans' creation are beside the code. All tests share one cluster, one Jaeger and one
+// engine, and use namespaces of their own. "make controlplane jaeger-build build" builds the
+// programs first.
 package tracing
 
 import (
@@ -24,10 +24,11 @@ import (
 
 func TestMain(m *testing.M) { cluster.Main(m) }
 
-// traced is the label of the controllers that the engine with a Jaeger runs; others name their own.
+// traced is the label of the controllers that the engine with a Jaeger runs; other engines have
+// their own labels.
 const traced = "jaeger"
 
-// quickly makes a process send its spans soon after they end.
+// quickly makes a process export its spans soon after they end.
 const quickly = "OTEL_BSP_SCHEDULE_DELAY=200"
 
 // shared is the engine that exports to the shared Jaeger. It dies with the test binary.
@@ -37,7 +38,7 @@ var shared struct {
 	err    error
 }
 
-// start makes a Kit on a cluster with the traced engine at work.
+// start makes a Kit on a cluster with the traced engine.
 func start(t *testing.T) (*kit.Kit, *jaeger.Jaeger) {
 	t.Helper()
 	j := jaeger.Start(t)
@@ -102,7 +103,7 @@ func greetings(k *kit.Kit, engine, address string) {
 	})
 }
 
-// greet creates the Greeting "hello", or changes whom it greets, and waits until that is done.
+// greet creates the Greeting "hello", or changes its name, and waits until all children have it.
 func greet(k *kit.Kit, who string) {
 	k.Helper()
 	k.Apply(
@@ -110,7 +111,7 @@ func greet(k *kit.Kit, who string) {
 	k.Eventually("the Greeting is converged", func() error { return greets(k, who) })
 }
 
-// greets returns nil when the Greeting's status and all children say the greeting.
+// greets returns nil when the Greeting's status and all children have the greeting.
 func greets(k *kit.Kit, who string) error {
 	text := "Hello, " + who + "!"
 	parent, err := k.Lookup("Greeting", "hello")

@@ -78,7 +78,7 @@ func holds(k *kit.Kit, canary string) {
 	})
 }
 
-// traces returns all traces of the engine that concern the kit's namespace, as Jaeger answers them.
+// traces returns all traces of the engine about the kit's namespace, as Jaeger returns them.
 func traces(k *kit.Kit, base string) string {
 	k.Helper()
 	query := url.Values{
@@ -103,7 +103,7 @@ func traces(k *kit.Kit, base string) string {
 	return string(body)
 }
 
-// checkClean looks for the Secret's values, as they are and as the API carries them.
+// checkClean searches for the Secret's values, in plain text and in base64.
 func checkClean(t *testing.T, where, text string) {
 	t.Helper()
 	for _, canary := range append([]string{"tampered", encoded("tampered")}, canaries...) {

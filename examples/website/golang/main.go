@@ -82,7 +82,8 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	}, nil
 }
 
-// digest returns a hash of the pages. It stands in the Pods' template, so that new pages make new Pods.
+// digest returns a hash of the pages. It is an annotation of the Pods' template, so that new pages
+// create new Pods.
 func digest(html map[string]string) string {
 	var pages string
 	for _, name := range slices.Sorted(maps.Keys(html)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
-// ask asks the hook about a Website whose Deployment, if there is one, has so many Pods that are
-// ready.
+// ask asks the hook about a Website, with a Deployment if ready is given: ready is its number of
+// ready Pods.
 func ask(t *testing.T, html object, ready ...int) *hook.SyncResponse {
 	t.Helper()
 	meta := object{"name": "shop", "namespace": "web"}

@@ -1,9 +1,8 @@
-// Package brake measures loops that write for ever, with and without the circuit, and what they
-// cost a controller that has nothing to do with them: go test ./test/bench/brake -measure -v.
-// Without the flag it does nothing.
+// Package brake measures loops of writes, with and without the circuit, and their cost to another
+// controller: go test ./test/bench/brake -measure -v. Without the flag it does nothing.
 //
-// Its data comes from the API server's audit log and from the edits of the bystander. It is no test
-// of speed: it prints a table.
+// Its data comes from the API server's audit log and from the edits of the bystander. It is not a
+// test of speed: it prints a table.
 package brake
 
 import (
@@ -26,9 +25,9 @@ import (
 var measure = flag.Bool("measure", false, "run the measurements")
 
 const (
-	// parents are those that flap.
+	// parents is the number of parents with a loop.
 	parents = 5
-	// window is how long each figure is measured.
+	// window is the duration of each measurement.
 	window = 15 * time.Second
 	// pace is the time between two edits of the bystander.
 	pace = 50 * time.Millisecond
@@ -36,7 +35,7 @@ const (
 
 func TestMain(m *testing.M) { cluster.Main(m) }
 
-// loop is one way to write for ever. It declares what flaps.
+// loop is one cause of an endless loop of writes. It declares the controllers.
 type loop struct {
 	name  string
 	start func(k *kit.Kit, labels map[string]any)
@@ -48,7 +47,7 @@ var loops = []loop{
 	{"a built-in kind as parent", builtIn},
 }
 
-// TestBrake prints writes a minute of the loops and the bystander's latency beside them.
+// TestBrake prints the loops' writes a minute and the bystander's latency.
 func TestBrake(t *testing.T) {
 	if !*measure {
 		t.Skip("it takes minutes; run it with -measure")
@@ -73,7 +72,7 @@ func TestBrake(t *testing.T) {
 	t.Log("\n" + text.String())
 }
 
-// TestShare prints the bystander's latency beside a loop that uses up all requests to the API
+// TestShare prints the bystander's latency next to a loop that uses up all requests to the API
 // server.
 func TestShare(t *testing.T) {
 	if !*measure {
@@ -136,7 +135,7 @@ func world(t *testing.T, flags ...string) *bench {
 	return b
 }
 
-// flap starts a loop and, if its circuits are to open, waits until all have.
+// flap starts a loop. If its circuits are to open, it waits until all have.
 func (b *bench) flap(l loop, open bool) {
 	b.Helper()
 	other := *b.Kit
@@ -191,7 +190,7 @@ func (b *bench) row(table *tabwriter.Writer, loop, circuit, controller string) {
 		len(took))
 }
 
-// edit changes the bystander and returns how long its child took to follow.
+// edit changes the bystander and returns the time until its child has followed.
 func (b *bench) edit() time.Duration {
 	b.Helper()
 	b.edits++

@@ -16,8 +16,8 @@ type crowd struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
-		// Children is how many ConfigMaps there should be, Text what each says in data.text, Bytes
-		// how long the rest of its data is.
+		// Children is the number of ConfigMaps, Text their data.text, and Bytes the length of the rest of
+		// their data.
 		Children int    `json:"children"`
 		Text     string `json:"text"`
 		Bytes    int    `json:"bytes"`
@@ -29,17 +29,17 @@ type wanted struct {
 	crowd    crowd
 	status   json.RawMessage
 	children []hook.Child
-	// webhook is the same as a webhook's answer.
+	// webhook is the same as a webhook's response.
 	webhook []byte
 }
 
-// crowds remembers the last answer about each parent.
+// crowds keeps the last answer about each parent.
 type crowds struct {
 	mu      sync.Mutex // guards answers
 	answers map[string]*wanted
 }
 
-// wanted is what should exist for a crowd.
+// wanted returns the answer about a crowd.
 func (c *crowds) wanted(of crowd) *wanted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func build(of crowd) *wanted {
 func quote(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a string has a JSON form
+		panic(err) // every string has a JSON form
 	}
 	return string(data)
 }

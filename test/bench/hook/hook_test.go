@@ -24,7 +24,7 @@ func ask(t *testing.T, c *crowds, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Both transports are one function.
+// Both transports use one function.
 func TestBothTransportsAnswerTheSame(t *testing.T) {
 	c := &crowds{}
 	w := ask(t, c,

@@ -1,9 +1,9 @@
-// Command hook is the hook of the benchmarks: a parent names how many ConfigMaps it wants and what
-// they say. It is one function, served over gRPC by the SDK or as a JSON webhook.
+// Command hook is the hook of the benchmarks. A parent has the number of its ConfigMaps and their
+// text. The hook is one function, served over gRPC by the SDK or as a JSON webhook.
 //
-// It does as little as a hook can, so that a benchmark measures the engine and the way to the hook:
-// what it answers is built once for each parent and text. It is no example of a webhook, which
-// would read the children that it is shown. Its function is tested beside it.
+// It does as little as possible, so that a benchmark measures the engine and the transport: it
+// builds its answer once for each parent and text. It is no example of a webhook, which would read
+// the observed children. Its function is tested beside it.
 package main
 
 import (
@@ -35,12 +35,12 @@ func main() {
 	}
 }
 
-// profiled takes a CPU profile while do runs, where a file is named.
+// profiled takes a CPU profile while do runs, if a file is given.
 func profiled(file string, do func() error) (err error) {
 	if file == "" {
 		return do()
 	}
-	out, err := os.Create(file) //nolint:gosec // whoever starts the program chooses the file
+	out, err := os.Create(file) //nolint:gosec // the user's flag names the file
 	if err != nil {
 		return err
 	}

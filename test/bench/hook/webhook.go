@@ -42,7 +42,7 @@ func (c *crowds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if _, err := io.Copy(io.Discard, r.Body); err != nil { // else the connection is not used again
+	if _, err := io.Copy(io.Discard, r.Body); err != nil { // otherwise the connection is not reused
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -50,7 +50,7 @@ func (c *crowds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(c.wanted(parent).webhook) //nolint:errcheck // a caller that has gone away asks again
 }
 
-// parentOf reads a request as far as its parent, and leaves the children behind it unread.
+// parentOf reads a request up to its parent, and leaves the children after it unread.
 func parentOf(body io.Reader) (crowd, error) {
 	decoder := json.NewDecoder(body)
 	if _, err := decoder.Token(); err != nil {

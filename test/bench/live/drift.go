@@ -11,30 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// drift is what one parent with many children costs.
+// drift is the cost of one parent with many children.
 type drift struct {
 	Transport transport `json:"transport"`
 	Children  int       `json:"children"`
-	// Floor is how many ConfigMaps per second a bare client creates on this machine: the mean of
-	// before and after.
+	// Floor is the number of ConfigMaps per second that a bare client creates on this machine: the
+	// mean of before and after.
 	Floor    float64 `json:"floorPerSecond"`
 	Converge cost    `json:"converge"`
 	// Settle is the cost from the last child's creation until the engine rests.
 	Settle cost `json:"settle"`
-	// Rounds are the edits, Latencies the times from the answer to the edit until the API server
-	// has the child as it should be, in ascending order; Drift is the cost of all rounds.
+	// Rounds is the number of edits. Latencies are the times from the response to the edit until the
+	// API server has the correct child, in ascending order. Drift is the cost of all rounds.
 	Rounds    int             `json:"rounds"`
 	Latencies []time.Duration `json:"latenciesNs"`
 	Drift     cost            `json:"drift"`
-	// Touches are the changes of the parent that concern no child; Idle is their cost.
+	// Touches is the number of changes of the parent that do not affect its children; Idle is their
+	// cost.
 	Touches int  `json:"touches"`
 	Idle    cost `json:"idle"`
-	// RSS is the engine's memory at the end, Peak the most it had, in bytes.
+	// RSS is the engine's memory at the end, Peak its greatest amount, in bytes.
 	RSS  int64 `json:"rssBytes"`
 	Peak int64 `json:"peakBytes"`
 }
 
-// text is what the children should say, and edited what a client makes one of them say.
+// text is the text that the children should have, and edited is a client's edit of one of them.
 const (
 	text   = "first"
 	edited = "edited by hand"
@@ -120,8 +121,8 @@ func (d *drift) converge(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// edit has a client change children, one after the other, and measures how soon each is right
-// again.
+// edit has a client that changes children, one after the other, and measures the time until each is
+// correct again.
 func (d *drift) edit(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, v *view) error {
 		since, err := s.begin(ctx)
@@ -145,8 +146,8 @@ func (d *drift) edit(s *stage) func(context.Context, *view) error {
 	}
 }
 
-// editOne changes one child. It returns the time from the API server's answer until the child that
-// says what it should was seen.
+// editOne changes one child. It returns the time from the API server's response until the correct
+// child was observed.
 func (s *stage) editOne(ctx context.Context, v *view, name string) (time.Duration, error) {
 	o, err := s.typed.CoreV1().ConfigMaps(namespace).Patch(
 		ctx,
@@ -170,7 +171,7 @@ func (s *stage) editOne(ctx context.Context, v *view, name string) (time.Duratio
 	return max(0, corrected.Sub(answered)), nil
 }
 
-// idle touches the parent, which concerns no child.
+// idle touches the parent without an effect on the children.
 func (d *drift) idle(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) error {
 		since, err := s.begin(ctx)

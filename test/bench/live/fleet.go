@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// perParent is how many children each parent of the fleet has.
+	// perParent is the number of children of each parent of the fleet.
 	perParent = 3
-	// passes is how often each parent of the fleet is touched.
+	// passes is the number of times that each parent of the fleet is touched.
 	passes = 3
 )
 
-// fleet is what many parents with a few children each cost.
+// fleet is the cost of many parents with a few children each.
 type fleet struct {
 	Transport transport `json:"transport"`
 	Parents   int       `json:"parents"`
 	Floor     float64   `json:"floorPerSecond"`
-	// Created is when, from the CRD's creation, the client had created all parents. The API server
-	// holds the first one for two seconds.
+	// Created is the time from the CRD's creation until the client had created all parents. The API
+	// server delays the first parent by two seconds.
 	Created  time.Duration `json:"createdNs"`
 	Converge cost          `json:"converge"`
 	Update   cost          `json:"update"`
@@ -82,7 +82,7 @@ func (f *fleet) appear(s *stage) func(context.Context, *view) error {
 		if err := s.awaitController(ctx); err != nil {
 			return err
 		}
-		f.Converge, err = s.allSay(ctx, v, since, perParent*f.Parents, text)
+		f.Converge, err = s.awaitTexts(ctx, v, since, perParent*f.Parents, text)
 		s.progress("  converged after %s", f.Converge.Wall.Round(time.Millisecond))
 		return err
 	}
@@ -109,15 +109,15 @@ func (f *fleet) update(s *stage) func(context.Context, *view) error {
 		if err != nil {
 			return err
 		}
-		f.Update, err = s.allSay(ctx, v, since, perParent*f.Parents, then)
+		f.Update, err = s.awaitTexts(ctx, v, since, perParent*f.Parents, then)
 		s.progress("  updated after %s", f.Update.Wall.Round(time.Millisecond))
 		return err
 	}
 }
 
-// allSay waits until all children say what they should and the engine rests. The wall time is that
-// of the last child.
-func (s *stage) allSay(ctx context.Context, v *view, since *reading, n int, text string) (cost, error) {
+// awaitTexts waits until all children have the text and the engine rests. The wall time is that of
+// the last child.
+func (s *stage) awaitTexts(ctx context.Context, v *view, since *reading, n int, text string) (cost, error) {
 	done, err := v.awaitAll(ctx, n, text)
 	if err != nil {
 		return cost{}, err
@@ -128,7 +128,7 @@ func (s *stage) allSay(ctx context.Context, v *view, since *reading, n int, text
 	return s.end(ctx, since, done)
 }
 
-// idle touches each parent several times, which concerns no child.
+// idle touches each parent several times without an effect on the children.
 func (f *fleet) idle(s *stage) func(context.Context, *view) error {
 	return func(ctx context.Context, _ *view) error {
 		since, err := s.begin(ctx)

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// floor measures what the machine can do: a bare dynamic client creates n objects like the
-// children, with nothing else going on. It clears them away, because the engine would cache them.
+// floor measures the limit of the machine: a bare dynamic client creates n objects like the
+// children, and nothing else runs. It deletes them, because the engine would cache them.
 func (s *stage) floor(ctx context.Context, n int) error {
 	in := fmt.Sprintf("floor-%d", len(s.floors))
 	if err := s.makeNamespace(ctx, in); err != nil {
@@ -38,8 +38,8 @@ func (s *stage) floor(ctx context.Context, n int) error {
 	)
 }
 
-// floorAgain stops the engine, measures the floor once more, and returns the mean: one measurement
-// is as noisy as the machine, and the first one meets an API server that has just started.
+// floorAgain stops the engine, measures the floor once more, and returns the mean. One measurement
+// is as noisy as the machine, and the first one has an API server that has just started.
 func (s *stage) floorAgain(ctx context.Context, n int) (float64, error) {
 	if err := s.engine.Stop(stopGrace); err != nil {
 		return 0, err
@@ -54,7 +54,7 @@ func (s *stage) floorAgain(ctx context.Context, n int) (float64, error) {
 	return sum / float64(len(s.floors)), nil
 }
 
-// atOnce calls do for 0 … n-1, with all hands.
+// atOnce calls do for 0 … n-1, with all goroutines.
 func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(hands)

@@ -1,9 +1,9 @@
-// Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes
-// of their own, with a proxy between them that counts bytes. `make bench` runs it;
-// docs/benchmarks.md says what the tables mean.
+// Command live measures Hookloop on a real control plane: `hookloop serve` and a hook as processes,
+// with a proxy between them that counts bytes. `make bench` runs it; docs/benchmarks.md explains
+// the tables.
 //
-// It fails when something is wrong (a child that never comes right, an engine that never rests),
-// never because something is slow.
+// It fails if something is wrong (a child that never becomes correct, an engine that never rests),
+// but not because something is slow.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// report is all that a run has found.
+// report holds all results of a run.
 type report struct {
 	CPUs    int     `json:"cpus"`
 	Drift   []drift `json:"drift"`
@@ -50,11 +50,10 @@ type report struct {
 // skip is a workload that the engine refused to run.
 type skip struct{ Transport, Reason string }
 
-// teller tells one line of progress, as Printf does.
+// progressFunc prints one line of progress, like Printf.
 type progressFunc func(format string, args ...any)
 
-// run measures everything that the options ask for, one case after the other, each on a control
-// plane of its own.
+// run measures all cases of the options, one after the other, each on its own control plane.
 func run(ctx context.Context, o options, out io.Writer, progress progressFunc) error {
 	r := &report{CPUs: runtime.NumCPU()}
 	for _, t := range o.transports {
@@ -112,7 +111,7 @@ func (r *report) measure(ctx context.Context, o options, t transport, progress p
 	return nil
 }
 
-// onStage sets a stage up, plays on it, and clears it away.
+// onStage sets a stage up, runs play on it, and tears it down.
 func onStage(ctx context.Context, s *stage, play func(*stage) error) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {
@@ -124,5 +123,5 @@ func onStage(ctx context.Context, s *stage, play func(*stage) error) (err error)
 	return nil
 }
 
-// hookProgram is where make builds the hook.
+// hookProgram returns the path of the hook that make builds.
 func hookProgram() string { return serve.Program("bench-hook") }

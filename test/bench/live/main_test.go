@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Small runs over every transport: what the big one does, in seconds. No figure is judged.
+// A small run over every transport takes seconds. No figure is checked.
 func TestSmallRuns(t *testing.T) {
 	hook := filepath.Join(t.TempDir(), "bench-hook")
 	if out, err := exec.Command("go", "build", "-o", hook, "../hook").CombinedOutput(); err != nil {

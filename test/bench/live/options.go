@@ -17,22 +17,22 @@ const (
 	stream  transport = "stream"
 )
 
-// options say what is measured.
+// options holds the measurements to make.
 type options struct {
 	transports []transport
 	// children are the sizes of the drift workload; parents is that of the converge workload, 0 for
 	// none.
 	children []int
 	parents  int
-	// rounds is how many children are edited, idle how often the parent with many children is
-	// touched.
+	// rounds is the number of edited children, and idle the number of touches of the parent with many
+	// children.
 	rounds, idle int
 	// bytes is the length of a child's data.
 	bytes int
 	json  bool
 	// profile is a folder for CPU profiles of the engine; empty for none.
 	profile string
-	// hook is the hook's program.
+	// hook is the path of the hook's program.
 	hook string
 }
 

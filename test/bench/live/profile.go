@@ -9,11 +9,11 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// profileSeconds is how long a profile takes.
+// profileSeconds is the duration of a profile.
 const profileSeconds = 10
 
-// profiled takes a CPU profile of the engine while do is called again and again, where the options
-// ask for profiles. It comes after what is measured, because a profile costs time.
+// profiled takes a CPU profile of the engine while it calls do repeatedly, if the options require
+// profiles. It runs after the measurements, because a profile costs time.
 func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
 	if s.profile == "" {
 		return nil
@@ -23,7 +23,7 @@ func (s *stage) profiled(ctx context.Context, do func(round int) error) error {
 		err     error
 	}
 	done := make(chan fetched, 1)
-	go func() { // the engine → the file, ends with the engine's profile
+	go func() { // the engine → the file; ends with the engine's profile
 		profile, err := serve.Fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.pprof, profileSeconds))
 		done <- fetched{profile, err}
 	}()
@@ -52,8 +52,7 @@ func (s *stage) save(profile string) error {
 	return nil
 }
 
-// profileOf returns the file for a process's profile, in a folder that is there since the hook was
-// started.
+// profileOf returns the file for a process's profile. The start of the hook has created its folder.
 func (s *stage) profileOf(process string) string {
 	return filepath.Join(s.profile, fmt.Sprintf("%s-%s-%s.pprof", s.workload, s.transport, process))
 }

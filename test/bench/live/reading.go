@@ -13,7 +13,7 @@ import (
 	"github.com/hookloop/hookloop/test/serve"
 )
 
-// cost is what happened between two readings, all in all.
+// cost is the difference between two readings.
 type cost struct {
 	Wall      time.Duration `json:"wallNs"`
 	EngineCPU time.Duration `json:"engineCPUNs"`
@@ -21,9 +21,9 @@ type cost struct {
 	// Sent and Received are bytes from the engine to the hook and back.
 	Sent     int64 `json:"sentBytes"`
 	Received int64 `json:"receivedBytes"`
-	// Syncs by result, Calls of the hook by their code, Requests to the API server by method,
-	// Writes by verb and resource. Requests are the engine's own count; watches count when they
-	// begin. Writes are the API server's: its audit log.
+	// Syncs are by result, Calls of the hook by code, Requests to the API server by method, and Writes
+	// by verb and resource. The engine counts the requests; watches count when they begin. The API
+	// server's audit log counts the writes.
 	Syncs    map[string]int `json:"syncs"`
 	Calls    map[string]int `json:"hookCalls"`
 	Requests map[string]int `json:"apiRequests"`
@@ -39,7 +39,7 @@ type reading struct {
 	audit        cluster.Mark
 }
 
-// begin reads all counters before something is measured.
+// begin reads all counters before a measurement.
 func (s *stage) begin(ctx context.Context) (*reading, error) {
 	samples, err := s.scrape(ctx) // first, because it costs the engine some work
 	if err != nil {
@@ -53,8 +53,7 @@ func (s *stage) begin(ctx context.Context) (*reading, error) {
 	return r, s.processes(r)
 }
 
-// end says what has happened since a reading. The wall time is up to a moment that the caller
-// knows.
+// end returns the cost since a reading. The wall time ends at a moment that the caller passes.
 func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost, error) {
 	now := &reading{}
 	if err := s.processes(now); err != nil {
@@ -83,7 +82,7 @@ func (s *stage) end(ctx context.Context, since *reading, until time.Time) (cost,
 	}, nil
 }
 
-// processes reads what costs nobody anything.
+// processes reads the counters that cost the processes nothing.
 func (s *stage) processes(r *reading) (err error) {
 	r.at, r.wire = time.Now(), s.proxy.Count()
 	if r.engine, err = meter.CPU(s.engine.PID()); err != nil {
@@ -101,8 +100,8 @@ func (s *stage) scrape(ctx context.Context) (meter.Samples, error) {
 	return meter.Parse(page)
 }
 
-// difference is by how much the series of a name have grown, by a label; those that have not are
-// left out.
+// difference returns the growth of the series of a name, by a label. It leaves out series without
+// growth.
 func difference(before, after meter.Samples, name, label string) map[string]int {
 	old, grown := before.By(name, label), map[string]int{}
 	for value, n := range after.By(name, label) {
@@ -113,7 +112,7 @@ func difference(before, after meter.Samples, name, label string) map[string]int 
 	return grown
 }
 
-// writes counts the engine's writes since a mark, by verb and resource.
+// writes returns the numbers of the engine's writes since a mark, by verb and resource.
 func (s *stage) writes(since cluster.Mark) (map[string]int, error) {
 	all, err := s.cluster.Writes(since)
 	if err != nil {
@@ -136,15 +135,15 @@ func (s *stage) writes(since cluster.Mark) (map[string]int, error) {
 	return counts, nil
 }
 
-// rest is how long nothing must pass between engine and hook, and how little the engine may do
-// meanwhile, to count as rest.
+// rest is the time without bytes between engine and hook and with little work of the engine that
+// counts as rest.
 const (
 	restFor = 100 * time.Millisecond
 	restCPU = 5 * time.Millisecond
 )
 
-// rests waits until the engine rests, so that whatever was brought about is counted where it
-// belongs. It asks the kernel and the proxy, and costs the engine nothing.
+// rests waits until the engine rests, so that each measurement contains all of its effects. It
+// reads counters of the kernel and the proxy, and costs the engine nothing.
 func (s *stage) rests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the engine does not rest"))
 	defer cancel()
@@ -171,7 +170,7 @@ func (s *stage) rests(ctx context.Context) error {
 	}
 }
 
-// asked waits until something has passed to the hook since a count.
+// asked waits until bytes have been sent to the hook since a count.
 func (s *stage) asked(ctx context.Context, since wire.Count) error {
 	return poll(ctx, "the hook is asked", func(context.Context) error {
 		if s.proxy.Count().Sent == since.Sent {

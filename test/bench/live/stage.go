@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// patience bounds each wait: for what takes longer, something is wrong.
+	// patience bounds each wait. A longer wait is a fault.
 	patience = 5 * time.Minute
-	// stopGrace is how long a process may take to end.
+	// stopGrace is the time that a process may take to end.
 	stopGrace = 10 * time.Second
-	// hands is how many goroutines a client of the benchmark writes with.
+	// hands is the number of goroutines of a client that writes.
 	hands = 32
 )
 
-// engineFlags let the engine ask the API server as much as it wants.
+// engineFlags remove the limit of the engine's requests to the API server.
 var engineFlags = []string{"--client-go-qps=5000", "--client-go-burst=5000", "--workers=10", "--zap-log-level=error"}
 
 // stage is a control plane with an engine and a hook, for one workload.
 type stage struct {
 	options
 	transport transport
-	// workload is a name for the stage's files: drift-1000, fleet.
+	// workload is part of the names of the stage's files: drift-1000, fleet.
 	workload string
 	progress progressFunc
 
@@ -47,12 +47,12 @@ type stage struct {
 
 	client *dynamic.DynamicClient
 	typed  *kubernetes.Clientset
-	// floors are the rates that a bare client reached so far.
+	// floors are the rates of a bare client so far.
 	floors []float64
 }
 
-// open starts the control plane and what the workloads need on it; the engine is not among it. What
-// has been started is in the stage even with an error.
+// open starts the control plane and the other requirements of the workloads, except the engine. If
+// it fails, the stage holds the processes that it has started.
 func (s *stage) open(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "hookloop-bench-"); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 	return s.startHook(ctx)
 }
 
-// startHook starts the hook and the proxy before it.
+// startHook starts the hook and the proxy in front of it.
 func (s *stage) startHook(ctx context.Context) (err error) {
 	args := []string{"--listen", "127.0.0.1:0"}
 	if s.transport == webhook {
@@ -108,7 +108,7 @@ func (s *stage) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
-// lastWords returns the errors that the engine has logged, for a failure's message.
+// lastWords returns the errors in the engine's log, for the message of a failure.
 func (s *stage) lastWords() string {
 	if s.engine == nil || s.engine.Process == nil {
 		return ""
@@ -120,7 +120,7 @@ func (s *stage) lastWords() string {
 	return "; the engine's log ends:\n" + said[max(0, len(said)-2000):]
 }
 
-// close ends everything, in the order in which it depends on each other.
+// close ends everything, dependents first.
 func (s *stage) close() error {
 	var errs []error
 	if s.engine != nil && s.engine.Process != nil {

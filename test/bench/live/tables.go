@@ -18,7 +18,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table, nothing where it has no rows.
+// write prints the table, or nothing if it has no rows.
 func (t *table) write(out io.Writer) error {
 	if len(t.rows) == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor 
 	)
 }
 
-// countedTable says what the sums of the other tables are made of.
+// countedTable explains the sums of the other tables.
 func (r *report) countedTable() *table {
 	t := &table{
 		title:   "What was counted, all in all: syncs by result, hook calls by code, requests to the API server by method, writes as its audit log has them",
@@ -235,7 +235,7 @@ func sum(counts map[string]int) int {
 	return n
 }
 
-// counts is "3 GET, 1 POST".
+// counts formats numbers: "3 GET, 1 POST".
 func counts(of map[string]int) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -244,7 +244,7 @@ func counts(of map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// each returns a share, 0 of nothing.
+// each returns the share of one item, or 0 without items.
 func each(d time.Duration, n int) time.Duration { return d / time.Duration(max(1, n)) }
 
 func per(count, n int) string { return fmt.Sprintf("%.1f", float64(count)/float64(max(1, n))) }

@@ -14,28 +14,28 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// child is the last that has been seen of a child.
+// child is the last observed state of a child.
 type child struct {
 	version int64
 	text    string
 	at      time.Time
 }
 
-// view follows the children by a watch of its own: what it has seen, the API server has.
+// view follows the children with its own watch.
 type view struct {
 	stop context.CancelFunc
 	done chan struct{}
 
 	mu sync.Mutex // guards the fields below
-	// children by name; says counts them by their text.
+	// children are by name; texts counts them by their text.
 	children map[string]child
-	says     map[string]int
+	texts    map[string]int
 	last     time.Time // of the last event
 	waiter   *waiter
 	err      error
 }
 
-// waiter waits for a condition, which is asked with the lock held.
+// waiter waits for a condition, which is evaluated with the lock held.
 type waiter struct {
 	met  func() bool
 	when chan time.Time
@@ -44,7 +44,7 @@ type waiter struct {
 // follow begins a view of a namespace's ConfigMaps.
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 	ctx, stop := context.WithCancel(ctx)
-	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, says: map[string]int{}}
+	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, texts: map[string]int{}}
 	w, err := client.CoreV1().ConfigMaps(namespace).Watch(
 		ctx,
 		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"},
@@ -63,7 +63,7 @@ func (v *view) close() {
 	<-v.done
 }
 
-// read takes in the events: the API server → the view.
+// read records events: the API server → the view.
 func (v *view) read(w watch.Interface) {
 	defer close(v.done)
 	defer w.Stop()
@@ -86,7 +86,7 @@ func (v *view) fail(err error) {
 	}
 }
 
-// see takes in one event, which came at a time.
+// see records one event and its time.
 func (v *view) see(event watch.Event, at time.Time) error {
 	o, ok := event.Object.(*corev1.ConfigMap)
 	if !ok {
@@ -100,12 +100,12 @@ func (v *view) see(event watch.Event, at time.Time) error {
 	defer v.mu.Unlock()
 	v.last = at
 	if old, known := v.children[o.Name]; known {
-		v.says[old.text]--
+		v.texts[old.text]--
 	}
 	delete(v.children, o.Name)
 	if event.Type != watch.Deleted {
 		v.children[o.Name] = child{version: version, text: o.Data["text"], at: at}
-		v.says[o.Data["text"]]++
+		v.texts[o.Data["text"]]++
 	}
 	if v.waiter != nil && v.waiter.met() {
 		v.waiter.when <- at
@@ -114,8 +114,8 @@ func (v *view) see(event watch.Event, at time.Time) error {
 	return nil
 }
 
-// await waits until a condition is met and returns the time of the event that met it; if it is
-// met already, that of the last event.
+// await waits until a condition holds and returns the time of the event that fulfilled it. If it
+// holds already, that is the time of the last event.
 func (v *view) await(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	w := &waiter{met: met, when: make(chan time.Time, 1)}
 	v.register(w)
@@ -134,8 +134,8 @@ func (v *view) await(ctx context.Context, what string, met func() bool) (time.Ti
 	}
 }
 
-// register notes a waiter. It is answered at once where the condition is met already or the view
-// has failed.
+// register adds a waiter. It is served immediately if the condition holds already or the view has
+// failed.
 func (v *view) register(w *waiter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -159,7 +159,7 @@ func (v *view) said() map[string]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	said := map[string]int{}
-	for text, n := range v.says {
+	for text, n := range v.texts {
 		if n > 0 {
 			said[text] = n
 		}
@@ -167,14 +167,14 @@ func (v *view) said() map[string]int {
 	return said
 }
 
-// awaitAll waits until there are n children that say text, and no others.
+// awaitAll waits until n children have the text, and no others exist.
 func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, error) {
 	return v.await(ctx, fmt.Sprintf("all %d children say %q", n, text),
-		func() bool { return v.says[text] == n && len(v.children) == n })
+		func() bool { return v.texts[text] == n && len(v.children) == n })
 }
 
-// awaitOne waits until a child has a later version than the given one and says text. It returns
-// when that was seen.
+// awaitOne waits until a child has the text and a later version than the given one, and returns the
+// time of its event.
 func (v *view) awaitOne(ctx context.Context, name string, after int64, text string) (time.Time, error) {
 	var at time.Time
 	_, err := v.await(ctx, fmt.Sprintf("child %s says %q again", name, text), func() bool {

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func newView() *view { return &view{children: map[string]child{}, says: map[string]int{}} }
+func newView() *view { return &view{children: map[string]child{}, texts: map[string]int{}} }
 
-// sees shows a view an event, at a second.
-func sees(t *testing.T, v *view, event watch.EventType, name, version, says string, second int64) {
+// sees passes an event to a view, at a second.
+func sees(t *testing.T, v *view, event watch.EventType, name, version, text string, second int64) {
 	t.Helper()
 	o := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version},
-		Data:       map[string]string{"text": says},
+		Data:       map[string]string{"text": text},
 	}
 	if err := v.see(watch.Event{Type: event, Object: o}, time.Unix(second, 0)); err != nil {
 		t.Fatal(err)

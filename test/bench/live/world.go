@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// namespace is where parents and children live.
+// namespace is the namespace of parents and children.
 const namespace = "bench"
 
 var (
@@ -30,12 +30,12 @@ var (
 
 type object = map[string]any
 
-// refusal is the engine's word that it cannot run the controller.
+// refusal is the engine's reason for not running the controller.
 type refusal struct{ message string }
 
 func (r *refusal) Error() string { return "the engine refuses the controller: " + r.message }
 
-// declare makes the namespace, the CRD of the parents and the controller, and waits until the API
+// declare creates the namespace, the CRD of the parents and the controller, and waits until the API
 // server serves parents.
 func (s *stage) declare(ctx context.Context) error {
 	if err := s.makeNamespace(ctx, namespace); err != nil {
@@ -53,8 +53,8 @@ func (s *stage) declare(ctx context.Context) error {
 	})
 }
 
-// warm has the API server create a parent without doing it: it holds the first creation after a CRD
-// for two seconds.
+// warm creates a parent by a dry run, because the API server delays the first creation after a CRD
+// by two seconds.
 func (s *stage) warm(ctx context.Context) error {
 	_, err := s.client.Resource(crowds).Namespace(namespace).Create(
 		ctx,
@@ -64,7 +64,7 @@ func (s *stage) warm(ctx context.Context) error {
 	return err
 }
 
-// awaitController waits until the controller runs. The error is a refusal where the engine will not
+// awaitController waits until the controller runs. The error is a refusal if the engine does not
 // run it.
 func (s *stage) awaitController(ctx context.Context) error {
 	var refused *refusal
@@ -89,9 +89,9 @@ func (s *stage) awaitController(ctx context.Context) error {
 	return err
 }
 
-// ready is reason and message of the controller's condition Ready.
+// ready returns reason and message of the controller's condition Ready.
 func ready(o *unstructured.Unstructured) (reason, message string) {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // the CRD has checked the types
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // the CRD has validated the types
 	for _, c := range conditions {
 		if c, ok := c.(object); ok && c["type"] == v1alpha1.ConditionReady {
 			return fmt.Sprint(c["reason"]), fmt.Sprint(c["message"])
@@ -116,8 +116,8 @@ func (s *stage) controller() object {
 	}
 }
 
-// hookField says where the hook is. Its timeout is long, because a benchmark on a busy machine is
-// to be slow and not to fail.
+// hookField returns the address of the hook. Its timeout is long, because a benchmark on a busy
+// machine may be slow but must not fail.
 func (s *stage) hookField() object {
 	address := s.proxy.Address()
 	switch s.transport {
@@ -151,7 +151,7 @@ func crd() object {
 	}
 }
 
-// parent returns a parent whose children say text.
+// parent returns a parent with a number of children and their text.
 func (s *stage) parent(name string, children int, text string) object {
 	return object{
 		"apiVersion": "bench.example.com/v1", "kind": "Crowd", "metadata": object{"name": name},
@@ -159,7 +159,7 @@ func (s *stage) parent(name string, children int, text string) object {
 	}
 }
 
-// touch changes an annotation of a parent, which is no concern of its children.
+// touch changes an annotation of a parent that does not affect its children.
 func (s *stage) touch(ctx context.Context, name string, round int) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.example.com/touched":"%d"}}}`, round)
 	_, err := s.client.Resource(crowds).Namespace(namespace).Patch(

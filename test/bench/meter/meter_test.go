@@ -15,7 +15,7 @@ func TestProcessReadsTheTestItself(t *testing.T) {
 	if before.RSS <= 0 || before.Peak < before.RSS {
 		t.Errorf("Usage = %+v, want memory in use, and at least as much at its peak", before)
 	}
-	for { // until the kernel has counted some of this
+	for { // until the kernel has counted some of it
 		after, err := CPU(os.Getpid())
 		if err != nil {
 			t.Fatal(err)

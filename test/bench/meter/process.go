@@ -1,7 +1,7 @@
-// Package meter reads what a process has used and counted: CPU time and memory from /proc, counters
-// from its metrics endpoint.
+// Package meter reads the resources that a process has used: CPU time and memory from /proc,
+// counters from its metrics endpoint.
 //
-// It is for benchmarks on Linux, and judges nothing. Its data comes from the kernel and from the
+// It is for benchmarks on Linux, and checks nothing. Its data comes from the kernel and from the
 // process itself, at the moment of the call; the caller subtracts. Its functions hold no state.
 // Tests read the test's own process and a page of metrics.
 package meter
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Usage is what a process has used: CPU time since its start, and memory now and at most, in bytes.
+// Usage holds the CPU time of a process since its start, and its memory now and at most, in bytes.
 type Usage struct {
 	CPU       time.Duration
 	RSS, Peak int64
@@ -46,9 +46,9 @@ func Process(pid int) (Usage, error) {
 	return u, nil
 }
 
-// CPU returns the time that all threads of a process have run. /proc/PID/stat says the same in
-// ticks of 10 ms, which is too coarse for single syncs; a thread's schedstat counts nanoseconds.
-// Threads that have ended do not count: a Go process keeps its threads.
+// CPU returns the time that all threads of a process have run. /proc/PID/stat has the same in ticks
+// of 10 ms, which is too coarse for single syncs; a thread's schedstat counts nanoseconds. Threads
+// that have ended do not count: a Go process keeps its threads.
 func CPU(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {

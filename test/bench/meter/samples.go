@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Samples are the series of a metrics page and their values, in the order of the page.
+// Samples are the series of a metrics page with their values, in the order of the page.
 type Samples []sample
 
 type sample struct {
@@ -36,7 +36,7 @@ func Parse(page string) (Samples, error) {
 	return samples, nil
 }
 
-// Sum adds all series with the name up.
+// Sum returns the sum of all series with the name.
 func (s Samples) Sum(name string) float64 {
 	var sum float64
 	for _, v := range s.By(name, "") {
@@ -45,8 +45,8 @@ func (s Samples) Sum(name string) float64 {
 	return sum
 }
 
-// By adds the series with the name up, by the values of one label. A series without the label
-// counts as "".
+// By returns the sums of the series with the name, by the values of one label. A series without the
+// label counts as "".
 func (s Samples) By(name, label string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, one := range s {
@@ -57,8 +57,8 @@ func (s Samples) By(name, label string) map[string]float64 {
 	return sums
 }
 
-// labelOf finds a label's value. Values with escaped quotes are cut there: the counters that are
-// read here have none.
+// labelOf returns a label's value. It cuts values at escaped quotes: the counters that are read
+// here have none.
 func labelOf(labels, label string) string {
 	if label == "" {
 		return ""

@@ -1,9 +1,8 @@
-// Package wire counts the bytes that travel between an engine and its hook: a TCP proxy on loopback
-// that changes nothing.
+// Package wire counts the bytes between an engine and its hook: a TCP proxy on loopback that
+// changes nothing.
 //
-// It is for benchmarks; it knows no protocol, and encrypted bytes count as they are. Its data is
-// whatever its two sides send. A Proxy is safe for concurrent use. It is tested with an echoing
-// server behind it.
+// It is for benchmarks, for any protocol; encrypted bytes count as they are. A Proxy is safe for
+// concurrent use. It is tested with an echo server behind it.
 package wire
 
 import (
@@ -16,15 +15,15 @@ import (
 	"time"
 )
 
-// Count is what has passed so far, in bytes: from clients to the target, and back.
+// Count is the number of bytes so far: from clients to the target, and back.
 type Count struct{ Sent, Received int64 }
 
-// Sub is what has passed since an earlier count.
+// Sub returns the bytes since an earlier count.
 func (c Count) Sub(earlier Count) Count {
 	return Count{Sent: c.Sent - earlier.Sent, Received: c.Received - earlier.Received}
 }
 
-// Proxy passes TCP connections on to a target.
+// Proxy forwards TCP connections to a target.
 type Proxy struct {
 	target         string
 	listener       net.Listener
@@ -36,7 +35,7 @@ type Proxy struct {
 	closed bool
 }
 
-// Start listens on a free port of loopback and passes all connections on to target, a host:port.
+// Start listens on a free port of loopback and forwards all connections to target, a host:port.
 func Start(target string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,21 +46,21 @@ func Start(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where the proxy listens, host:port.
+// Address returns the proxy's address, host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Count is what has passed so far.
+// Count returns the bytes so far.
 func (p *Proxy) Count() Count { return Count{Sent: p.sent.Load(), Received: p.received.Load()} }
 
-// Close ends the listener and all connections, and waits until they are gone. A second call does
-// nothing.
+// Close closes the listener and all connections, and waits until they have ended. A second call
+// does nothing.
 func (p *Proxy) Close() error {
 	err := p.end()
 	p.passing.Wait()
 	return err
 }
 
-// Cut ends all connections of now, as a network that fails does. Later ones are passed on.
+// Cut closes all open connections, like a failing network. Later ones are forwarded.
 func (p *Proxy) Cut() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +95,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass serves one connection. A target that refuses is shown to the client as a connection that
-// ends.
+// pass serves one connection. If the target refuses, it closes the client's connection.
 func (p *Proxy) pass(client net.Conn) {
 	defer p.drop(client)
 	if !p.keep(client) {
@@ -117,7 +115,7 @@ func (p *Proxy) pass(client net.Conn) {
 	back.Wait()
 }
 
-// keep notes a connection that Close must end; false after Close.
+// keep records a connection that Close must close. It returns false after Close.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,10 +129,10 @@ func (p *Proxy) drop(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
-	c.Close() //nolint:errcheck // both sides have said what they had to say, or Close was here before
+	c.Close() //nolint:errcheck // both sides have sent all, or Close has closed it
 }
 
-// copyCounted copies one direction until its end, and passes the end on. An error of either side is
+// copyCounted copies one direction until its end, and forwards the end. An error of either side is
 // an end, too: the other side sees it.
 func copyCounted(to, from net.Conn, n *atomic.Int64) {
 	io.Copy(to, &counted{from, n}) //nolint:errcheck // see above
@@ -143,7 +141,7 @@ func copyCounted(to, from net.Conn, n *atomic.Int64) {
 	}
 }
 
-// counted counts before it hands the bytes on, so that whoever has seen an answer finds it counted.
+// counted counts bytes before it returns them, so that the count contains every observed answer.
 type counted struct {
 	io.Reader
 	n *atomic.Int64

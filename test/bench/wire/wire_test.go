@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo returns a server that sends back twice what it gets, until the client has said all.
+// echo returns a server that sends back twice its input, until the client has sent all.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,7 +111,7 @@ func TestCloseEndsConnectionsUnderWay(t *testing.T) {
 	}
 }
 
-// TestCut ends the connections of now, and passes the next on.
+// TestCut closes the open connections, and forwards the next ones.
 func TestCut(t *testing.T) {
 	p, c := start(t, echo(t))
 	if _, err := c.Write([]byte("hello")); err != nil {
