@@ -121,7 +121,7 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 		}
 		return said, err
 	}
-	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address}
+	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address, Forget: next.Forget}
 }
 
 // errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what

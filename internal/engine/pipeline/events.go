@@ -11,8 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// refusal is the error of an answer that says itself that it is none; nil where it is one. Name is
-// the hook's.
+// refusal returns the error that an answer reports itself; nil if it reports none. Name is the hook's.
 func refusal(name string, answer *hook.Answer) error {
 	fatal := answer.Fatal()
 	if fatal == nil {
@@ -29,12 +28,20 @@ func refusal(name string, answer *hook.Answer) error {
 	return e
 }
 
+// recordedEvents remembers what the last answer had recorded, so that the next one does not repeat it.
+type recordedEvents struct {
+	// hashes are those of the last answer's events.
+	hashes map[uint64]bool
+	// intercept is who answered in place of the controller's hook; empty if the hook did.
+	intercept string
+}
+
 // recordEvents records the events of an answer, except those that the last answer had too.
 func (r *run) recordEvents(ctx context.Context, events []plan.Event) {
 	var recorded map[uint64]bool
 	for _, e := range events {
 		hash := maphash.Comparable(eventsSeed, e)
-		if !r.state.recordedEvents[hash] && !recorded[hash] {
+		if !r.state.events.hashes[hash] && !recorded[hash] {
 			r.record(ctx, e)
 		}
 		if recorded == nil {
@@ -42,10 +49,10 @@ func (r *run) recordEvents(ctx context.Context, events []plan.Event) {
 		}
 		recorded[hash] = true
 	}
-	r.state.recordedEvents = recorded
+	r.state.events.hashes = recorded
 }
 
-// eventsSeed makes the hashes of events differ between processes.
+// eventsSeed is the seed of the hashes of events.
 var eventsSeed = maphash.MakeSeed()
 
 func (r *run) record(ctx context.Context, e plan.Event) {
@@ -60,11 +67,11 @@ func (r *run) record(ctx context.Context, e plan.Event) {
 	}
 }
 
-// noteIntercept records on the parent that somebody else begins to answer for it in place of the
-// controller's hook, or no longer does.
+// noteIntercept records an Event on the parent when somebody begins or ceases to answer in place of the
+// controller's hook.
 func (r *run) noteIntercept(ctx context.Context, by string) {
-	before := r.state.intercept
-	r.state.intercept = by
+	before := r.state.events.intercept
+	r.state.events.intercept = by
 	switch by {
 	case before:
 	case "":

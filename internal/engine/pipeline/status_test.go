@@ -42,6 +42,8 @@ type world struct {
 	// prunes drops a field of each status that is written; refuses answers 422 to a status that
 	// contains the text.
 	prunes, refuses string
+	// gone has the cache show no parent.
+	gone bool
 	// reverts has metadata stay as it is, whatever is written.
 	reverts bool
 	writes  []string
@@ -49,10 +51,16 @@ type world struct {
 }
 
 func (w *world) View(r object.Resource) (view.View, error) {
+	if w.gone {
+		return viewtest.NewReader().View(r)
+	}
 	return viewtest.NewReader(w.parent).View(r)
 }
 
 func (w *world) Observe(_ view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
+	if w.gone {
+		return nil, nil
+	}
 	return &plan.Observed{Key: key, Parent: w.parent}, nil
 }
 

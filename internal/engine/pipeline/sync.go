@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// sync is the pipeline's table of contents. What makes kinds of controller different is in the
-// Shape.
+// sync runs the stages. It is the pipeline's table of contents; kinds of controllers differ only in
+// their Shape.
 func (r *run) sync(ctx context.Context) error {
 	ctx, release := hook.Holding(ctx)
 	defer release()
@@ -48,12 +45,12 @@ func (r *run) sync(ctx context.Context) error {
 	err = r.act(ctx, result)
 	r.reportWarnings(desired)
 	if err != nil {
-		return errors.Join(err, r.reportBesides(ctx, observed, desired, err))
+		return errors.Join(err, r.reportFaultInStatus(ctx, observed, desired, err))
 	}
 	return r.report(ctx, observed, desired, result)
 }
 
-// observe takes the snapshot; nil where the parent is gone.
+// observe reads the parent and its objects. It returns nil if the parent is gone.
 func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	_, span := r.Tracer.Start(ctx, "observe")
 	defer span.End()
@@ -76,34 +73,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	return observed, nil
 }
 
-// prepare carries out what must hold before the hook is asked (claims, the finalizer) and returns
-// the snapshot with the server's answers in it.
-func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Observed, error) {
-	if len(observed.Prepare) == 0 {
-		return observed, nil
-	}
-	ctx, span := r.Tracer.Start(ctx, "act")
-	defer span.End()
-	prepared := *observed
-	outcomes, err := r.write(ctx, observed.Prepare)
-	if err != nil {
-		return nil, err
-	}
-	var faults []error
-	for _, outcome := range outcomes {
-		switch {
-		case outcome.Err != nil:
-			faults = append(faults, outcome.Err)
-		case outcome.Action.Ref == observed.Parent.Ref():
-			prepared.Parent, r.parent = outcome.Object, outcome.Object
-		case outcome.Action.Verb == plan.Adopt:
-			prepared.Children = prepared.Children.With(outcome.Object)
-		}
-	}
-	return &prepared, errors.Join(faults...)
-}
-
-// ask puts the questions to their hooks, one after the other; their order is the shape's.
+// ask asks the hooks, one question after the other in the shape's order.
 func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answer, error) {
 	answers := make([]*hook.Answer, 0, len(questions))
 	for _, q := range questions {
@@ -127,18 +97,15 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 	return answers, nil
 }
 
-// askOne puts one question. Where the hook takes long, another sync has this one's worker
-// meanwhile.
+// askOne asks one question. While the hook takes long, another sync may use this one's worker.
 func askOne(ctx context.Context, h hook.Hook, q *hook.Question) (*hook.Answer, error) {
 	defer controller.Wait(ctx, q.Size)()
 	return h.Ask(ctx, q)
 }
 
-// plan validates and merges the answers, and decides what to write.
+// plan validates and merges the answers, and decides the writes.
 func (r *run) plan(
-	ctx context.Context,
-	observed *plan.Observed,
-	answers []*hook.Answer,
+	ctx context.Context, observed *plan.Observed, answers []*hook.Answer,
 ) (*plan.Desired, plan.Result, error) {
 	_, span := r.Tracer.Start(ctx, "plan")
 	defer span.End()
@@ -157,7 +124,7 @@ func (r *run) plan(
 		return nil, plan.Result{}, err
 	}
 	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.Held, result.Waiting
-	r.amend(desired, result)
+	r.addPlanResult(desired, result)
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),
 		attribute.Int("hookloop.actions", result.Len()),
@@ -165,9 +132,9 @@ func (r *run) plan(
 	return desired, result, nil
 }
 
-// amend puts into what is desired of the parent what the plan itself has to say: on the parent, or
-// in an Event or the log if it has no status of ours.
-func (r *run) amend(desired *plan.Desired, result plan.Result) {
+// addPlanResult adds the plan's own results to the desired state of the parent: its conditions or, if
+// the parent's status is not this controller's, Events and lines of the log.
+func (r *run) addPlanResult(desired *plan.Desired, result plan.Result) {
 	desired.RemoveFinalizer = result.RemoveFinalizer
 	if r.OwnsStatus && desired.Status != nil {
 		desired.Conditions = append(desired.Conditions, result.Conditions...)
@@ -182,125 +149,7 @@ func (r *run) amend(desired *plan.Desired, result plan.Result) {
 	}
 }
 
-// invalid names the hook whose answer is refused.
+// invalid returns the error about an answer that is rejected.
 func (r *run) invalid(err error) error {
 	return &hook.Error{Kind: hook.Invalid, Hook: r.hook, Err: err}
-}
-
-// act writes the children, stage by stage. What was found or made converged is remembered.
-func (r *run) act(ctx context.Context, result plan.Result) error {
-	r.state.converged = result.Converged
-	if result.Len() == 0 {
-		return nil
-	}
-	ctx, span := r.Tracer.Start(ctx, "act")
-	defer span.End()
-	for _, stage := range [][]plan.Action{result.First, result.Actions, result.Last} {
-		if err := r.stage(ctx, stage); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stage carries out actions that need not wait for each other's success.
-func (r *run) stage(ctx context.Context, actions []plan.Action) error {
-	outcomes, err := r.write(ctx, actions)
-	if err != nil {
-		return err
-	}
-	var faults []error
-	for _, outcome := range outcomes {
-		if outcome.Err != nil {
-			faults = append(faults, outcome.Err)
-		}
-		if collected := (*act.CollectedError)(nil); errors.As(outcome.Err, &collected) {
-			r.Events.Normal(ctx, r.parent, "OrphanDeleted", collected.Error())
-		}
-	}
-	return errors.Join(faults...)
-}
-
-// wrote takes one write into account: the tally, and what its answer settles.
-func (r *run) wrote(o act.Outcome) {
-	r.tally.writes++
-	if o.Err != nil && o.Object == nil {
-		return
-	}
-	if o.Action.Verb == plan.Delete && o.Object != nil {
-		r.tally.spared++
-	}
-	if o.Object == nil || o.Action.Desired == 0 {
-		return
-	}
-	if settled, err := plan.AfterWrite(o.Action, o.Object); err == nil {
-		r.state.setConverged(o.Action.Ref, settled)
-	}
-}
-
-// report writes the parent: labels and annotations, status, or the removal of the finalizer. A sync
-// that changes metadata leaves the status to the sync that this brings, so that a parent is written
-// at most once in each; if the server reverts the metadata, there is no such sync. One that removes
-// the finalizer is the last.
-func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
-	ctx, span := r.Tracer.Start(ctx, "report")
-	defer span.End()
-	r.resync = desired.ResyncAfter
-	if r.tally.spared > 0 {
-		r.resync = time.Millisecond // no event tells what has been learnt, and a rolling update may wait for it
-	}
-	r.tally.converged = result.Len() == 0 && result.Pending == 0 && result.Waiting == 0 && len(observed.Prepare) == 0
-	last := desired.RemoveFinalizer != ""
-	if !last {
-		written, err := r.decorate(ctx, observed.Parent, desired)
-		if err != nil || written != nil && written.ResourceVersion() != observed.Parent.ResourceVersion() {
-			return err
-		}
-	}
-	if !last || !r.OwnsStatus {
-		if err := r.reportStatus(ctx, observed.Parent, desired); err != nil {
-			return err
-		}
-	}
-	if !last {
-		return nil
-	}
-	_, err := r.decorate(ctx, r.parent, desired)
-	return err
-}
-
-// decorate patches the parent's labels and annotations and removes the finalizer, unless that has
-// been tried and nothing has changed since. It returns the server's answer, or nil if nothing was
-// written.
-func (r *run) decorate(ctx context.Context, parent *object.Object, desired *plan.Desired) (*object.Object, error) {
-	a := plan.Action{
-		Verb:            plan.PatchMetadata,
-		Resource:        r.resource,
-		Ref:             parent.Ref(),
-		UID:             parent.UID(),
-		ResourceVersion: parent.ResourceVersion(),
-		Labels: plan.Patch(
-			parent.Labels(),
-			desired.Labels,
-		),
-		Annotations: plan.Patch(parent.Annotations(), desired.Annotations),
-		Why:         "the hook wants other labels or annotations",
-	}
-	if desired.RemoveFinalizer != "" {
-		a.Finalizer, a.Why = desired.RemoveFinalizer, "the finalize hook has finished"
-	}
-	if a.Finalizer == "" && (a.Labels == nil && a.Annotations == nil || r.state.decorationTried(parent, desired)) {
-		return nil, nil
-	}
-	r.state.decoratedKeys = keysOf(desired)
-	outcomes, err := r.write(ctx, []plan.Action{a})
-	if err != nil {
-		return nil, err
-	}
-	outcome := outcomes[0]
-	if outcome.Err != nil {
-		return nil, outcome.Err
-	}
-	r.state.triedDecoration(outcome.Object, desired)
-	return outcome.Object, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
@@ -15,27 +16,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// begin starts the sync's span: under the change's trace while the parent's generation has not
-// converged, else in a trace of its own with a link to it, so that no trace grows for ever; that
-// one is exported only if the sync writes something or fails. A parent that counts no generations
-// has no changes. Causes are links, because the queue merges many events into one sync. The logger
-// in the returned context carries the trace id. The error is a *view.Error if the parents are not
-// known.
-func (r *run) begin(ctx context.Context) (context.Context, error) {
-	key := r.item.Key.Parent
-	parents, err := r.Reader.View(r.resource)
-	if err == nil {
-		r.found = parents.Get(key.Namespace, key.Name)
-	}
+// tracedChange is the change of a parent that is being traced: from a new generation until the parent
+// has converged at it.
+type tracedChange struct {
+	// generation is the parent's, and closed the last one at which the parent converged. The change is
+	// open while they differ.
+	generation, closed int64
+	// since is when the change began.
+	since time.Time
+}
+
+// begin starts the sync's span. While the parent has not converged at its generation, the span belongs
+// to the change's trace. Otherwise it begins a trace of its own with a link to the change, so that no
+// trace grows without limit; that trace is exported only if the sync writes something or fails. A
+// parent without generations has no changes. Causes are links, because the queue merges many events
+// into one sync. The returned context has a logger with the trace id.
+func (r *run) begin(ctx context.Context) context.Context {
 	parent, links := r.found, causeLinks(r.item.Causes)
-	if parent != nil {
-		r.replaced = r.state.about(parent.UID())
-	}
 	within := false
 	if parent != nil && parent.Generation() != 0 {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
 		sampled := r.Sampled(r.change.Trace)
-		if within = r.open(parent); within {
+		if within = r.isChanging(parent); within {
 			ctx = r.change.Context(ctx, sampled)
 		} else {
 			links = append(links, trace.Link{SpanContext: r.change.SpanContext(sampled)})
@@ -46,26 +48,26 @@ func (r *run) begin(ctx context.Context) (context.Context, error) {
 	}
 	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...),
 		trace.WithAttributes(r.attributes(parent)...))
-	log := klog.FromContext(ctx).WithValues("parent", key.NamespacedName())
+	log := klog.FromContext(ctx).WithValues("parent", r.item.Key.Parent.NamespacedName())
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
-	return klog.NewContext(ctx, log), err
+	return klog.NewContext(ctx, log)
 }
 
-// open says whether the change to the parent's generation is still being worked on, and notes when
-// it began. After a restart nothing is remembered: a parent of the first list whose status names
-// its generation counts as converged.
-func (r *run) open(parent *object.Object) bool {
-	m := r.state
-	if m.tracing == parent.Generation() && m.tracing != 0 {
-		return m.traced != m.tracing
+// isChanging reports whether the parent has not converged at its generation yet, and notes when the
+// change began. Nothing is remembered after a restart: a parent of the first list counts as converged
+// if its status has its generation.
+func (r *run) isChanging(parent *object.Object) bool {
+	c := &r.state.change
+	if c.generation == parent.Generation() && c.generation != 0 {
+		return c.closed != c.generation
 	}
-	m.tracing, m.since = parent.Generation(), r.Clock.Now().Add(-r.item.Waited)
+	c.generation, c.since = parent.Generation(), r.Clock.Now().Add(-r.item.Waited)
 	initial := slices.ContainsFunc(r.item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseInitial })
 	observed, _ := parent.Field("status", "observedGeneration")
 	if initial && string(observed) == strconv.FormatInt(parent.Generation(), 10) {
-		m.traced = m.tracing
+		c.closed = c.generation
 		return false
 	}
 	return true
@@ -92,7 +94,7 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 	)
 }
 
-// end closes the sync's span and, where the parent has converged at its generation, the change's.
+// end ends the sync's span and, if the parent has converged at its generation, the change's.
 func (r *run) end(v verdict) {
 	r.span.SetAttributes(
 		attribute.String("hookloop.result", v.result),
@@ -114,30 +116,29 @@ func (r *run) end(v verdict) {
 	}
 }
 
-// closeChange emits the root span of the change's trace, once: its length is the change's real
-// duration.
+// closeChange emits the root span of the change's trace, once. Its length is the change's duration.
 func (r *run) closeChange() {
-	m := r.state
-	if m.tracing == 0 || m.traced == m.tracing {
+	c := &r.state.change
+	if c.generation == 0 || c.closed == c.generation {
 		return
 	}
-	m.traced = m.tracing
+	c.closed = c.generation
 	_, root := r.Tracer.Start(
 		r.change.AsRoot(context.Background()),
 		"change "+r.resource.GroupResource(),
-		trace.WithTimestamp(m.since),
+		trace.WithTimestamp(c.since),
 		trace.WithAttributes(
 			attribute.String("hookloop.controller", r.Name),
 			attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
 			attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),
 			attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
-			attribute.Int64("hookloop.parent.generation", m.tracing),
+			attribute.Int64("hookloop.parent.generation", c.generation),
 		),
 	)
 	root.End(trace.WithTimestamp(r.Clock.Now()))
 }
 
-// causeLinks links to the traces of the objects that caused the sync, where they name one.
+// causeLinks returns links to the traces of the objects that caused the sync.
 func causeLinks(causes []queue.Cause) []trace.Link {
 	var links []trace.Link
 	for _, c := range causes {
@@ -150,7 +151,7 @@ func causeLinks(causes []queue.Cause) []trace.Link {
 	return links
 }
 
-// describeCauses writes each cause as kind, object and version.
+// describeCauses formats each cause as kind, object and version.
 func describeCauses(causes []queue.Cause) []string {
 	out := make([]string, 0, len(causes))
 	for _, c := range causes {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -197,30 +195,6 @@ func TestCausesAreDescribed(t *testing.T) {
 	want := []string{"child " + pod.String() + " @7", "trigger: the bucket has changed", "resync"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// TestReplacedParent has a parent deleted and made anew between two syncs: the outcome names the
-// earlier one, once.
-func TestReplacedParent(t *testing.T) {
-	s := &still{parent: generation(t, "1")}
-	p, _, heard := traced(s, nothing)
-	for _, uid := range []string{"u", "v", "v"} {
-		text := strings.Replace(string(generation(t, "1").Raw()), `"uid":"u"`, `"uid":"`+uid+`"`, 1)
-		var err error
-		if s.parent, err = object.Decode([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Reconcile(t.Context(), event(queue.CauseObject)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var replaced []types.UID
-	for _, o := range *heard {
-		replaced = append(replaced, o.Replaced)
-	}
-	if diff := cmp.Diff([]types.UID{"", "u", ""}, replaced); diff != "" {
-		t.Errorf("replaced (-want +got):\n%s", diff)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestLongFaults(t *testing.T) {
 		"a problem": &plan.AnswerError{Index: -1, Item: "status", Problem: long},
 		"any other": errors.New(long),
 	} {
-		if got := len(faultText("InvalidHookAnswer", err)); got > 2*report.MaxMessage {
+		if got := len(faultKey("InvalidHookAnswer", err)); got > 2*report.MaxMessage {
 			t.Errorf("%s: %d bytes are kept", name, got)
 		}
 		if got := len(loggable(err).Error()); got > maxLogged {

@@ -14,46 +14,66 @@ import (
 )
 
 const (
-	// maxWarned bounds the children of one parent whose warnings are remembered, maxNamed those
-	// that its condition names.
+	// maxWarned bounds the children of one parent with remembered warnings, and maxNamed those in the
+	// message of its condition.
 	maxWarned = 32
 	maxNamed  = 3
 	// between separates children in the condition's message.
 	between = "; "
 )
 
-// warned remembers what the API server warned about when a child was written, until the child is
-// written again. An Event tells what is new: a field that stays unknown is reported once.
-func (r *run) warned(ctx context.Context, o act.Outcome) {
+// childWarnings has the API server's warnings about the last write of each child, by the child's
+// reference. It is nil before the parent's first sync. Invariant: it has at most maxWarned entries.
+type childWarnings map[string]string
+
+// bytes returns the length of all texts.
+func (w childWarnings) bytes() int {
+	n := 0
+	for child, text := range w {
+		n += len(child) + len(text)
+	}
+	return n
+}
+
+// set notes the warnings about the last write of a child; empty for none. It reports whether they
+// are new.
+func (w *childWarnings) set(child, text string) (isNew bool) {
+	before, known := (*w)[child]
+	switch {
+	case text == "":
+		delete(*w, child)
+		return false
+	case text == before:
+		return false
+	case known || len(*w) < maxWarned:
+		if *w == nil {
+			*w = childWarnings{}
+		}
+		(*w)[child] = text
+	}
+	return true
+}
+
+// recordWarnings remembers the API server's warnings about a written child until the child is written
+// again. It records an Event for new ones: a field that stays unknown is reported once.
+func (r *run) recordWarnings(ctx context.Context, o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete {
 		return
 	}
-	m, child := r.state, o.Action.Ref.String()
-	text := strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")
-	before, known := m.warnings[child]
-	switch {
-	case text == "":
-		delete(m.warnings, child)
-		return
-	case text == before:
-		return
-	case known || len(m.warnings) < maxWarned:
-		if m.warnings == nil {
-			m.warnings = map[string]string{}
-		}
-		m.warnings[child] = text
+	child, text := o.Action.Ref.String(), strings.ReplaceAll(strings.Join(o.Warnings, ", "), between, ", ")
+	if r.state.warnings.set(child, text) {
+		r.Events.Warning(ctx, r.parent, "ChildWarning", child+": "+text)
 	}
-	r.Events.Warning(ctx, r.parent, "ChildWarning", child+": "+text)
 }
 
-// restoreWarnings takes over, after a restart, what the parent's condition has of children that
-// another process wrote: a child that stays as it is brings no warning again.
+// restoreWarnings reads the warnings from the parent's condition after a restart: a child that is not
+// written again brings no warning.
 func (r *run) restoreWarnings(parent *object.Object) error {
-	m := r.state
-	if m.warnings != nil {
+	if r.state.warnings != nil {
 		return nil
 	}
-	m.warnings = map[string]string{}
+	warnings := childWarnings{}
+	r.state.warnings = warnings
 	if !r.OwnsStatus {
 		return nil
 	}
@@ -62,26 +82,25 @@ func (r *run) restoreWarnings(parent *object.Object) error {
 		return err
 	}
 	for entry := range strings.SplitSeq(message, between) {
-		if child, text, found := strings.Cut(entry, `": `); found && len(m.warnings) < maxWarned {
-			m.warnings[child+`"`] = text
+		if child, text, found := strings.Cut(entry, `": `); found && len(warnings) < maxWarned {
+			warnings[child+`"`] = text
 		}
 	}
 	return nil
 }
 
-// reportWarnings puts the condition ChildWarnings into what is desired of the parent, and forgets
-// the warnings of children that are no longer desired.
+// reportWarnings adds the condition ChildWarnings to the desired ones, and drops the warnings of
+// children that are no longer desired.
 func (r *run) reportWarnings(desired *plan.Desired) {
-	m := r.state
-	if len(m.warnings) == 0 {
+	if len(r.state.warnings) == 0 {
 		return
 	}
-	kept := make(map[string]string, len(m.warnings))
+	kept := make(childWarnings, len(r.state.warnings))
 	var named []string
 	reason := plan.ReasonAPIServerWarning
 	for _, c := range desired.Children {
 		child := c.Ref.String()
-		text, warned := m.warnings[child]
+		text, warned := r.state.warnings[child]
 		if !warned {
 			continue
 		}
@@ -93,7 +112,7 @@ func (r *run) reportWarnings(desired *plan.Desired) {
 			reason = plan.ReasonUnknownField
 		}
 	}
-	m.warnings = kept
+	r.state.warnings = kept
 	if len(kept) == 0 || !r.OwnsStatus || desired.Status == nil {
 		return
 	}

@@ -65,7 +65,7 @@ func (w *warning) writes(name string, warnings ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.warned(w.t.Context(), act.Outcome{
+	w.recordWarnings(w.t.Context(), act.Outcome{
 		Action: plan.Action{Verb: plan.Update, Ref: child(name), Desired: 1}, Object: written, Warnings: warnings,
 	})
 }

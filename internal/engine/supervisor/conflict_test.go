@@ -72,7 +72,7 @@ func TestControllersOfTheSameParents(t *testing.T) {
 func TestDecoratorsThatAnswerAStatus(t *testing.T) {
 	changes := 0
 	i := &instance{config: &config{declared: &declared{}}}
-	i.health = &health{recorder: recorder{}, changed: func() { changes++ }, replaced: i.forget}
+	i.health = &health{recorder: recorder{}, changed: func() { changes++ }}
 	var got []bool
 	for _, answers := range []bool{false, true, false} {
 		i.health.Synced("decorator/d", pipeline.Outcome{Asked: true, AnswersStatus: answers})

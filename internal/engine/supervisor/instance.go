@@ -22,7 +22,6 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/reach"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
 
@@ -91,7 +90,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		}},
 	)
 	run.Source(func(ctx context.Context, _ controller.Enqueue[hook.Key]) error { return i.reach.Run(ctx) })
-	h.gone, h.replaced, asks.invalidate = i.gone, i.forget, i.related.Invalidate
+	asks.invalidate = i.related.Invalidate
 	asks.run.Store(run)
 	run.ViewsChanged(func() {
 		s.nudge(key)
@@ -121,27 +120,12 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		Sampled:       s.Sampled,
 		Circuit:       s.Circuit,
 		Reach:         i.reach,
+		Holders:       []pipeline.Holder{i.related, i.reach},
 		DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 		Account:       s.Account,
 	})
 	run.Reconcile(refreshing{i.pipeline, i.related})
 	return s.launch(ctx, key, i, run)
-}
-
-// gone drops what is known of a parent that is gone.
-func (i *instance) gone(o pipeline.Outcome) {
-	i.related.Forget(o.Key)
-	i.reach.Forget(o.Key)
-	i.forget(o.UID)
-}
-
-// forget has the hooks drop what they hold about a parent.
-func (i *instance) forget(parent types.UID) {
-	for _, h := range i.hooks {
-		if h.Forget != nil && parent != "" {
-			h.Forget(parent)
-		}
-	}
 }
 
 // customize has the hooks of a controller asked with the related objects that its customize hook
@@ -281,10 +265,6 @@ func (i *instance) ended() bool {
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
-	// gone hears of parents that are gone, replaced of those that were made anew under their names
-	// before that was seen.
-	gone     func(pipeline.Outcome)
-	replaced func(types.UID)
 
 	mu sync.Mutex // guards the fields below
 	// misses counts syncs in a row in which the hook was not reached.
@@ -305,10 +285,6 @@ const missesToReport = 3
 // Synced takes one sync into account and passes it on.
 func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.recorder.Synced(name, o)
-	if o.Result == pipeline.Gone {
-		h.gone(o)
-	}
-	h.replaced(o.Replaced)
 	if !o.Asked {
 		return
 	}

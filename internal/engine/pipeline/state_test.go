@@ -42,8 +42,9 @@ func learn(t *testing.T, m *states, key hook.Key, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.converged = plan.Converged{}
 	for _, c := range children {
-		r.setConverged(c.Ref, plan.ConvergedAt{Desired: 1})
+		r.converged[c.Ref] = plan.ConvergedAt{Desired: 1}
 	}
 	m.release(key)
 }
@@ -86,10 +87,10 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	shrink(full - 1)
 	var kept []int
 	for i := range 4 {
-		if m.parents[keyOf(i)].previous.Bytes() > 0 {
+		if m.byKey[keyOf(i)].previous.Bytes() > 0 {
 			kept = append(kept, i)
 		}
-		if len(m.parents[keyOf(i)].converged) != 10 {
+		if len(m.byKey[keyOf(i)].converged) != 10 {
 			t.Errorf("what was found of the children of parent %d is gone", i)
 		}
 	}
@@ -98,7 +99,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	}
 	shrink(0)
 	m.release(keyOf(1))
-	if got := m.parents[keyOf(1)].previous.Bytes(); got == 0 {
+	if got := m.byKey[keyOf(1)].previous.Bytes(); got == 0 {
 		t.Error("the answer of a parent that was being synced is gone")
 	}
 }
@@ -123,12 +124,12 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 			learn(t, m, key, random.IntN(8))
 		}
 		var sum int64
-		for _, r := range m.parents {
+		for _, r := range m.byKey {
 			sum += r.size()
 		}
-		if sum != books.bytes || m.uses.recent.Len() != len(m.parents) {
+		if sum != books.bytes || m.uses.recent.Len() != len(m.byKey) {
 			t.Fatalf("the account is %d bytes of %d parents, a sum is %d of %d", books.bytes, m.uses.recent.Len(),
-				sum, len(m.parents))
+				sum, len(m.byKey))
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestFlappingParent(t *testing.T) {
 			if c := w.conditions(); !slices.Contains(c, "Synced=False@1") {
 				t.Errorf("conditions %v", c)
 			}
-			if got := p.states.open.Load(); got != 1 {
+			if got := p.states.openCircuits(); got != 1 {
 				t.Errorf("%d circuits are open", got)
 			}
 			events := p.Events.(*heard).lines
@@ -183,7 +183,7 @@ func TestEchoBesideAnOpenCircuit(t *testing.T) {
 	})
 	var seen outcomes
 	p.Circuit, p.Recorder = circuit.Settings{Limit: 3, Pause: time.Hour}, &seen
-	for p.states.open.Load() == 0 {
+	for p.states.openCircuits() == 0 {
 		_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // what comes of it is what the test is about
 	}
 	echo := event(queue.CauseObject)

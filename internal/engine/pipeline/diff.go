@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/merge"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// diff is a difference at one field, before and after a planned write.
+type diff struct {
+	resource      object.Resource
+	path          string
+	before, after any
+	// unknown reports that only the path is known, not the values.
+	unknown bool
+}
+
+// find sets the values from the difference at the path, or from the first one below it.
+func (d *diff) find(before, after map[string]any) {
+	merge.Differences(before, after, func(path string, old, wanted any) {
+		if d.unknown && (path == d.path || strings.HasPrefix(path, d.path+".")) {
+			d.path, d.before, d.after, d.unknown = path, old, wanted, false
+		}
+	})
+}
+
+// values formats both values for a message. It is empty if they are not known or may be secret.
+func (d *diff) values(kind schema.GroupVersionKind) string {
+	if d.unknown || kind.Kind == "Secret" {
+		return ""
+	}
+	before, after := shown(d.path, d.before), shown(d.path, d.after)
+	if before == "" || after == "" {
+		return ""
+	}
+	return "observed " + before + ", desired " + after
+}
+
+// actionDiff returns the values at a field that one of the actions rewrites.
+func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
+	d := diff{path: f.Path, unknown: true}
+	i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Ref == f.Ref })
+	if i < 0 {
+		return d
+	}
+	a := actions[i]
+	d.resource = a.Resource
+	if a.Verb == plan.PatchMetadata {
+		d.before, d.after, d.unknown = r.metadataDiff(a, f.Path)
+		return d
+	}
+	present := r.children.Get(f.Ref)
+	if present == nil || a.Body == nil {
+		return d
+	}
+	before, err := present.Map()
+	if err != nil {
+		return d
+	}
+	d.find(before, a.Body)
+	return d
+}
+
+// metadataDiff returns the values of a label or an annotation.
+func (r *run) metadataDiff(a plan.Action, path string) (before, after any, unknown bool) {
+	for prefix, set := range map[string]struct {
+		present map[string]string
+		patch   map[string]*string
+	}{
+		"metadata.labels.":      {r.parent.Labels(), a.Labels},
+		"metadata.annotations.": {r.parent.Annotations(), a.Annotations},
+	} {
+		for key, value := range set.patch {
+			if prefix+key != path {
+				continue
+			}
+			if present, ok := set.present[key]; ok {
+				before = present
+			}
+			if value != nil {
+				after = *value
+			}
+			return before, after, false
+		}
+	}
+	return nil, nil, true
+}

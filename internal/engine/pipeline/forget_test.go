@@ -1,0 +1,202 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// holder is a Holder that counts.
+type holder struct{ forgotten []hook.Key }
+
+func (h *holder) Forget(key hook.Key) { h.forgotten = append(h.forgotten, key) }
+
+// mentions returns the paths of a value at which a string contains text. It follows pointers, maps and
+// unexported fields.
+func mentions(v reflect.Value, text string) []string {
+	var found []string
+	seen := map[any]bool{}
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer, reflect.Interface:
+			if v.IsNil() {
+				return
+			}
+			if v.Kind() == reflect.Pointer {
+				if at := [2]any{v.Pointer(), v.Type()}; seen[at] {
+					return
+				} else {
+					seen[at] = true
+				}
+			}
+			walk(path, v.Elem())
+		case reflect.Struct:
+			for i := range v.NumField() {
+				walk(path+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.Map:
+			for _, key := range v.MapKeys() {
+				walk(path+"[key]", key)
+				walk(path+"[]", v.MapIndex(key))
+			}
+		case reflect.Slice, reflect.Array:
+			for i := range v.Len() {
+				walk(path+"[]", v.Index(i))
+			}
+		case reflect.String:
+			if strings.Contains(v.String(), text) {
+				found = append(found, path)
+			}
+		}
+	}
+	walk("p", v)
+	return found
+}
+
+// remembering is a pipeline with a parent about which every part of a state is filled.
+func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
+	t.Helper()
+	label := "x"
+	w, p := owner(t, true, func(o *object.Object) (*plan.Desired, error) {
+		return &plan.Desired{
+			Status: map[string]any{"of": o.Name()}, Labels: map[string]*string{"l": &label},
+			Events: []plan.Event{{Reason: "Seen", Message: o.Name()}},
+		}, nil
+	})
+	h, uids := &holder{}, &[]types.UID{}
+	p.Holders = []Holder{h}
+	p.Hooks[hook.Sync] = &hook.Opened{
+		Hook:   hook.Func(nothing),
+		Forget: func(uid types.UID) { *uids = append(*uids, uid) },
+	}
+	w.sync(p, 3)
+	state := p.states.byKey[event(queue.CauseObject).Key]
+	state.converged = plan.Converged{child("web"): {}}
+	state.warnings.set("web", "unknown field")
+	state.fault = reportedFault{key: "web", resourceVersion: "1"}
+	return w, p, h, uids
+}
+
+// TestForgetLeavesNothing walks all that a pipeline holds, before and after its parent is gone.
+func TestForgetLeavesNothing(t *testing.T) {
+	w, p, h, uids := remembering(t)
+	key := event(queue.CauseObject).Key
+	states := func() []string {
+		return mentions(reflect.ValueOf(p.states), "web")
+	}
+	if n := len(states()); n < 5 {
+		t.Fatalf("%d places mention the parent before it is gone, want some: %v", n, states())
+	}
+	uid := w.parent.UID()
+	w.gone = true
+	w.sync(p, 1)
+	if left := states(); len(left) > 0 {
+		t.Errorf("after the parent is gone it is mentioned at %v", left)
+	}
+	if diff := cmp.Diff([]hook.Key{key}, h.forgotten); diff != "" {
+		t.Errorf("forgotten by holders (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]types.UID{uid}, *uids); diff != "" {
+		t.Errorf("forgotten by hooks (-want +got):\n%s", diff)
+	}
+}
+
+// TestReplacedParentIsForgotten has a parent deleted and created again between two syncs: nothing of the
+// earlier one is left, and the hooks forget it, once.
+func TestReplacedParentIsForgotten(t *testing.T) {
+	w, p, _, uids := remembering(t)
+	key := event(queue.CauseObject).Key
+	w.edit(func(m map[string]any) { m["metadata"].(map[string]any)["uid"] = "another" })
+	w.desired = func(*object.Object) (*plan.Desired, error) { return &plan.Desired{}, nil }
+	w.sync(p, 2)
+	if diff := cmp.Diff([]types.UID{"u"}, *uids); diff != "" {
+		t.Errorf("forgotten by hooks (-want +got):\n%s", diff)
+	}
+	state := p.states.byKey[key]
+	if left := mentions(reflect.ValueOf(state.converged), "web"); len(left) > 0 || state.fault.key != "" || len(state.warnings) > 0 {
+		t.Errorf("the state of the new parent has parts of the earlier one: %+v", state)
+	}
+	if state.uid != "another" {
+		t.Errorf("the state is of %q, want that of the new parent", state.uid)
+	}
+}
+
+// TestEveryPartIsReset sets every field of a state to something else than its zero value: setParent
+// leaves none of them.
+func TestEveryPartIsReset(t *testing.T) {
+	_, p, _, _ := remembering(t)
+	state := p.states.byKey[event(queue.CauseObject).Key]
+	state.setParent("another")
+	v := reflect.ValueOf(*state)
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; name != "uid" && !v.Field(i).IsZero() {
+			t.Errorf("%s is %v after another parent took the name, want nothing", name, v.Field(i))
+		}
+	}
+}
+
+// TestStateIsBounded has a hook and an API server that say more each time: what is remembered of one
+// parent has a limit, apart from what grows with its children and its status.
+func TestStateIsBounded(t *testing.T) {
+	n := 0
+	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {
+		n++
+		long := strings.Repeat("x", 100_000) + fmt.Sprint(n)
+		if n%2 == 0 {
+			return nil, fmt.Errorf("broken %s", long)
+		}
+		return &plan.Desired{Events: []plan.Event{{Reason: "Long", Message: long}}}, nil
+	})
+	key := event(queue.CauseObject).Key
+	w.sync(p, 1)
+	state := p.states.byKey[key]
+	for i := range 1000 {
+		state.warnings.set(fmt.Sprint("child-", i), "unknown field")
+	}
+	w.sync(p, 50)
+	if len(state.fault.key) > 2*4096 || len(state.warnings) > maxWarned || len(state.events.hashes) > 1 {
+		t.Errorf("the fault has %d bytes, %d warnings, %d events; want each bounded",
+			len(state.fault.key), len(state.warnings), len(state.events.hashes))
+	}
+	if len(p.states.byKey) != 1 || len(p.states.uses.bytes) != 1 {
+		t.Errorf("%d states and %d uses of one parent", len(p.states.byKey), len(p.states.uses.bytes))
+	}
+}
+
+// TestManyParentsComeAndGo leaves no state behind.
+func TestManyParentsComeAndGo(t *testing.T) {
+	s := &still{}
+	p, _, _ := traced(s, nothing)
+	for i := range 100 {
+		key := keyOf(i)
+		for _, present := range []bool{true, false} {
+			s.parent = nil
+			if present {
+				text := strings.Replace(string(generation(t, "1").Raw()), `"name":"web"`, `"name":"`+key.Parent.Name+`"`, 1)
+				var err error
+				if s.parent, err = object.Decode([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			item := queue.Item[hook.Key]{Key: key, Count: 1, Causes: []queue.Cause{{Kind: queue.CauseObject}}}
+			if _, err := p.Reconcile(context.Background(), item); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if left := mentions(reflect.ValueOf(p.states), "web-"); len(left) > 0 {
+		slices.Sort(left)
+		t.Errorf("after all parents are gone they are mentioned at %v", slices.Compact(left))
+	}
+}

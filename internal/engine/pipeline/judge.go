@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/queue"
+	"k8s.io/klog/v2"
+)
+
+// verdict is the end of a sync.
+type verdict struct {
+	result string
+	next   controller.Result
+	retry  error
+}
+
+// judge turns the sync's error into Event, condition and retry. Without an error it ends the sync.
+func (r *run) judge(ctx context.Context, err error) verdict {
+	probed := r.reach(err)
+	if err == nil {
+		return r.good()
+	}
+	f := classify(err)
+	log := klog.FromContext(ctx)
+	if f.retry == quiet || f.retry == later {
+		log.V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
+	} else {
+		r.reportFault(ctx, f, err)
+	}
+	switch f.retry {
+	case later, pause:
+		return verdict{result: f.reason, next: controller.Result{RequeueAfter: f.after, Priority: queue.Child}}
+	case onChange:
+		return verdict{result: f.reason}
+	case backoff, quiet:
+	}
+	if probed > 0 {
+		return verdict{result: f.reason, next: controller.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}}
+	}
+	return verdict{result: f.reason, retry: err}
+}
+
+// reach notes whether the hook was reached. It returns how long the parent need not be synced again,
+// because probes are made; 0 leaves it to its own backoff.
+func (r *run) reach(err error) time.Duration {
+	if r.Reach == nil || !r.asked {
+		return 0
+	}
+	var e *hook.Error
+	if errors.As(err, &e) && e.Reason == "" && (e.Kind == hook.Unreachable || e.Kind == hook.TimedOut) {
+		name := r.hook
+		if strings.HasPrefix(e.Hook, string(hook.Customize)+" ") {
+			name = e.Hook
+		}
+		return r.Reach.Missed(r.item.Key, name)
+	}
+	if hook.KindOf(err) != hook.Unreachable && !errors.Is(err, context.Canceled) {
+		r.Reach.Reached(r.item.Key, r.hook)
+	}
+	return 0
+}
+
+// good ends a sync without a fault.
+func (r *run) good() verdict {
+	r.state.fault.key = ""
+	r.closeCircuit()
+	if r.tally.gone {
+		r.forget(r.item.Key, r.state.uid)
+		return verdict{result: Gone}
+	}
+	result := "changed"
+	if r.tally.writes == 0 {
+		result = "converged"
+	}
+	return verdict{result: result, next: controller.Result{RequeueAfter: r.resync, Priority: queue.Resync}}
+}

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/act"
+	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/report"
+	"github.com/hookloop/hookloop/internal/engine/shape"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// Settings configure a Pipeline. All fields are required unless their comment allows a zero value.
+type Settings struct {
+	// Name is the controller's in logs, spans and metrics: "composite/hello".
+	Name string
+	// Controller is the declaring object, and Parents are the resources that it declares.
+	Controller *object.Object
+	Parents    []object.Resource
+	Shape      shape.Shape
+	// OwnsStatus reports whether the hook's status replaces the parents' status, and faults become a
+	// condition in it.
+	OwnsStatus bool
+	// Apply is the way in which children are written.
+	Apply plan.Apply
+	// DeletionLimit bounds the deletions of one answer; nil for no limit.
+	DeletionLimit *plan.DeletionLimit
+	// Hooks has one hook for each declared operation.
+	Hooks    map[hook.Op]*hook.Opened
+	Reader   view.Reader
+	Writer   *act.Writer
+	Status   *report.Status
+	Events   Events
+	Recorder Recorder
+	Tracer   trace.Tracer
+	Clock    clock.PassiveClock
+	// Reach may be nil; then every parent has its own backoff.
+	Reach Reach
+	// Holders have further state about keys, such as related objects. They forget a key together with
+	// the pipeline. There may be none.
+	Holders []Holder
+	// Circuit limits the rewrites of a field; the zero value does not.
+	Circuit circuit.Settings
+	// Account opens the account for the memory of the parents' states; nil for no limit.
+	Account OpenAccount
+	// ClusterUID is the UID of the namespace kube-system. It makes trace ids differ between clusters.
+	ClusterUID types.UID
+	// Sampled reports whether the change with a trace id is traced.
+	Sampled func(trace.TraceID) bool
+}
+
+// Reach learns which hooks are reached, and decides when the parents of an unreachable hook are synced
+// again (package reach).
+type Reach interface {
+	// Missed returns how long a parent need not be synced again; 0 leaves it to its own backoff.
+	Missed(parent hook.Key, hook string) time.Duration
+	Reached(parent hook.Key, hook string)
+}
+
+// Holder has state about keys outside of the pipeline.
+type Holder interface {
+	// Forget drops everything about a key.
+	Forget(key hook.Key)
+}
+
+// Events records Events about objects (package report).
+type Events interface {
+	Normal(ctx context.Context, o *object.Object, reason, message string)
+	Warning(ctx context.Context, o *object.Object, reason, message string)
+	// WarningUnlogged records what the caller has logged.
+	WarningUnlogged(o *object.Object, reason, message string)
+}
+
+// Recorder observes every sync, for metrics and for the controller's own health. It must not block.
+type Recorder interface {
+	// Synced is called once for each sync, on every path.
+	Synced(controller string, o Outcome)
+}
+
+// Gone is the result of a sync whose parent is gone, or no longer this controller's.
+const Gone = "gone"
+
+// Outcome is the outcome of one sync.
+type Outcome struct {
+	Key hook.Key
+	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its condition.
+	// "echo" is a sync that was caused by a condition of the engine alone.
+	Result string
+	// Err is the fault; nil if there was none. Asked reports whether a hook was asked; it has answered
+	// if Err has no hook kind.
+	Err   error
+	Asked bool
+	// StatusDropped reports that the parent's resource has no status: the hook's status is lost.
+	StatusDropped bool
+	// AnswersStatus reports that the hook answered a status or conditions for a parent whose status is
+	// not this controller's.
+	AnswersStatus bool
+	Duration      time.Duration
+	Waited        time.Duration
+	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil if none
+	// has. OpenCircuits is the number of the controller's parents whose circuit is open.
+	Tripped      *circuit.Field
+	OpenCircuits int
+}
