@@ -3,65 +3,24 @@ package hook
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
-	"flag"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
-// Gateway is where hooks dial in ("hookloop serve --gateway-address"), and who they are there.
-type Gateway struct {
-	// Address is host:port.
-	Address string
-	// CAFile names a PEM file with the authorities of the gateway's certificate; empty stands for
-	// the system's.
-	CAFile string
-	// ServerName is the name in the gateway's certificate, where it is not the address's host.
-	ServerName string
-	// TokenFile names a file with a ServiceAccount's token of the gateway's audience. It is read
-	// anew for each attempt.
-	TokenFile string
-	// CertFile and KeyFile name PEM files of a client certificate, which does instead of a token.
-	// They are read anew for each connection.
-	CertFile, KeyFile string
-}
-
-// AddFlags registers the flags of a gateway, with what the environment says as defaults.
-func (g *Gateway) AddFlags(fs *flag.FlagSet) {
-	f := flags{fs}
-	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
-	f.text(&g.CAFile, "ca-file", g.CAFile,
-		"PEM file with the authorities of the gateway's certificate; empty means the system's")
-	f.text(&g.ServerName, "server-name", g.ServerName,
-		"name in the gateway's certificate, if it is not the address's host")
-	f.text(&g.TokenFile, "token-file", g.TokenFile, tokenUsage)
-	f.text(&g.CertFile, "client-cert", g.CertFile, "PEM file with a client certificate, instead of a token")
-	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
-}
-
-// Intercept names parents of a running controller for which an attached hook answers instead of the
-// controller's own, while it is attached.
+// Intercept selects parents of a running controller. While the hook is attached, it is called for
+// these parents instead of the controller's own hook.
 type Intercept struct {
-	// ControllerKind is CompositeController or DecoratorController.
+	// ControllerKind is CompositeController or DecoratorController. Both fields are required.
 	ControllerKind, ControllerName string
-	// Namespace, Name and LabelSelector (as kubectl takes it) must all match; each may be empty.
+	// Namespace, Name and LabelSelector (in kubectl's syntax) must all match. An empty one matches all.
 	Namespace, Name, LabelSelector string
 }
 
@@ -71,38 +30,25 @@ type AttachOptions struct {
 	Gateway Gateway
 	// Worker is the name by which controllers refer to the hook (spec.hooks.*.grpc.worker).
 	Worker string
-	// Intercept selects the parents for which the hook takes over from the controller's own.
+	// Intercept selects parents of a controller that has a hook of its own.
 	Intercept *Intercept
 	// Attached is called in its own goroutine each time a session opens. The default does nothing.
 	Attached func()
 
-	waits waits // those of an attachment where it is zero
+	retry retryIntervals // defaultRetry if it is zero
 }
 
-// waits are the times between attempts to dial in: they grow from the first to the longest. After a
-// refusal, which time alone seldom heals, it is the last.
-type waits struct{ first, longest, refused time.Duration }
+// retryIntervals are the times between attempts to dial in. They grow from the first to the longest.
+// After the second permanent refusal in a row the interval is refused.
+type retryIntervals struct{ first, longest, refused time.Duration }
 
-var defaultWaits = waits{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
+var defaultRetry = retryIntervals{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
 
-// dialBackoff is the library's own wait between connections. The attachment's waits come on top and
-// reset it: it must not be the longer one.
-var dialBackoff = grpc.ConnectParams{
-	Backoff: backoff.Config{
-		BaseDelay:  defaultWaits.first,
-		Multiplier: 1.6,
-		Jitter:     0.2,
-		MaxDelay:   defaultWaits.longest,
-	},
-	MinConnectTimeout: 5 * time.Second,
-}
-
-// dialPing finds a dead connection. The gateway takes one ping in 5 seconds.
-var dialPing = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
-
-// Attach dials in and serves the hooks until ctx is cancelled; calls under way then finish within
-// the grace period. A connection that is lost, or that cannot be made, is made anew, and what the
-// hook was told before is not told again. An error is a fault of the options.
+// Attach dials in at the gateway and serves the hooks until ctx is done. Running calls may then
+// finish within the grace period.
+//
+// Attach reconnects with backoff: 0.2 to 10 seconds, 30 seconds after two consecutive refusals. The
+// session and its state survive. Attach returns an error only if the options are invalid.
 func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	if (o.Worker == "") == (o.Intercept == nil) {
@@ -124,63 +70,6 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	return nil
 }
 
-// connect prepares the connection.
-func (g *Gateway) connect() (*grpc.ClientConn, error) {
-	if (g.CertFile == "") != (g.KeyFile == "") {
-		return nil, errors.New("client certificate: one of certificate and key is missing; expected both files, or neither")
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: g.ServerName}
-	if g.CAFile != "" {
-		pool, err := authorities(g.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("authorities: %w", err)
-		}
-		config.RootCAs = pool
-	}
-	if g.CertFile != "" {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(g.CertFile, g.KeyFile)
-			return &pair, err
-		}
-	}
-	return grpc.NewClient(g.Address,
-		grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithKeepaliveParams(dialPing),
-		grpc.WithConnectParams(dialBackoff),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithFilter(
-			filters.Not(filters.ServiceName(streamv1.GatewayService_ServiceDesc.ServiceName))))))
-}
-
-// authorized adds the token to a call.
-func (g *Gateway) authorized(ctx context.Context) (context.Context, error) {
-	if g.TokenFile == "" {
-		return ctx, nil
-	}
-	token, err := os.ReadFile(g.TokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("token: %w", err)
-	}
-	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+strings.TrimSpace(string(token))), nil
-}
-
-// Trigger asks for syncs without being attached, and returns how many parents will be synced. The
-// caller needs the right to serve the worker. An error has a gRPC status, as that of Triggers.Send.
-func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parents int, err error) {
-	connection, err := g.connect()
-	if err != nil {
-		return 0, err
-	}
-	defer connection.Close() //nolint:errcheck // the answer is there, or not
-	ctx, err = g.authorized(ctx)
-	if err != nil {
-		return 0, err
-	}
-	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(
-		ctx,
-		&streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)},
-	)
-	return int(r.GetParents()), err
-}
-
 // attachment is a hook that dials in.
 type attachment struct {
 	AttachOptions
@@ -190,28 +79,28 @@ type attachment struct {
 	session    atomic.Pointer[string] // the id of the last session; nil before the first
 }
 
-// lasting are the refusals that time alone seldom heals.
-var lasting = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument}
+// permanent are the codes of refusals that a retry seldom heals.
+var permanent = []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument}
 
-// run dials in, again and again.
+// run dials in until ctx is done.
 func (a *attachment) run(ctx context.Context) {
-	pace := cmp.Or(a.waits, defaultWaits)
-	wait, refusals := pace.first, 0
+	intervals := cmp.Or(a.retry, defaultRetry)
+	wait, refusals := intervals.first, 0
 	for ctx.Err() == nil {
 		opened, err := a.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		wait, refusals = min(2*wait, pace.longest), refusals+1
+		wait, refusals = min(2*wait, intervals.longest), refusals+1
 		switch code := status.Code(err); {
-		case opened: // what ended it may be over, such as a token's time
+		case opened: // its cause, such as an expired token, may be gone
 			a.Log.Warn("the stream to the gateway has ended", "gateway", a.Gateway.Address, "error", err)
-			wait, refusals = pace.first, 0
-		case slices.Contains(lasting, code):
+			wait, refusals = intervals.first, 0
+		case slices.Contains(permanent, code):
 			a.Log.Error("the gateway refuses this hook", "gateway", a.Gateway.Address, "code", code.String(),
 				"message", status.Convert(err).Message())
 			if refusals > 1 {
-				wait = pace.refused
+				wait = intervals.refused
 			}
 		default:
 			a.Log.Warn("the gateway does not take this hook yet", "gateway", a.Gateway.Address, "error", err)
@@ -226,27 +115,27 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// once runs one stream, and says whether a session was open. After ctx's end it lasts for the grace
-// period at most.
+// once runs one stream, and reports whether a session was open. After the end of ctx it lasts for at
+// most the grace period.
 func (a *attachment) once(ctx context.Context) (bool, error) {
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.GracePeriod, cancel) })()
-	lasting, err := a.Gateway.authorized(lasting)
+	streamCtx, err := a.Gateway.authorize(streamCtx)
 	if err != nil {
 		return false, err
 	}
-	a.connection.ResetConnectBackoff() // the attachment's own waits are enough
-	conn, err := a.client.Attach(lasting)
+	a.connection.ResetConnectBackoff() // run has a backoff of its own
+	conn, err := a.client.Attach(streamCtx)
 	if err != nil {
 		return false, err
 	}
 	if err := conn.Send(a.first()); err != nil {
-		_, err = conn.Recv() // says why
+		_, err = conn.Recv() // the reason
 		return false, err
 	}
 	var opened atomic.Bool
-	err = a.streams.serve(lasting, conn, func(id string) {
+	err = a.streams.serve(streamCtx, conn, func(id string) {
 		a.session.Store(&id)
 		opened.Store(true)
 		if a.Attached != nil {
@@ -256,14 +145,14 @@ func (a *attachment) once(ctx context.Context) (bool, error) {
 	return opened.Load(), err
 }
 
-// first is the message that says who dials in.
+// first returns the first message of a stream.
 func (a *attachment) first() *streamv1.HookMessage {
-	wish := &streamv1.Attach{Worker: a.Worker}
+	req := &streamv1.Attach{Worker: a.Worker}
 	if id := a.session.Load(); id != nil {
-		wish.SessionId = *id
+		req.SessionId = *id
 	}
 	if i := a.Intercept; i != nil {
-		wish.Intercept = &streamv1.Intercept{
+		req.Intercept = &streamv1.Intercept{
 			ControllerKind: i.ControllerKind,
 			ControllerName: i.ControllerName,
 			Namespace:      i.Namespace,
@@ -271,5 +160,5 @@ func (a *attachment) first() *streamv1.HookMessage {
 			LabelSelector:  i.LabelSelector,
 		}
 	}
-	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: wish}}
+	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: req}}
 }

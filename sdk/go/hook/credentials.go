@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// credentials are TLS if files are named. The files are read once here, so that a wrong name is an
-// error at start.
+// credentials returns TLS if the options name files, and plain text otherwise. It reads the files
+// once, so that a wrong name is an error at the start.
 func (o *ServeOptions) credentials() (credentials.TransportCredentials, error) {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
@@ -34,7 +34,7 @@ func (o *ServeOptions) credentials() (credentials.TransportCredentials, error) {
 	}), nil
 }
 
-// handshake returns what one connection is made with, as the files have it now.
+// handshake returns the configuration of one connection, from the files as they are now.
 func (o *ServeOptions) handshake() (*tls.Config, error) {
 	certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *ServeOptions) handshake() (*tls.Config, error) {
 		SessionTicketsDisabled: true, // a resumed session would outlive the authority of its certificate
 	}
 	if o.ClientCA != "" {
-		if config.ClientCAs, err = authorities(o.ClientCA); err != nil {
+		if config.ClientCAs, err = readAuthorities(o.ClientCA); err != nil {
 			return nil, fmt.Errorf("client authorities: %w", err)
 		}
 		config.ClientAuth = tls.RequireAndVerifyClientCert
@@ -53,8 +53,8 @@ func (o *ServeOptions) handshake() (*tls.Config, error) {
 	return config, nil
 }
 
-// authorities reads a PEM file of certificates.
-func authorities(file string) (*x509.CertPool, error) {
+// readAuthorities reads the certificates of a PEM file.
+func readAuthorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package hook
 
 import "time"
 
-// Hurry makes the waits between attempts to dial in short.
+// Hurry shortens the intervals between attempts to dial in.
 func (o *AttachOptions) Hurry() {
-	o.waits = waits{first: time.Millisecond, longest: 5 * time.Millisecond, refused: 5 * time.Millisecond}
+	o.retry = retryIntervals{first: time.Millisecond, longest: 5 * time.Millisecond, refused: 5 * time.Millisecond}
 }
