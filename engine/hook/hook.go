@@ -104,7 +104,16 @@ type Answer struct {
 	AnsweredBy string
 	// Intercept names who answered in place of the controller's hook; empty if that did.
 	Intercept string
-	Said
+	// Conditions go into the parent's status; each type occurs once.
+	Conditions []Condition
+	// Events are recorded on the parent unless the previous answer had them.
+	Events []Event
+	// Results are statements about the answer; a Fatal one rejects it.
+	Results []Result
+	// States report on single children.
+	States []ChildState
+	// Requirements select the related objects for later questions about the parent.
+	Requirements []RelatedRule
 }
 
 // RelatedRule selects related objects (Metacontroller's customize hook, "related resource rule").

@@ -59,7 +59,7 @@ func TestStatus(t *testing.T) {
 // TestSharedStatus has a parent that is no custom resource: its status is another controller's, and
 // the hook's is merged into it.
 func TestSharedStatus(t *testing.T) {
-	ready := hook.Said{Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}}
+	ready := []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}
 	tests := []struct {
 		name, present string
 		answer        hook.Answer
@@ -77,7 +77,7 @@ func TestSharedStatus(t *testing.T) {
 			hook.Answer{Status: json.RawMessage(`{"conditions":[{"type":"C"},{"type":"A","status":"False"}]}`)},
 			`{"conditions":[{"type":"A","status":"False","lastUpdateTime":"then"},{"type":"B"},{"type":"C"}]}`,
 		},
-		{"conditions beside none", `{"replicas":3}`, hook.Answer{Said: ready}, `{"replicas":3}`},
+		{"conditions beside none", `{"replicas":3}`, hook.Answer{Conditions: ready}, `{"replicas":3}`},
 		{"without one yet", `null`, hook.Answer{Status: json.RawMessage(`{"conditions":[7]}`)}, `{"conditions":[7]}`},
 	}
 	for _, test := range tests {
@@ -115,9 +115,9 @@ func TestAnswersAreRefused(t *testing.T) {
 		"a status that is a text":  {&hook.Answer{Status: json.RawMessage(`"fine"`)}, "status"},
 		"a child that is null":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, ""},
 		"a child of another place": {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`},
-		"a condition of ours":      {&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `"Synced"`},
-		"an Event without reason":  {&hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, ""},
-		"a state of a stranger":    {&hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1, Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: "b"}}}}}, `Page.v1 "shop/b"`},
+		"a condition of ours":      {&hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `"Synced"`},
+		"an Event without reason":  {&hook.Answer{Events: []hook.Event{{}}}, ""},
+		"a state of a stranger":    {&hook.Answer{States: []hook.ChildState{{Index: -1, Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: "b"}}}}, `Page.v1 "shop/b"`},
 		"a decorator's":            {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", app+attached))}}, `Page.v1 "shop/a"`},
 		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
 	} {
@@ -168,12 +168,12 @@ func TestDesiredCarriesTheAnswer(t *testing.T) {
 
 // TestDesiredConditions are what a parent without a status subresource gets a status for.
 func TestDesiredConditions(t *testing.T) {
-	answer := &hook.Answer{Said: hook.Said{
+	answer := &hook.Answer{
 		Conditions: []hook.Condition{
 			{Type: "Ready", Status: "True", Reason: "Fine"},
 		},
 		Events: []hook.Event{{Reason: "Scaled"}},
-	}}
+	}
 	d, err := answered(t, bare, "", answer)
 	if err != nil || d.Status == nil || len(d.Status) != 0 || len(d.Conditions) != 1 || len(d.Events) != 1 {
 		t.Errorf("Desired = %+v, %v", d, err)

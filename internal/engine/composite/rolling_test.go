@@ -188,18 +188,16 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	if q := s.Questions(o); len(q) != 2 || q[0].PreviousRevision || !q[1].PreviousRevision {
 		t.Fatalf("questions %+v, want the latest revision's and an older one's", q)
 	}
-	said := func(of string) hook.Said {
-		return hook.Said{
+	answer := func(of string, children ...json.RawMessage) *hook.Answer {
+		return &hook.Answer{
+			Children:   children,
 			Conditions: []hook.Condition{{Type: of, Status: "True", Reason: "Fine"}},
 			Events:     []hook.Event{{Reason: of}},
 		}
 	}
-	latest := &hook.Answer{
-		Children: []json.RawMessage{written("a", "new"), written("b", "new"), written("c", "new")},
-		Said:     said("Latest"),
-	}
+	latest := answer("Latest", written("a", "new"), written("b", "new"), written("c", "new"))
 	latest.States = depends(2, "a")
-	older := &hook.Answer{Children: []json.RawMessage{written("a", "old"), written("b", "old")}, Said: said("Older")}
+	older := answer("Older", written("a", "old"), written("b", "old"))
 	older.States = depends(0, "b")
 	d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{latest, older})
 	if err != nil {

@@ -298,7 +298,7 @@ func TestRequirementsOfAnotherParentOfTheName(t *testing.T) {
 func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	w := newWorld(t)
 	next := hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
-		return &hook.Answer{Said: hook.Said{Requirements: []hook.RelatedRule{rule("", "a")}}}, nil
+		return &hook.Answer{Requirements: []hook.RelatedRule{rule("", "a")}}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
 	if hook.KindOf(err) != hook.Invalid ||

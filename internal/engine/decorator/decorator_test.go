@@ -233,9 +233,9 @@ func TestDesired(t *testing.T) {
 		"a bad key":              {hook.Answer{Annotations: map[string]*string{"a b": nil}}, `annotations["a b"]: name part must`},
 		"the engine's own":       {hook.Answer{Annotations: map[string]*string{object.LastAppliedAnnotation: &bad}}, "belongs to the engine"},
 		"a status of no object":  {hook.Answer{Status: []byte(`[1]`)}, "status: "},
-		"a condition of ours":    {hook.Answer{Said: hook.Said{Conditions: []hook.Condition{{Type: plan.Synced}}}}, `conditions[0] "Synced": belongs to the engine`},
-		"an Event's reason":      {hook.Answer{Said: hook.Said{Events: []hook.Event{{}}}}, `events[0]: reason is ""`},
-		"a state of a stranger":  {hook.Answer{Said: hook.Said{States: []hook.ChildState{{Index: -1}}}}, "childStates[0]"},
+		"a condition of ours":    {hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `conditions[0] "Synced": belongs to the engine`},
+		"an Event's reason":      {hook.Answer{Events: []hook.Event{{}}}, `events[0]: reason is ""`},
+		"a state of a stranger":  {hook.Answer{States: []hook.ChildState{{Index: -1}}}, "childStates[0]"},
 		"an attachment far away": {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`)}}, `expected "shop", the parent's`},
 	} {
 		if _, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -272,16 +272,16 @@ func TestDesired(t *testing.T) {
 // TestDesiredConditions go into the answer's status or, where it has none, into the target's own.
 func TestDesiredConditions(t *testing.T) {
 	s := declare(t, nil)
-	ready := hook.Said{Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}}
+	ready := []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}
 	for name, c := range map[string]struct {
 		present string
 		answer  hook.Answer
 		want    map[string]any
 	}{
-		"no status":          {``, hook.Answer{Said: ready}, map[string]any{}},
-		"a null status":      {`,"status":null`, hook.Answer{Said: ready}, map[string]any{}},
-		"the target's":       {`,"status":{"theirs":1}`, hook.Answer{Said: ready}, map[string]any{"theirs": int64(1)}},
-		"the answer's":       {`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Said: ready}, map[string]any{"ours": int64(2)}},
+		"no status":          {``, hook.Answer{Conditions: ready}, map[string]any{}},
+		"a null status":      {`,"status":null`, hook.Answer{Conditions: ready}, map[string]any{}},
+		"the target's":       {`,"status":{"theirs":1}`, hook.Answer{Conditions: ready}, map[string]any{"theirs": int64(1)}},
+		"the answer's":       {`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Conditions: ready}, map[string]any{"ours": int64(2)}},
 		"nothing to be said": {`,"status":{"theirs":1}`, hook.Answer{}, nil},
 	} {
 		target, err := object.DecodeAs(webs.GVK, []byte(`{"metadata":{"name":"web"}`+c.present+`}`))

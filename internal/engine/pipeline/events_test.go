@@ -59,7 +59,7 @@ func TestRefusal(t *testing.T) {
 		return refusal(
 			"sync http://web",
 			&hook.Answer{
-				Said: hook.Said{Results: []hook.Result{{Severity: hook.Fatal, Reason: reason, Message: "the account is empty"}}},
+				Results: []hook.Result{{Severity: hook.Fatal, Reason: reason, Message: "the account is empty"}},
 			},
 		)
 	}
@@ -70,7 +70,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("reason %q: %+v, %v", reason, got, err)
 		}
 	}
-	if err := refusal("", &hook.Answer{Said: hook.Said{Results: []hook.Result{{Severity: hook.Warning}}}}); err != nil {
+	if err := refusal("", &hook.Answer{Results: []hook.Result{{Severity: hook.Warning}}}); err != nil {
 		t.Errorf("a warning refuses: %v", err)
 	}
 }

@@ -15,11 +15,11 @@ import (
 )
 
 func TestConditionsOfAnAnswer(t *testing.T) {
-	got, err := plan.Conditions(&hook.Answer{Said: hook.Said{Conditions: []hook.Condition{
+	got, err := plan.Conditions(&hook.Answer{Conditions: []hook.Condition{
 		{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"},
 		{Type: "example.com/Degraded", Status: "False", Reason: "No"},
 		{Type: "Known", Status: "Unknown", Reason: "NotAsked"},
-	}}})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +34,14 @@ func TestConditionsOfAnAnswer(t *testing.T) {
 }
 
 func TestEventsOfAnAnswer(t *testing.T) {
-	got, err := plan.Events(&hook.Answer{Said: hook.Said{
+	got, err := plan.Events(&hook.Answer{
 		Events: []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
 			{Reason: "Fine"},
 			{Severity: hook.Info, Reason: "Fine", Message: "well"},
 			{Severity: hook.Warning, Reason: "Old", Message: "ill"},
 		},
-	}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func TestEventsOfAnAnswer(t *testing.T) {
 
 func TestBadExtras(t *testing.T) {
 	fine := hook.Condition{Type: "A", Status: "True", Reason: "Fine"}
-	changed := func(change func(*hook.Condition)) hook.Said {
+	changed := func(change func(*hook.Condition)) hook.Answer {
 		c := fine
 		change(&c)
-		return hook.Said{Conditions: []hook.Condition{c}}
+		return hook.Answer{Conditions: []hook.Condition{c}}
 	}
 	cases := map[string]struct {
-		answer hook.Said
+		answer hook.Answer
 		want   string
 	}{
 		"no type": {
@@ -83,24 +83,24 @@ func TestBadExtras(t *testing.T) {
 			`conditions[0] "A": reason is "All is well."; expected one word`,
 		},
 		"a type twice": {
-			hook.Said{Conditions: []hook.Condition{fine, fine}},
+			hook.Answer{Conditions: []hook.Condition{fine, fine}},
 			`conditions[1] "A": is said twice, first as conditions[0]`,
 		},
-		"too many types": {hook.Said{Conditions: make([]hook.Condition, 33)}, "conditions: are 33, expected at most 32"},
+		"too many types": {hook.Answer{Conditions: make([]hook.Condition, 33)}, "conditions: are 33, expected at most 32"},
 		"too many Events": {
-			hook.Said{Events: make([]hook.Event, 33)}, "events: are 33, expected at most 32"},
-		"too many results": {hook.Said{Results: make([]hook.Result, 33)}, "results: are 33, expected at most 32"},
+			hook.Answer{Events: make([]hook.Event, 33)}, "events: are 33, expected at most 32"},
+		"too many results": {hook.Answer{Results: make([]hook.Result, 33)}, "results: are 33, expected at most 32"},
 		"an Event's reason": {
-			hook.Said{
+			hook.Answer{
 				Events: []hook.Event{{Reason: strings.Repeat("a", 300)}},
 			},
 			`events[0]: reason is "` + strings.Repeat("a", 80) + `…"; expected one word`,
 		},
-		"a result's reason": {hook.Said{Results: []hook.Result{{}}}, `results[0]: reason is ""; expected one word`},
+		"a result's reason": {hook.Answer{Results: []hook.Result{{}}}, `results[0]: reason is ""; expected one word`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer := &hook.Answer{Said: c.answer}
+			answer := &c.answer
 			_, first := plan.Conditions(answer)
 			_, second := plan.Events(answer)
 			refused(t, errors.Join(first, second), c.want)
@@ -142,7 +142,7 @@ func TestStates(t *testing.T) {
 	} {
 		state.Ready, state.DependsOn = &ready, []hook.Dependency{{Ref: nameOf("a"), Condition: "Ready"}}
 		children, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},
-			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, Said: hook.Said{States: []hook.ChildState{state}}})
+			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, States: []hook.ChildState{state}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -174,7 +174,7 @@ func TestBadStates(t *testing.T) {
 			`children[1] Pod.v1 "shop/b": depends on Node.v1 "n", which is not desired`},
 	} {
 		_, err := plan.Children(plan.Input{Observed: &plan.Observed{Scope: podScope}},
-			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, Said: hook.Said{States: c.states}})
+			&hook.Answer{Children: []json.RawMessage{podNamed("a"), podNamed("b")}, States: c.states})
 		t.Run(name, func(t *testing.T) { refused(t, err, c.want) })
 	}
 }

@@ -101,9 +101,7 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
 		}
 	}
-	var err error
-	a.Said, err = said(r, children)
-	return a, err
+	return a, extras(a, r, children)
 }
 
 // body is a desired object's JSON; "null" where the message carries none, which package plan

@@ -50,24 +50,24 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	case q.Kind.Descriptor().PatchesMetadata:
 		var a struct {
 			decoratorAnswer
-			saidAnswer
+			answerV2
 		}
 		if err := unmarshal(data, strict, into(version, &a, &a.decoratorAnswer)); err != nil {
 			return nil, err
 		}
 		return finish(&hook.Answer{
 			Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
-		}, a.ResyncAfter, &a.saidAnswer)
+		}, a.ResyncAfter, &a.answerV2)
 	default:
 		var a struct {
 			compositeAnswer
-			saidAnswer
+			answerV2
 		}
 		if err := unmarshal(data, strict, into(version, &a, &a.compositeAnswer)); err != nil {
 			return nil, err
 		}
 		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter,
-			&a.saidAnswer)
+			&a.answerV2)
 	}
 }
 
@@ -95,7 +95,7 @@ func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
 }
 
 // finish checks what all answers have in common.
-func finish(a *hook.Answer, resyncAfter float64, more *saidAnswer) (*hook.Answer, error) {
+func finish(a *hook.Answer, resyncAfter float64, more *answerV2) (*hook.Answer, error) {
 	if string(a.Status) == "null" {
 		a.Status = nil
 	}
@@ -103,9 +103,7 @@ func finish(a *hook.Answer, resyncAfter float64, more *saidAnswer) (*hook.Answer
 		return nil, fmt.Errorf("resyncAfterSeconds is %v, expected a number of seconds from 0 to %d", resyncAfter, maxResync)
 	}
 	a.ResyncAfter = time.Duration(resyncAfter * float64(time.Second))
-	var err error
-	a.Said, err = more.said()
-	return a, err
+	return a, more.read(a)
 }
 
 // unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said

@@ -7,21 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Said is what an answer says beside the desired state. All of it is optional, and comes from
-// outside: package said validates it.
-type Said struct {
-	// Conditions go into the parent's status, each type once.
-	Conditions []Condition
-	// Events are recorded on the parent when they are news.
-	Events []Event
-	// Results are remarks about the answer; a fatal one refuses it.
-	Results []Result
-	// States say more about single children.
-	States []ChildState
-	// Requirements select the related objects that the questions about the parent should show.
-	Requirements []RelatedRule
-}
-
 // Condition is one entry of status.conditions of an object.
 type Condition struct {
 	Type    string                 `json:"type"`
@@ -30,24 +15,24 @@ type Condition struct {
 	Message string                 `json:"message"`
 }
 
-// Event is an Event of the parent.
+// Event is an Event about the parent.
 type Event struct {
 	Warning         bool
 	Reason, Message string
 }
 
-// Severity says what a result means for the answer.
+// Severity is the consequence of a result. An unknown one counts as Fatal.
 type Severity string
 
-// The severities: for the log; for an Event as well; nothing of the answer is written. One that is
-// not known counts as the worst, because a hook meant something by it.
+// The severities. Info is logged, Warning is an Event too, and Fatal rejects the answer: nothing of
+// it is written.
 const (
 	Info    Severity = "Info"
 	Warning Severity = "Warning"
 	Fatal   Severity = "Fatal"
 )
 
-// Result is a remark.
+// Result is a statement about the answer itself.
 type Result struct {
 	Severity Severity `json:"severity"`
 	Reason   string   `json:"reason"`
@@ -77,18 +62,18 @@ type Dependency struct {
 }
 
 // Fatal is the first result that refuses the answer; nil if there is none.
-func (s *Said) Fatal() *Result {
-	for i := range s.Results {
-		switch s.Results[i].Severity {
+func (a *Answer) Fatal() *Result {
+	for i := range a.Results {
+		switch a.Results[i].Severity {
 		case Info, Warning, "":
 		default:
-			return &s.Results[i]
+			return &a.Results[i]
 		}
 	}
 	return nil
 }
 
-// word is what the reason of a condition may be (metav1.Condition).
+// word matches the reason of a condition (metav1.Condition).
 var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
 // IsWord reports whether a text may be the reason of a condition or an Event: one word in camel

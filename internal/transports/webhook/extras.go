@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What answers of v2 may have beside the fields of v1, as JSON has it.
+// The fields that answers of v2 have beside those of v1, as JSON has them.
 type (
-	saidAnswer struct {
+	answerV2 struct {
 		Conditions   []*hook.Condition `json:"conditions"`
 		Events       []*event          `json:"events"`
 		Results      []*hook.Result    `json:"results"`
@@ -45,38 +45,38 @@ type (
 	}
 )
 
-// said reads what an answer says beside the desired state. The error names the item.
-func (s *saidAnswer) said() (said hook.Said, err error) {
-	if said.Conditions, err = values("conditions", s.Conditions); err != nil {
-		return said, err
+// read puts what was decoded into an answer. The error names the item.
+func (v *answerV2) read(a *hook.Answer) (err error) {
+	if a.Conditions, err = values("conditions", v.Conditions); err != nil {
+		return err
 	}
-	if said.Results, err = values("results", s.Results); err != nil {
-		return said, err
+	if a.Results, err = values("results", v.Results); err != nil {
+		return err
 	}
-	events, err := values("events", s.Events)
+	events, err := values("events", v.Events)
 	if err != nil {
-		return said, err
+		return err
 	}
 	for i, e := range events {
 		if e.Type != "" && e.Type != "Normal" && e.Type != "Warning" {
-			return said, fmt.Errorf("events[%d].type is %q, expected Normal or Warning", i, endpoint.Excerpt([]byte(e.Type)))
+			return fmt.Errorf("events[%d].type is %q, expected Normal or Warning", i, endpoint.Excerpt([]byte(e.Type)))
 		}
-		said.Events = append(said.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
+		a.Events = append(a.Events, hook.Event{Warning: e.Type == "Warning", Reason: e.Reason, Message: e.Message})
 	}
-	requirements, err := values("requirements", s.Requirements)
+	requirements, err := values("requirements", v.Requirements)
 	if err != nil {
-		return said, err
+		return err
 	}
 	for _, r := range requirements {
 		r.Name = r.Called
-		said.Requirements = append(said.Requirements, r.RelatedRule)
+		a.Requirements = append(a.Requirements, r.RelatedRule)
 	}
-	said.States, err = s.states()
-	return said, err
+	a.States, err = v.states()
+	return err
 }
 
-func (s *saidAnswer) states() ([]hook.ChildState, error) {
-	states, err := values("childStates", s.States)
+func (v *answerV2) states() ([]hook.ChildState, error) {
+	states, err := values("childStates", v.States)
 	if err != nil {
 		return nil, err
 	}

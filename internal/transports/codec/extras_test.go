@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestAnswersThatSayMore reads the same from the answers of all four methods.
-func TestAnswersThatSayMore(t *testing.T) {
+// TestExtras reads the same from the answers of all four methods.
+func TestExtras(t *testing.T) {
 	conditions := []*hookv1.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}}
 	events := []*hookv1.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}}
 	results := []*hookv1.Result{
@@ -29,7 +30,8 @@ func TestAnswersThatSayMore(t *testing.T) {
 			{ApiVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a", Condition: "Ready"}}},
 	}
 	no := false
-	want := hook.Said{
+	want := &hook.Answer{
+		Children:   []json.RawMessage{[]byte(`{"a":1}`), []byte(`{"b":1}`)},
 		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
 		Events:     []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
@@ -57,7 +59,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 			t.Errorf("%T: %v", response, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got.Said); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%T (-want +got):\n%s", response, diff)
 		}
 	}

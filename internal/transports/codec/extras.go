@@ -8,23 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// said reads what an answer says beside the desired state.
-func said(r common, children []*hookv1.DesiredObject) (hook.Said, error) {
-	s := hook.Said{States: states(children)}
+// extras reads into a the parts of an answer beside children and status.
+func extras(a *hook.Answer, r common, children []*hookv1.DesiredObject) (err error) {
+	a.States = states(children)
 	for _, c := range r.GetConditions() {
-		s.Conditions = append(s.Conditions,
-			hook.Condition{Type: c.GetType(), Status: metav1.ConditionStatus(c.GetStatus()), Reason: c.GetReason(), Message: c.GetMessage()})
+		status := metav1.ConditionStatus(c.GetStatus())
+		a.Conditions = append(a.Conditions,
+			hook.Condition{Type: c.GetType(), Status: status, Reason: c.GetReason(), Message: c.GetMessage()})
 	}
 	for _, e := range r.GetEvents() {
-		s.Events = append(s.Events, hook.Event{Warning: e.GetWarning(), Reason: e.GetReason(), Message: e.GetMessage()})
+		a.Events = append(a.Events, hook.Event{Warning: e.GetWarning(), Reason: e.GetReason(), Message: e.GetMessage()})
 	}
 	for _, result := range r.GetResults() {
-		s.Results = append(s.Results,
+		a.Results = append(a.Results,
 			hook.Result{Severity: severity(result.GetSeverity()), Reason: result.GetReason(), Message: result.GetMessage()})
 	}
-	var err error
-	s.Requirements, err = rules("requirements", r.GetRequirements())
-	return s, err
+	a.Requirements, err = rules("requirements", r.GetRequirements())
+	return err
 }
 
 // states are what the desired objects say about themselves; those that say nothing have none.

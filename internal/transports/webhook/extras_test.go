@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const saysAll = `{
+const allExtras = `{
 	"conditions": [{"type": "Ready", "status": "True", "reason": "AllUp", "message": "all is well"}],
 	"events": [{"reason": "Scaled", "message": "up"}, {"type": "Normal", "reason": "Scaled"}, {"type": "Warning", "reason": "Slow", "message": "down"}],
 	"results": [{"severity": "Warning", "reason": "Old", "message": "ill"}, {"reason": "Fine"}],
@@ -19,11 +19,11 @@ const saysAll = `{
 		{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "condition": "Available"}]}]
 }`
 
-// TestAnswersThatSayMore reads the fields of v2 for both kinds of controller, in the strict mode,
+// TestExtras reads the fields of v2 for both kinds of controller, in the strict mode,
 // too; v1 has none of them.
-func TestAnswersThatSayMore(t *testing.T) {
+func TestExtras(t *testing.T) {
 	no := false
-	want := hook.Said{
+	want := &hook.Answer{
 		Conditions: []hook.Condition{{Type: "Ready", Status: "True", Reason: "AllUp", Message: "all is well"}},
 		Events: []hook.Event{
 			{Reason: "Scaled", Message: "up"},
@@ -47,25 +47,25 @@ func TestAnswersThatSayMore(t *testing.T) {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 			q := &hook.Question{Kind: contract, Op: op}
 			for _, strict := range []bool{true, false} {
-				got, err := read(q, "v2", []byte(saysAll), strict)
+				got, err := read(q, "v2", []byte(allExtras), strict)
 				if err != nil {
 					t.Errorf("%s %s: %v", contract, op, err)
 					continue
 				}
-				if diff := cmp.Diff(want, got.Said); diff != "" {
+				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s %s (-want +got):\n%s", contract, op, diff)
 				}
 			}
-			got, err := read(q, "v1", []byte(saysAll), false)
+			got, err := read(q, "v1", []byte(allExtras), false)
 			if err != nil {
 				t.Errorf("v1: %v", err)
-			} else if diff := cmp.Diff(hook.Said{}, got.Said); diff != "" {
+			} else if diff := cmp.Diff(&hook.Answer{}, got); diff != "" {
 				t.Errorf("v1 (-want +got):\n%s", diff)
 			}
 			if _, err := read(
 				q,
 				"v1",
-				[]byte(saysAll),
+				[]byte(allExtras),
 				true,
 			); err == nil ||
 				!strings.Contains(err.Error(), `unknown field "conditions"`) {

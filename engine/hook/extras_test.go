@@ -4,8 +4,8 @@ import "testing"
 
 func TestFatal(t *testing.T) {
 	for severity, fatal := range map[Severity]bool{"": false, Info: false, Warning: false, Fatal: true, "Wrning": true} {
-		said := Said{Results: []Result{{Severity: Info, Reason: "First"}, {Severity: severity, Reason: "Second"}}}
-		got := said.Fatal()
+		answer := Answer{Results: []Result{{Severity: Info, Reason: "First"}, {Severity: severity, Reason: "Second"}}}
+		got := answer.Fatal()
 		if (got != nil) != fatal || fatal && got.Reason != "Second" {
 			t.Errorf("severity %q: fatal is %v, want %t", severity, got, fatal)
 		}
