@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zapcore"
 )
 
 // record is what the tests look at in a line.
@@ -97,19 +98,24 @@ func TestLogStacktrace(t *testing.T) {
 
 func TestLogDevel(t *testing.T) {
 	text := lines(t, Log{Devel: true})
-	if strings.HasPrefix(text, "{") || !strings.Contains(text, "level=debug msg=debug key=v1") ||
+	if strings.HasPrefix(text, "{") || !strings.Contains(text, "\tdebug\tdebug\t{\"key\": \"v1\"}") ||
 		strings.Contains(text, "verbose") {
 		t.Errorf("want text from level debug on, got:\n%s", text)
 	}
 }
 
-func TestEncodeTime(t *testing.T) {
+func TestTimeEncodings(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 	for encoding, want := range map[string]string{
-		"epoch": "1.7673230456789e+09", "millis": "1.7673230456789e+12", "nano": "1767323045678900000",
-		"iso8601": "2026-01-02T03:04:05.678Z", "rfc3339": "2026-01-02T03:04:05Z", "rfc3339nano": "2026-01-02T03:04:05.6789Z",
+		"epoch": "1767323045.6789", "millis": "1767323045678.9", "nano": "1767323045678900000",
+		"iso8601": `"2026-01-02T03:04:05.678Z"`, "rfc3339": `"2026-01-02T03:04:05Z"`,
+		"rfc3339nano": `"2026-01-02T03:04:05.6789Z"`,
 	} {
-		if got := encodeTime(encoding, at).String(); got != want {
+		line, err := Log{TimeEncoding: encoding}.withDefaults().encoder().EncodeEntry(zapcore.Entry{Time: at}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := line.String(); !strings.Contains(got, `"ts":`+want+`,`) {
 			t.Errorf("%s: got %s, want %s", encoding, got, want)
 		}
 	}
