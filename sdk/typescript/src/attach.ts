@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { status as Code, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
 import { programHash } from "./build.js";
 import type { ControllerKind } from "./constants.js";
-import { connection, type GatewayOptions } from "./gateway.js";
+import { connection, type Gateway } from "./gateway.js";
 import { GatewayService } from "./gen/hookloop/stream/v1/gateway_pb.js";
 import type { Hook } from "./hooks.js";
 import { DEFAULT_GRACE_PERIOD, type Options } from "./options.js";
@@ -49,7 +49,7 @@ export interface Backoff {
 }
 
 /** Options of an attachment: the gateway, and either a worker or an intercept. */
-export interface AttachOptions extends Options, GatewayOptions {
+export interface AttachOptions extends Options, Gateway {
   /** The name to which controllers refer (spec.hooks.*.grpc.worker). */
   worker?: string;
   intercept?: Intercept;

@@ -19,7 +19,7 @@ const CHANNEL = {
 };
 
 /** The gateway's address, and the hook's credentials. Each connection reads the files again. */
-export interface GatewayOptions {
+export interface Gateway {
   /** The address, host:port. */
   address: string;
   /** PEM file with the authorities of the gateway's certificate. The default is the system's. */
@@ -41,7 +41,7 @@ export interface Connection {
 }
 
 /** Opens a connection. Rejects if a file cannot be read. */
-export async function connection(options: GatewayOptions): Promise<Connection> {
+export async function connection(options: Gateway): Promise<Connection> {
   const { address, caFile, serverName, tokenFile, clientCert, clientKey } = options;
   if (!clientCert !== !clientKey) {
     throw new TypeError("gateway: one of client certificate and key is missing; expected both files, or neither");
@@ -63,7 +63,7 @@ export async function connection(options: GatewayOptions): Promise<Connection> {
  * Resolves to the number of parents that Hookloop will sync; rejects with TriggerError if the
  * gateway refuses.
  */
-export async function trigger(gateway: GatewayOptions, worker: string, trigger: Trigger = {}): Promise<number> {
+export async function trigger(gateway: Gateway, worker: string, trigger: Trigger = {}): Promise<number> {
   const { client, metadata } = await connection(gateway);
   const request = create(TriggerRequestSchema, { worker, trigger: triggerMessage(trigger) });
   try {

@@ -21,9 +21,9 @@ export type { AttachOptions, Backoff, Intercept } from "./attach.js";
 export { child, dependency } from "./child.js";
 export type { Child, ChildOptions, Dependency } from "./child.js";
 export { ConditionStatus, ControllerKind, EventType, Operator, Severity } from "./constants.js";
-export { NotServed, Reject, RelatedUnknown, RetryAfter } from "./errors.js";
+export { InvalidResponse, NotServed, Reject, RelatedUnknown, RetryAfter } from "./errors.js";
 export { trigger } from "./gateway.js";
-export type { GatewayOptions } from "./gateway.js";
+export type { Gateway } from "./gateway.js";
 export { composite, decorator } from "./hooks.js";
 export type {
   Call, CompositeFunctions, Condition, CustomizeFunction, CustomizeRequest, CustomizeResponse, DecorateFunction,
@@ -41,4 +41,4 @@ export { childrenOf } from "./request.js";
 export { Server } from "./server.js";
 export type { ServerOptions } from "./server.js";
 export { TriggerError } from "./trigger.js";
-export type { Trigger } from "./trigger.js";
+export type { ParentName, Trigger } from "./trigger.js";

@@ -4,6 +4,12 @@ import { status as Code } from "@grpc/grpc-js";
 import type { ControllerKind } from "./constants.js";
 import { TriggerSchema, type Trigger as TriggerMessage, type Triggered } from "./gen/hookloop/stream/v1/stream_pb.js";
 
+/** The name of a parent. A cluster-scoped parent has no namespace. */
+export interface ParentName {
+  namespace?: string;
+  name: string;
+}
+
 /**
  * Selects the parents to sync. An empty trigger selects all parents of all controllers of the hook.
  */
@@ -13,7 +19,7 @@ export interface Trigger {
   /** The controller's kind. If it is empty, both kinds. */
   controllerKind?: ControllerKind;
   /** The parents by name. If the list is empty, labelSelector selects them. */
-  parents?: readonly { namespace?: string; name: string }[];
+  parents?: readonly ParentName[];
   /** A label selector in kubectl's syntax. If it is empty, all parents. */
   labelSelector?: string;
   /** A short reason for the log and for the traces of the syncs, at most 256 bytes. */

@@ -1,4 +1,4 @@
-/** The engine's end of a stream, and hooks for it, shared by the tests of streams and attachments. */
+/** The engine's end of a stream, and hooks for it, for the tests of streams and attachments. */
 import assert from "node:assert/strict";
 import { Metadata, status as Code, type Client, type ClientDuplexStream, type ServerDuplexStream } from "@grpc/grpc-js";
 import { composite, type Call, type Hook, type SyncRequest } from "../src/index.js";
