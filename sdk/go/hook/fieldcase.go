@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// cased are the types that have been decoded, each with whether it has exported fields without a
-// JSON name.
-var cased sync.Map // of reflect.Type to bool
+// checkedTypes has the types that were decoded without a fault, and whether each has exported fields
+// without a JSON name.
+var checkedTypes sync.Map // of reflect.Type to bool
 
-// checkCase finds a field that stays zero because its JSON name differs from a key of the object in
-// case only, as that of a field without a tag does. A type whose fields all have names is checked
-// with its first object, one with nameless fields with each.
+// checkCase returns an error if a field would stay zero because its JSON name and a key of the object
+// differ in case only, as those of a field without a tag do. A type whose fields all have JSON names
+// is checked once, other types with each object.
 func checkCase(t reflect.Type, data []byte) error {
-	if loose, known := cased.Load(t); known && loose == false {
+	if loose, known := checkedTypes.Load(t); known && loose == false {
 		return nil
 	}
 	var value any
@@ -26,13 +26,13 @@ func checkCase(t reflect.Type, data []byte) error {
 	if err := miscased(t, value); err != nil {
 		return err
 	}
-	cased.Store(t, nameless(t, map[reflect.Type]bool{}))
+	checkedTypes.Store(t, nameless(t, map[reflect.Type]bool{}))
 	return nil
 }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// miscased compares the fields of a type with the keys of a value.
+// miscased returns an error for the first field whose name differs from a key of the value in case.
 func miscased(t reflect.Type, value any) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -107,8 +107,7 @@ func miscasedFields(t reflect.Type, members map[string]any) error {
 	return nil
 }
 
-// jsonName is the name under which a field is decoded; inline, its own fields are those of the
-// struct that it is in.
+// jsonName returns the JSON name of a field. The fields of an inline one belong to the outer struct.
 func jsonName(field reflect.StructField) (name string, inline, decoded bool) {
 	name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
 	of := field.Type

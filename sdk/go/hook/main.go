@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// Main is a whole main function: it reads the flags and variables of ServeOptions and of a Gateway,
-// and serves until SIGTERM or SIGINT; calls under
-// way finish. It prints "listening on ADDRESS"; with --attach it dials in instead, and prints
-// "attached to ADDRESS" whenever a session opens. A program with flags of its own uses
-// ServeOptions.AddFlags and Serve, or Gateway.AddFlags and Attach.
+// Main is a complete main function. It reads the flags and environment variables of ServeOptions and
+// Gateway, and serves the hooks until SIGTERM or SIGINT; running calls may then finish.
+//
+// It prints "listening on ADDRESS". With --attach it dials in instead, and prints "attached to
+// ADDRESS" each time a session opens. An error exits with status 1, a wrong flag with status 2. A
+// program with its own flags uses ServeOptions.AddFlags and Serve, or Gateway.AddFlags and Attach.
 func Main(hooks ...Hook) {
 	o := ServeOptions{Listening: func(at net.Addr) { fmt.Printf("listening on %s\n", at) }}
 	o.AddFlags(flag.CommandLine)
@@ -44,22 +45,22 @@ func Main(hooks ...Hook) {
 	}
 }
 
-// interceptFlags registers the flags of an intercept, and returns what reads them; nil where none
-// is asked for.
+// interceptFlags registers the flags of an intercept. The function that it returns reads them after
+// parsing, and returns nil if --intercept is not set.
 func interceptFlags(fs *flag.FlagSet) func() (*Intercept, error) {
-	i, of, f := &Intercept{}, "", flags{fs}
-	f.text(&of, "intercept", "",
+	i, controller, f := &Intercept{}, "", flags{fs}
+	f.text(&controller, "intercept", "",
 		"with --attach: answer for parents of this controller, KIND/NAME, instead of its own hook")
 	f.text(&i.Namespace, "namespace", "", "with --intercept: only parents in this namespace")
 	f.text(&i.Name, "name", "", "with --intercept: only parents of this name")
 	f.text(&i.LabelSelector, "labels", "", "with --intercept: only parents with these labels, as kubectl takes them")
 	return func() (*Intercept, error) {
-		if of == "" {
+		if controller == "" {
 			return nil, nil
 		}
 		var found bool
-		if i.ControllerKind, i.ControllerName, found = strings.Cut(of, "/"); !found {
-			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", of)
+		if i.ControllerKind, i.ControllerName, found = strings.Cut(controller, "/"); !found {
+			return nil, fmt.Errorf("--intercept: got %q, expected KIND/NAME such as CompositeController/hello", controller)
 		}
 		return i, nil
 	}

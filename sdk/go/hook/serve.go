@@ -49,7 +49,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	if err != nil {
 		return err
 	}
-	o.warnIfOpen(o.Log, listener.Addr())
+	o.warnIfUnauthenticated(o.Log, listener.Addr())
 	healthy, streams := health.NewServer(), o.streams(ctx, provider, hooks)
 	o.register(server, healthy, streams, hooks)
 	err = o.run(ctx, server, healthy, listener)
@@ -65,7 +65,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, e
 	if err != nil {
 		return nil, err
 	}
-	allowed, err := newCallers(o, o.Log)
+	auth, err := newAuthenticator(o, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, e
 	traced := filters.Not(filters.Any(
 		filters.HealthCheck(), filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName)))
 	return grpc.NewServer(
-		grpc.Creds(security), grpc.InTapHandle(allowed.admit),
+		grpc.Creds(security), grpc.InTapHandle(auth.admit),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider),
 			otelgrpc.WithPropagators(propagators), otelgrpc.WithFilter(traced))),
 		grpc.UnaryInterceptor(newUnary(failures{o.Log}).intercept),

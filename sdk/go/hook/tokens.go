@@ -14,25 +14,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenFile has the tokens that callers may send, one in each line. It is read anew when it has
-// changed. While it cannot be read, no token is good.
+// tokenFile contains the accepted tokens, one a line. It is read again when it changes. While it
+// cannot be read, no token is accepted.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
 
-	mu   sync.Mutex // guards what follows
-	seen fs.FileInfo
+	mu   sync.Mutex  // guards what follows
+	seen fs.FileInfo // of the last attempt
 	sums [][sha256.Size]byte
 	err  error
 }
 
-// read reads the file if it has changed.
+// read reads the file if it has changed, and returns the error of the last attempt.
 func (f *tokenFile) read() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reread()
 }
 
+// reread is read with the lock held.
 func (f *tokenFile) reread() error {
 	now, err := os.Stat(f.path)
 	if err == nil && f.seen != nil && os.SameFile(now, f.seen) && now.ModTime().Equal(f.seen.ModTime()) &&
@@ -50,6 +51,7 @@ func (f *tokenFile) reread() error {
 	return err
 }
 
+// readTokens returns the hashes of the tokens in a file.
 func readTokens(path string) ([][sha256.Size]byte, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the operator names it
 	if err != nil {
@@ -67,7 +69,7 @@ func readTokens(path string) ([][sha256.Size]byte, error) {
 	return sums, nil
 }
 
-// check compares a token with those of the file, in a time that does not depend on them.
+// check returns an error unless the file contains the token. Its time does not depend on the token.
 func (f *tokenFile) check(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,39 +18,40 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// callers decides who may call a server. That a caller's certificate is of the right authority, the
-// TLS handshake has checked.
-type callers struct {
-	name   string     // in the caller's certificate; empty: any
-	tokens *tokenFile // nil: none is asked for
+// authenticator rejects callers of a server. The TLS handshake has verified the authority of a
+// caller's certificate.
+type authenticator struct {
+	name   string     // in the caller's certificate; empty accepts all
+	tokens *tokenFile // nil accepts calls without a token
 }
 
-// newCallers reads the file of tokens once, so that a wrong name is an error at start.
-func newCallers(o *ServeOptions, log *slog.Logger) (*callers, error) {
-	c := &callers{name: o.ClientName}
+// newAuthenticator reads the file of tokens once, so that a wrong name is an error at the start.
+func newAuthenticator(o *ServeOptions, log *slog.Logger) (*authenticator, error) {
+	a := &authenticator{name: o.ClientName}
 	if o.TokenFile != "" {
-		c.tokens = &tokenFile{path: o.TokenFile, log: log}
-		if err := c.tokens.read(); err != nil {
+		a.tokens = &tokenFile{path: o.TokenFile, log: log}
+		if err := a.tokens.read(); err != nil {
 			return nil, err
 		}
 	}
-	return c, nil
+	return a, nil
 }
 
-// admit refuses a call before its body is read. The health service is for everyone: probes have no
-// credentials.
-func (c *callers) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
+// admit rejects a call before its body is read. It accepts all calls of the health service, because
+// probes have no credentials.
+func (a *authenticator) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if strings.HasPrefix(info.FullMethodName, "/"+healthv1.Health_ServiceDesc.ServiceName+"/") {
 		return ctx, nil
 	}
-	if err := c.checkName(ctx); err != nil {
+	if err := a.checkName(ctx); err != nil {
 		return nil, err
 	}
-	return ctx, c.checkToken(info.Header)
+	return ctx, a.checkToken(info.Header)
 }
 
-func (c *callers) checkName(ctx context.Context) error {
-	if c.name == "" {
+// checkName returns an error unless the caller's certificate has the required name.
+func (a *authenticator) checkName(ctx context.Context) error {
+	if a.name == "" {
 		return nil
 	}
 	from, _ := peer.FromContext(ctx)
@@ -62,14 +63,14 @@ func (c *callers) checkName(ctx context.Context) error {
 		return status.Error(codes.Unauthenticated, "the caller has no certificate")
 	}
 	names := namesOf(secured.State.PeerCertificates[0])
-	if !slices.Contains(names, c.name) {
+	if !slices.Contains(names, a.name) {
 		return status.Error(codes.Unauthenticated,
-			fmt.Sprintf("the caller's certificate is for %q, expected %q", names, c.name))
+			fmt.Sprintf("the caller's certificate is for %q, expected %q", names, a.name))
 	}
 	return nil
 }
 
-// namesOf returns the names in a certificate: its subject's common name and the alternative ones.
+// namesOf returns the names in a certificate: the common name and the alternative names.
 func namesOf(c *x509.Certificate) []string {
 	names := append([]string{c.Subject.CommonName}, c.DNSNames...)
 	names = append(names, c.EmailAddresses...)
@@ -82,8 +83,9 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-func (c *callers) checkToken(header metadata.MD) error {
-	if c.tokens == nil {
+// checkToken returns an error unless the call has one of the tokens.
+func (a *authenticator) checkToken(header metadata.MD) error {
+	if a.tokens == nil {
 		return nil
 	}
 	sent := header.Get("authorization")
@@ -94,11 +96,11 @@ func (c *callers) checkToken(header metadata.MD) error {
 	if !bearer {
 		return status.Error(codes.Unauthenticated, "the call has another kind of authorization; expected Bearer")
 	}
-	return c.tokens.check(token)
+	return a.tokens.check(token)
 }
 
-// warnIfOpen warns of a server that anyone may call.
-func (o *ServeOptions) warnIfOpen(log *slog.Logger, at net.Addr) {
+// warnIfUnauthenticated logs a warning if everyone who reaches the server can call it.
+func (o *ServeOptions) warnIfUnauthenticated(log *slog.Logger, at net.Addr) {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() || o.ClientCA != "" || o.TokenFile != "" {
 		return
 	}
