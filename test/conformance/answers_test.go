@@ -110,7 +110,7 @@ func encode(t *testing.T, v any) []byte {
 // judge returns the engine's error for an answer, or nil if the engine makes a plan.
 func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
-	observed, err := judged.Observe(&viewtest.Reader{Objects: []*object.Object{o}}, hook.ParentKey(o.Ref()), nil)
+	observed, err := judged.Observe(shape.Input{Reader: &viewtest.Reader{Objects: []*object.Object{o}}, Key: hook.ParentKey(o.Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}

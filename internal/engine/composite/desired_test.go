@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -19,7 +20,7 @@ func answered(t *testing.T, parent object.Resource, metadata string, answer *hoo
 	t.Helper()
 	s := declare(t, parent, withFinalize)
 	w := holds(t, web(metadata+finalizers(finalize), selector))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestSharedStatus(t *testing.T) {
 			s := declare(t, webs, nil)
 			s.custom = func(object.Resource) bool { return false }
 			w := holds(t, strings.TrimSuffix(web("", selector), "}")+`,"status":`+test.present+"}")
-			o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+			o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,7 @@
 package composite
 
 import (
-	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,14 +9,10 @@ import (
 
 // Observe reads a parent and its children. It returns nil for a parent that does not exist, and for
 // a departing one (being deleted or no longer selected) that does not carry our finalizer.
-func (s *Shape) Observe(reader view.Reader, key hook.Key, snapshot *shape.OwnedSnapshot) (*plan.Observed, error) {
-	parents, err := reader.View(s.rules.Resource)
-	if err != nil {
+func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
+	parent, err := s.rules.Find(in)
+	if parent == nil || err != nil {
 		return nil, err
-	}
-	parent := parents.Get(key.Parent.Namespace, key.Parent.Name)
-	if parent == nil || s.rules.Departing(parent) && !s.rules.HasFinalizer(parent) {
-		return nil, nil
 	}
 	departing := s.rules.Departing(parent)
 	selector, err := s.Selectors.Of(parent, departing)
@@ -27,12 +21,12 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key, snapshot *shape.OwnedS
 	}
 	scope := s.scope(parent, selector)
 	claimer := &shape.Claimer{Parent: parent, Owner: scope.Owner, Selector: selector, Departing: departing}
-	claims, err := claimer.Children(reader, s.declared, snapshot)
+	claims, err := claimer.Children(in, s.declared)
 	if err != nil {
 		return nil, err
 	}
 	observed := &plan.Observed{
-		Key: key, Parent: parent,
+		Key: in.Key, Parent: parent,
 		Children:     claims.Children,
 		Finalizing:   departing,
 		SkipChildren: s.rules.SkipChildren(parent),
@@ -43,7 +37,7 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key, snapshot *shape.OwnedS
 		return observed, nil
 	}
 	var adopt []plan.Action
-	if observed.Revisions, adopt, err = s.records(reader, observed, claimer); err != nil {
+	if observed.Revisions, adopt, err = s.revisions(in, observed, claimer); err != nil {
 		return nil, err
 	}
 	observed.Prepare = append(observed.Prepare, adopt...)

@@ -20,12 +20,12 @@ func BenchmarkObserveAmongForeignObjects(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			key := hook.ParentKey(w.Objects[0].Ref())
 			snapshot := &shape.OwnedSnapshot{}
-			if _, err := s.Observe(w, key, snapshot); err != nil {
+			if _, err := s.Observe(shape.Input{Reader: w, Key: key, Owned: snapshot}); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Observe(w, key, snapshot); err != nil {
+				if _, err := s.Observe(shape.Input{Reader: w, Key: key, Owned: snapshot}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,8 +23,7 @@ type observation struct {
 
 func observe(t *testing.T, s *Shape, w world) *observation {
 	t.Helper()
-	o, err := s.Observe(w,
-		hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"}), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +204,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
 			w := holds(t, web(finalizers(finalize), selector), page("shop", "a", ours+app))
 			w.Break(r, state)
-			o, err := declare(t, webs, rollingPages).Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+			o, err := declare(t, webs, rollingPages).Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 			var unknown *view.Error
 			if o != nil || !errors.As(err, &unknown) || unknown.Resource != r || unknown.State != state {
 				t.Errorf("%s is %s: Observe = %v, %v, want its error", r, state, o, err)
@@ -217,8 +216,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 // TestPreconditions says what a claim is bound to.
 func TestPreconditions(t *testing.T) {
 	s := declare(t, webs, generating)
-	o, err := s.Observe(holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)),
-		hook.ParentKey(parse(t, web("", "{}")).Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)), Key: hook.ParentKey(parse(t, web("", "{}")).Ref())})
 	if err != nil || len(o.Prepare) != 1 {
 		t.Fatalf("Observe = %+v, %v, want one adoption", o, err)
 	}
@@ -238,7 +236,7 @@ func TestSelectorsThatAreNone(t *testing.T) {
 		`{"selector":{"matchExpressions":[{"key":"app","operator":"Near","values":["web"]}]}}`,
 	} {
 		w := holds(t, web("", spec))
-		o, err := declare(t, webs, nil).Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+		o, err := declare(t, webs, nil).Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 		var fault *shape.ParentError
 		if o != nil || !errors.As(err, &fault) || fault.Field != "spec.selector" {
 			t.Errorf("%s: Observe = %v, %v, want an error of spec.selector", spec, o, err)

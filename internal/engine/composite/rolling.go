@@ -8,7 +8,6 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 	"github.com/hookloop/hookloop/internal/engine/shape"
@@ -60,22 +59,21 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 	return r
 }
 
-// records reads the parent's revisions. It also returns the adoptions of orphaned revisions, those of
-// an earlier parent that was deleted without them.
-func (s *Shape) records(
-	reader view.Reader, o *plan.Observed, claimer *shape.Claimer,
+// revisions reads the parent's revisions. It also returns the adoptions of orphaned revisions, those
+// of an earlier parent that was deleted without them.
+func (s *Shape) revisions(
+	in shape.Input, o *plan.Observed, claimer *shape.Claimer,
 ) (*plan.Revisions, []plan.Action, error) {
 	own := map[string]string{groupLabel: s.rules.Resource.GVK.Group, resourceLabel: s.rules.Resource.Plural}
 	r := &plan.Revisions{Resource: revisions, Namespace: o.Parent.Namespace(), Labels: s.revisionLabels(o, own)}
 	if r.Namespace == "" {
-		r.Namespace = metav1.NamespaceDefault // where Events of cluster-scoped objects are, too
+		r.Namespace = metav1.NamespaceDefault // Events of cluster-scoped objects are there, too
 	}
-	v, err := reader.View(revisions)
+	ofKind, _ := labels.SelectorFromSet(own).Requirements()
+	known, adopt, err := claimer.Revisions(in, revisions, r.Namespace, ofKind)
 	if err != nil {
 		return nil, nil, err
 	}
-	ofKind, _ := labels.SelectorFromSet(own).Requirements()
-	known, adopt := claimer.Revisions(v, r.Namespace, ofKind)
 	if r.History, err = rollout.Read(o.Parent, s.rolling.fields, known); err != nil {
 		return nil, nil, err
 	}

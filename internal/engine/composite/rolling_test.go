@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -58,7 +59,7 @@ func TestRolling(t *testing.T) {
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), record("empty", "older", `[]`),
 		present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +125,14 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), selector),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a"]}]`), present("a", "old"))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
-	if _, err := s.Observe(
-		viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...),
-		hook.ParentKey(w.Objects[0].Ref()), nil); err == nil {
+	if _, err := s.Observe(shape.Input{Reader: viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...), Key: hook.ParentKey(w.Objects[0].Ref())}); err == nil {
 		t.Error("a broken record is no error")
 	}
 }
@@ -145,7 +144,7 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 	gone := strings.Replace(record("b", "older", `[]`), ours, deleting+ours, 1)
 	w := holds(t, web(finalizers(finalize), selector), record("a", "old", `[]`), gone, record("c", "oldest", `[]`))
 	for range 2 {
-		o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+		o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +180,7 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 		web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"),
 	)
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +229,7 @@ func TestRollingLeavesThePrevious(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
 		record("first", "old", `[{"apiGroup":"","kind":"Page","names":["a","b"]}]`), present("a", "old"), present("b", "old"))
-	o, err := s.Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil {
 		t.Fatal(err)
 	}

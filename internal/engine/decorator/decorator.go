@@ -1,9 +1,10 @@
-// Package decorator is the shape of decorator controllers: they add labels, annotations, a status
-// and attachments to objects that something else owns.
+// Package decorator is the shape of decorator controllers. They add labels, annotations, a status and
+// attachments to objects that belong to others.
 //
-// It runs nothing: the pipeline does, and the supervisor starts it. What it reads comes from the
-// cache and from the declared DecoratorController. A Shape is immutable and safe for concurrent
-// use. Its rules are tested purely here and against the real API server (test/integration).
+// The package starts nothing: package pipeline runs a Shape, and package supervisor starts the
+// pipeline. The Shape reads the cache and the declared DecoratorController. It is immutable and safe
+// for concurrent use. Its rules have table tests and are tested against a real API server
+// (test/integration).
 package decorator
 
 import (
@@ -13,7 +14,6 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
@@ -21,8 +21,7 @@ import (
 const (
 	// FinalizerPrefix comes before the controller's name in the finalizer of its targets.
 	FinalizerPrefix = "metacontroller.io/decoratorcontroller-"
-	// Annotation names, on each attachment, the controller that it belongs to (compatibility:
-	// ownership).
+	// Annotation names the controller that an attachment belongs to (compatibility: ownership).
 	Annotation = shape.DecoratorAnnotation
 )
 
@@ -37,8 +36,8 @@ type Shape struct {
 
 var _ shape.Shape = (*Shape)(nil)
 
-// New makes the shape of a declared controller, whose resources and attachments the caller has
-// resolved, in the order of the spec. The error names a field of the spec.
+// New returns the shape of a declared controller. The resources are those of the spec, in its order.
+// The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachments []object.Resource) (*Shape, error) {
 	s := &Shape{object: o, Watches: shape.Watches{Children: attachments}}
 	for i, r := range resources {
@@ -63,28 +62,25 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 	return s, nil
 }
 
-// Observe reads a target and its attachments. It returns nil for a target that is gone, or that
-// leaves (is being deleted or no longer selected) without our finalizer: its attachments stay.
-func (s *Shape) Observe(reader view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
-	i := slices.IndexFunc(s.Parents, func(t *shape.ParentRules) bool { return t.Resource.GVK == key.Parent.GVK })
+// Observe reads a target and its attachments. It returns nil for a target that does not exist, and
+// for a departing one (being deleted or no longer selected) that does not carry our finalizer: its
+// attachments stay.
+func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
+	i := slices.IndexFunc(s.Parents, func(r *shape.ParentRules) bool { return r.Resource.GVK == in.Key.Parent.GVK })
 	if i < 0 {
 		return nil, nil
 	}
 	rules := s.Parents[i]
-	targets, err := reader.View(rules.Resource)
-	if err != nil {
+	target, err := rules.Find(in)
+	if target == nil || err != nil {
 		return nil, err
 	}
-	target := targets.Get(key.Parent.Namespace, key.Parent.Name)
-	if target == nil || rules.Departing(target) && !rules.HasFinalizer(target) {
-		return nil, nil
-	}
-	attachments, err := s.attachments(reader, target)
+	attachments, err := shape.Attachments(in, target, s.declared, s.object.Name())
 	if err != nil {
 		return nil, err
 	}
 	return &plan.Observed{
-		Key: key, Parent: target,
+		Key: in.Key, Parent: target,
 		Children:     attachments,
 		Finalizing:   rules.Departing(target),
 		SkipChildren: rules.SkipChildren(target),
@@ -98,69 +94,33 @@ func (s *Shape) Observe(reader view.Reader, key hook.Key, _ *shape.OwnedSnapshot
 	}, nil
 }
 
-// attachments are the objects that the target controls and that carry our name: other controllers
-// may attach to it, too.
-func (s *Shape) attachments(reader view.Reader, target *object.Object) (view.Set, error) {
-	own := make([]view.List, len(s.declared))
-	for i, d := range s.declared {
-		v, err := reader.View(d.Resource)
-		if err != nil {
-			return view.Set{}, err
-		}
-		own[i] = v.OwnedBy(target.UID()).Where(
-			func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() },
-		)
-	}
-	return view.SetOf(own...), nil
-}
-
-// Questions is one question: to the finalize hook while the target leaves, else to the sync hook.
-// None where nothing is to be reconciled.
+// Questions returns one question, or none if the attachments are not to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
-	if o.SkipChildren {
+	q := shape.Question(hook.Decorator, s.object, o)
+	if q == nil {
 		return nil
-	}
-	q := &hook.Question{Kind: hook.Decorator, Op: hook.Sync, Controller: s.object, Parent: o.Parent}
-	if o.Finalizing {
-		q.Op = hook.Finalize
-	}
-	for _, d := range s.declared {
-		q.Children = append(q.Children, hook.Group{Resource: d.Resource, Objects: o.Children.Of(d.Resource.GVK)})
 	}
 	return []*hook.Question{q}
 }
 
-// Desired validates the answer and stamps its attachments. What the answer leaves out of labels,
-// annotations and status stays as it is.
+// Desired validates the answer and stamps its attachments. Labels, annotations and a status that the
+// answer leaves out stay as they are.
 func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
-	o, answer := in.Observed, answers[0]
-	children, err := plan.Children(in, answer)
+	answer := answers[0]
+	desired, err := shape.Desired(in, answers, FinalizerPrefix+s.object.Name())
 	if err != nil {
 		return nil, err
 	}
 	if err := plan.CheckMetadata(answer.Labels, answer.Annotations); err != nil {
 		return nil, err
 	}
-	desired := &plan.Desired{
-		Children: children, Labels: answer.Labels, Annotations: answer.Annotations, ResyncAfter: answer.ResyncAfter,
-	}
-	if desired.Conditions, err = plan.Conditions(answer); err != nil {
-		return nil, err
-	}
-	if desired.Events, err = plan.Events(answer); err != nil {
-		return nil, err
-	}
-	if desired.Status, err = status(o.Parent, answer); err != nil {
-		return nil, err
-	}
-	if o.Finalizing && answer.Finalized {
-		desired.RemoveFinalizer = FinalizerPrefix + s.object.Name()
-	}
-	return desired, nil
+	desired.Labels, desired.Annotations = answer.Labels, answer.Annotations
+	desired.Status, err = status(in.Observed.Parent, answer)
+	return desired, err
 }
 
-// status is the target's whole new status: the answer's or, where that has conditions alone, the
-// present one, into which they are put; nil leaves it as it is.
+// status returns the target's whole new status; nil leaves the status as it is. If the answer has
+// conditions but no status, they are added to the present one.
 func status(target *object.Object, answer *hook.Answer) (map[string]any, error) {
 	raw := []byte(answer.Status)
 	if raw == nil && len(answer.Conditions) > 0 {

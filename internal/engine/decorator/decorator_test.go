@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -136,8 +137,7 @@ func TestObserve(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := declare(t, test.declare)
-			o, err := s.Observe(of(t, test.world...),
-				hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}), nil)
+			o, err := s.Observe(shape.Input{Reader: of(t, test.world...), Key: hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 		for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
 			w := of(t, web(""), page("a", "u", "deco"))
 			w.Break(r, state)
-			o, err := declare(t, nil).Observe(w, hook.ParentKey(w.Objects[0].Ref()), nil)
+			o, err := declare(t, nil).Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 			var unknown *view.Error
 			if o != nil || !errors.As(err, &unknown) || unknown.Resource != r || unknown.State != state {
 				t.Errorf("%s is %s: Observe = %v, %v, want its error", r, state, o, err)
@@ -218,7 +218,7 @@ func TestSelector(t *testing.T) {
 
 func TestDesired(t *testing.T) {
 	s := declare(t, withFinalize)
-	o, err := s.Observe(of(t, web("")), hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"}), nil)
+	o, err := s.Observe(shape.Input{Reader: of(t, web("")), Key: hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"})})
 	if err != nil {
 		t.Fatal(err)
 	}

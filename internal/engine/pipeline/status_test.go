@@ -57,11 +57,11 @@ func (w *world) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(w.parent).View(r)
 }
 
-func (w *world) Observe(_ view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
+func (w *world) Observe(in shape.Input) (*plan.Observed, error) {
 	if w.gone {
 		return nil, nil
 	}
-	return &plan.Observed{Key: key, Parent: w.parent}, nil
+	return &plan.Observed{Key: in.Key, Parent: w.parent}, nil
 }
 
 func (w *world) Questions(o *plan.Observed) []*hook.Question {

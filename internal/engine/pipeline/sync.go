@@ -8,6 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/shape"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -54,7 +55,7 @@ func (r *run) sync(ctx context.Context) error {
 func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	_, span := r.Tracer.Start(ctx, "observe")
 	defer span.End()
-	observed, err := r.Shape.Observe(r.Reader, r.item.Key, &r.state.owned)
+	observed, err := r.Shape.Observe(shape.Input{Reader: r.Reader, Key: r.item.Key, Owned: &r.state.owned})
 	if err != nil {
 		r.parent = r.found
 		return nil, err

@@ -39,11 +39,11 @@ func (s *still) View(r object.Resource) (view.View, error) {
 	return viewtest.NewReader(s.parent).View(r)
 }
 
-func (s *still) Observe(_ view.Reader, key hook.Key, _ *shape.OwnedSnapshot) (*plan.Observed, error) {
+func (s *still) Observe(in shape.Input) (*plan.Observed, error) {
 	if s.parent == nil || s.err != nil {
 		return nil, s.err
 	}
-	return &plan.Observed{Key: key, Parent: s.parent}, nil
+	return &plan.Observed{Key: in.Key, Parent: s.parent}, nil
 }
 
 func (s *still) Questions(o *plan.Observed) []*hook.Question {

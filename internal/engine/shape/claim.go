@@ -73,15 +73,15 @@ func (c *Claimer) classify(o *object.Object, selector labels.Selector) relation 
 	return unrelated
 }
 
-// Children reads the objects of the declared kinds that belong to the parent. It updates snapshot,
-// which may be nil, and classifies only the owned objects that the snapshot does not have. The error
-// is a *view.Error if the objects of a kind are not known.
-func (c *Claimer) Children(reader view.Reader, kinds []plan.ChildKind, snapshot *OwnedSnapshot) (Claims, error) {
+// Children reads the objects of the declared kinds that belong to the parent. It classifies only the
+// owned objects that the snapshot does not have, and updates the snapshot. The error is a *view.Error
+// if the objects of a kind are not known.
+func (c *Claimer) Children(in Input, kinds []plan.ChildKind) (Claims, error) {
 	lists := make([]view.List, len(kinds))
 	var adopted []*object.Object
 	var actions []plan.Action
 	for i, kind := range kinds {
-		v, err := reader.View(kind.Resource)
+		v, err := in.Reader.View(kind.Resource)
 		if err != nil {
 			return Claims{}, err
 		}
@@ -93,11 +93,11 @@ func (c *Claimer) Children(reader view.Reader, kinds []plan.ChildKind, snapshot 
 	}
 	isOwned := func(o *object.Object) bool { return c.classify(o, c.Selector) == owned }
 	now := OwnedSnapshot{parent: c.Parent.UID(), selector: c.Selector.String(), owned: lists}
-	if !slices.ContainsFunc(snapshot.added(now), func(o *object.Object) bool { return !isOwned(o) }) {
-		snapshot.replace(now)
+	if !slices.ContainsFunc(in.Owned.added(now), func(o *object.Object) bool { return !isOwned(o) }) {
+		in.Owned.replace(now)
 		return Claims{Children: view.SetOf(lists...).With(adopted...), Actions: actions}, nil
 	}
-	snapshot.replace(OwnedSnapshot{})
+	in.Owned.replace(OwnedSnapshot{})
 	kept := make([]view.List, len(lists))
 	for i, l := range lists {
 		kept[i] = l.Where(isOwned)
@@ -105,20 +105,42 @@ func (c *Claimer) Children(reader view.Reader, kinds []plan.ChildKind, snapshot 
 	return Claims{Children: view.SetOf(kept...).With(adopted...), Actions: c.release(lists, actions)}, nil
 }
 
-// Revisions reads the parent's ControllerRevisions in a namespace. The parent keeps those that it
+// Revisions reads the parent's ControllerRevisions (resource r) in a namespace. The parent keeps those that it
 // owns, whatever its selector, and adopts orphans that match its selector and the requirements of
 // kind: revisions of a parent that was deleted without them. Revisions that are being deleted are
 // left out.
-func (c *Claimer) Revisions(v view.View, namespace string, kind labels.Requirements) (view.List, []plan.Action) {
+func (c *Claimer) Revisions(
+	in Input, r object.Resource, namespace string, kind labels.Requirements,
+) (view.List, []plan.Action, error) {
+	v, err := in.Reader.View(r)
+	if err != nil {
+		return view.List{}, nil, err
+	}
 	revisions := v.OwnedBy(c.Parent.UID()).Where(func(o *object.Object) bool {
 		return !o.Deleting() && c.classify(o, labels.Everything()) == owned
 	})
 	orphans := c.adoptable(v, namespace, c.Selector.Add(kind...))
 	var actions []plan.Action
 	for _, o := range orphans {
-		actions = append(actions, c.action(plan.Adopt, v.Resource(), o, "the parent's selector matches an orphaned revision"))
+		actions = append(actions, c.action(plan.Adopt, r, o, "the parent's selector matches an orphaned revision"))
 	}
-	return revisions.With(orphans...), actions
+	return revisions.With(orphans...), actions, nil
+}
+
+// Attachments reads the objects of the declared kinds that a parent owns by controller reference and
+// that carry the name of a decorator controller: others may attach objects to the parent, too. The
+// error is a *view.Error if the objects of a kind are not known.
+func Attachments(in Input, parent *object.Object, kinds []plan.ChildKind, decorator string) (view.Set, error) {
+	isOurs := func(o *object.Object) bool { return o.Annotations()[DecoratorAnnotation] == decorator }
+	lists := make([]view.List, len(kinds))
+	for i, kind := range kinds {
+		v, err := in.Reader.View(kind.Resource)
+		if err != nil {
+			return view.Set{}, err
+		}
+		lists[i] = v.OwnedBy(parent.UID()).Where(isOurs)
+	}
+	return view.SetOf(lists...), nil
 }
 
 // adoptable returns the orphans of a namespace that the parent adopts.

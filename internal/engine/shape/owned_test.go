@@ -25,7 +25,7 @@ func (s stores) View(object.Resource) (view.View, error) { return s.Store.View()
 // claimed lists what a Claimer decides, in an order that two results can be compared by.
 func claimed(t *testing.T, c *Claimer, reader view.Reader, snapshot *OwnedSnapshot) []string {
 	t.Helper()
-	claims, err := c.Children(reader, []plan.ChildKind{{Resource: configMaps}}, snapshot)
+	claims, err := c.Children(Input{Reader: reader, Owned: snapshot}, []plan.ChildKind{{Resource: configMaps}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestChildrenOfAnUnknownView(t *testing.T) {
 	w := viewtest.NewReader()
 	w.Break(configMaps, view.Filling)
 	c := &Claimer{Parent: parent(t, ""), Selector: labels.Everything()}
-	if _, err := c.Children(w, []plan.ChildKind{{Resource: configMaps}}, nil); err == nil {
+	if _, err := c.Children(Input{Reader: w}, []plan.ChildKind{{Resource: configMaps}}); err == nil {
 		t.Error("Children = nil error, want the view's")
 	}
 }

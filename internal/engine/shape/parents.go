@@ -36,6 +36,20 @@ func (r *ParentRules) Predicate(e cache.Event) bool {
 	return !r.IgnoreStatus || e.Old == nil || e.New.Deleting() || !equalButStatus(e.Old, e.New)
 }
 
+// Find returns the parent of a key. It is nil if the parent does not exist, or if it is departing
+// without the controller's finalizer. The error is a *view.Error if the parents are not known.
+func (r *ParentRules) Find(in Input) (*object.Object, error) {
+	parents, err := in.Reader.View(r.Resource)
+	if err != nil {
+		return nil, err
+	}
+	parent := parents.Get(in.Key.Parent.Namespace, in.Key.Parent.Name)
+	if parent == nil || r.Departing(parent) && !r.HasFinalizer(parent) {
+		return nil, nil
+	}
+	return parent, nil
+}
+
 // Departing reports whether a parent is being deleted or is no longer selected.
 func (r *ParentRules) Departing(o *object.Object) bool { return o.Deleting() || !r.Selected(o) }
 

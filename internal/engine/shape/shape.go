@@ -1,7 +1,7 @@
 // Package shape defines a Shape, the part in which kinds of lambda controllers differ: how one finds
 // the children of a parent, which questions it asks, and how it merges the answers. It also holds
 // what shapes have in common: the rules about parents (ParentRules), adoption (Claimer, Selectors,
-// OwnedSnapshot) and the resources to watch (Watches).
+// OwnedSnapshot), the common part of questions and answers, and the resources to watch (Watches).
 //
 // Packages composite and decorator each implement a Shape; package pipeline runs one. A Shape reads
 // views of the cache and returns values of package plan. It never writes. A new kind of controller
@@ -21,10 +21,9 @@ import (
 // alone, and write nothing. Several workers call them at once, for different keys.
 type Shape interface {
 	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
-	// does not exist or is not this controller's. The snapshot is the key's, or nil; Observe
-	// may update it. The error is a *view.Error if the objects of a resource are not known, or a
-	// *ParentError.
-	Observe(view.Reader, hook.Key, *OwnedSnapshot) (*plan.Observed, error)
+	// does not exist or is not this controller's. The error is a *view.Error if the objects of a
+	// resource are not known, or a *ParentError.
+	Observe(Input) (*plan.Observed, error)
 	// Questions returns the questions for the hook, in the order in which they are asked. There is
 	// more than one while children follow several revisions of the parent, and none if the children
 	// are not to be reconciled.
@@ -32,6 +31,14 @@ type Shape interface {
 	// Desired validates and merges the answers: one for each question, in the same order. The error
 	// is a *plan.AnswerError.
 	Desired(plan.Input, []*hook.Answer) (*plan.Desired, error)
+}
+
+// Input is the input of Shape.Observe.
+type Input struct {
+	Reader view.Reader
+	Key    hook.Key
+	// Owned is the key's snapshot from its last sync; Observe may update it. It may be nil.
+	Owned *OwnedSnapshot
 }
 
 // ParentError reports a parent that cannot be reconciled until somebody changes it.
