@@ -1,6 +1,6 @@
 /**
- * The public API: the declarations of all names that the entry points export. A change shows in
- * testdata/api.txt, which REWRITE=1 npm test writes.
+ * The public API: the declarations of all names that the entry points export, and of the types that
+ * these refer to. A change shows in testdata/api.txt, which REWRITE=1 npm test writes.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -44,27 +44,67 @@ function programOf(files: ReadonlyMap<string, string>): ts.Program {
   return ts.createProgram([...files.keys()], options, host);
 }
 
-/** Returns the exported names of an entry point, each with its declarations. */
-function exportsOf(program: ts.Program, entry: string): string[] {
+/** Returns the symbol that an import or an export refers to. */
+function targetOf(checker: ts.TypeChecker, symbol: ts.Symbol): ts.Symbol {
+  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+}
+
+/** Returns the declarations of a symbol, with whole statements for constants. */
+function nodesOf(symbol: ts.Symbol): ts.Node[] {
+  return (symbol.declarations ?? []).map((node) => (ts.isVariableDeclaration(node) ? node.parent.parent : node));
+}
+
+/** Returns the SDK's symbols that a declaration refers to. */
+function references(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
+  const found: ts.Symbol[] = [];
+  const visit = (child: ts.Node): void => {
+    const symbol = ts.isIdentifier(child) ? checker.getSymbolAtLocation(child) : undefined;
+    const target = symbol && targetOf(checker, symbol);
+    const declaration = target?.declarations?.[0];
+    if (declaration?.getSourceFile().fileName.startsWith(`${ROOT}dist/`) && ts.isSourceFile(declaration.parent)) {
+      found.push(target!);
+    }
+    child.forEachChild(visit);
+  };
+  visit(node);
+  return found;
+}
+
+/** Returns the declarations of symbols, sorted by name. */
+function print(symbols: Iterable<ts.Symbol>): string {
+  const text = (node: ts.Node): string => node.getText().replace(/^export (declare )?|^declare /, "");
+  const sorted = [...symbols].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return sorted.map((symbol) => `${nodesOf(symbol).map(text).join("\n")}\n`).join("\n");
+}
+
+/** Returns the public API: the exports of each entry point, and the other types that they refer to. */
+function describeApi(program: ts.Program): string {
   const checker = program.getTypeChecker();
-  const file = program.getSourceFile(`${ROOT}dist/${entry}.d.ts`)!;
-  const symbols = checker.getExportsOfModule(checker.getSymbolAtLocation(file)!);
-  return symbols
-    .map((symbol) => {
-      const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
-      const texts = target.declarations!.map((declaration) => {
-        const node = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
-        return node.getText().replace(/^export (declare )?/, "");
-      });
-      return `${symbol.name}\n${texts.join("\n")}`;
-    })
-    .sort()
-    .map((text) => `${text.slice(text.indexOf("\n") + 1)}\n`);
+  const sections: string[] = [];
+  const known = new Set<ts.Symbol>();
+  for (const entry of ENTRIES) {
+    const file = program.getSourceFile(`${ROOT}dist/${entry}.d.ts`)!;
+    const exported = checker.getExportsOfModule(checker.getSymbolAtLocation(file)!);
+    const symbols = exported.map((symbol) => targetOf(checker, symbol));
+    symbols.forEach((symbol) => known.add(symbol));
+    sections.push(`// ${entry}\n\n${print(symbols)}`);
+  }
+  const others = new Set<ts.Symbol>();
+  for (const symbol of known) {
+    // it grows in the loop
+    for (const reference of nodesOf(symbol).flatMap((node) => references(checker, node))) {
+      if (!known.has(reference)) {
+        known.add(reference);
+        others.add(reference);
+      }
+    }
+  }
+  sections.push(`// types that these refer to\n\n${print(others)}`);
+  return sections.join("\n");
 }
 
 test("the public API is that of testdata/api.txt", () => {
-  const program = programOf(declarations());
-  const api = ENTRIES.map((entry) => `// ${entry}\n\n${exportsOf(program, entry).join("\n")}`).join("\n");
+  const api = describeApi(programOf(declarations()));
   assert.doesNotMatch(api, /_pb\b|@bufbuild|Message\b|Schema\b/, "a generated type is public");
   if (process.env["REWRITE"]) {
     writeFileSync(GOLDEN, api);
