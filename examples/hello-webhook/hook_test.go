@@ -111,7 +111,8 @@ func question(t *testing.T) *hook.Question {
 			`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello-webhook"}}`),
 		Parent: decode(
 			t,
-			`{"apiVersion":"example.com/v1","kind":"HelloWorld","metadata":{"namespace":"shop","name":"hello"},"spec":{"who":"World","replicas":2}}`,
+			`{"apiVersion":"example.com/v1","kind":"HelloWorld","metadata":{"namespace":"shop","name":"hello"},`+
+				`"spec":{"who":"World","replicas":2}}`,
 		),
 	}
 	for _, kind := range []string{"ConfigMap.", "Deployment.apps", "Service.", "Pod."} {
@@ -125,7 +126,8 @@ func question(t *testing.T) *hook.Question {
 	}
 	q.Children[1].Objects = []*object.Object{
 		decode(t,
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},"status":{"readyReplicas":1}}`),
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"hello"},"spec":{"replicas":2},`+
+				`"status":{"readyReplicas":1}}`),
 	}
 	return q
 }

@@ -45,9 +45,12 @@ var (
 )
 
 // desired is one child in the hook's answer.
-const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop","labels":{"app":"web","controller-uid":"u"}},` +
-	`"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":` +
-	`[{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]}]}}}}`
+const desired = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop",` +
+	`"labels":{"app":"web","controller-uid":"u"}},` +
+	`"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},` +
+	`"spec":{"containers":` +
+	`[{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080}],"env":[{"name":"A","value":"1"},` +
+	`{"name":"B","value":"2"}]}]}}}}`
 
 // world is the cache after a parent has converged. It does not change, so that nothing may be
 // written.
@@ -64,7 +67,8 @@ func converged(b *testing.B) *world {
 	w := &world{
 		parent: decode(
 			b,
-			`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"1",`+
+			`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web","namespace":"shop","uid":"u",`+
+				`"resourceVersion":"1",`+
 				`"generation":1},"spec":{"replicas":3,"text":"hello"},"status":{"observedGeneration":1,"ready":3}}`,
 		),
 	}
@@ -155,7 +159,8 @@ func (s *silent) Synced(_ string, outcome pipeline.Outcome) { s.last = outcome }
 func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipeline.Pipeline {
 	b.Helper()
 	declared := decode(b,
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},"spec":{}}`)
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"web","uid":"c"},`+
+			`"spec":{}}`)
 	yes := true
 	c := &v1alpha1.CompositeController{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CompositeControllerSpec{
 		GenerateSelector: &yes, Hooks: &v1alpha1.CompositeHooks{Sync: &v1alpha1.Hook{}},

@@ -246,7 +246,8 @@ func TestDialInWithToken(t *testing.T) {
 	ctx := bearing(t, token)
 	refusal := d.Expand(
 		`User "system:serviceaccount:$NS:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" ` +
-			`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
+			`with the name "$NAME"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], ` +
+			`resources: ["hookworkers"], ` +
 			`resourceNames: ["$NAME"], verbs: ["serve"]}`,
 	)
 	d.awaitCall(ctx, client, codes.PermissionDenied, refusal)

@@ -132,7 +132,8 @@ func serveAnswerer(t *testing.T) answerer {
 	at, ended := make(chan net.Addr, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
-		ended <- hook.Serve(ctx, hook.ServeOptions{Listen: "127.0.0.1:0", Listening: func(a net.Addr) { at <- a }}, hook.Composite{Sync: sync, Finalize: sync})
+		options := hook.ServeOptions{Listen: "127.0.0.1:0", Listening: func(a net.Addr) { at <- a }}
+		ended <- hook.Serve(ctx, options, hook.Composite{Sync: sync, Finalize: sync})
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -12,7 +12,8 @@ import (
 
 // webAnswering returns a Web with the answer of its hook, in YAML.
 func webAnswering(name, answer string) string {
-	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {answer: {" + answer + "}}"
+	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\n" +
+		"spec: {answer: {" + answer + "}}"
 }
 
 // awaitCondition waits for a condition of a Web; message is a part of it, with the kit's names.
@@ -73,7 +74,8 @@ func TestEventsAreRecordedOnce(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
 		first := "{type: Normal, reason: Scaled, message: from 1 to 2}"
-		result := "results: [{severity: Warning, reason: Deprecated, message: the field is old}, {severity: Info, reason: Quiet, message: nothing}]"
+		result := "results: [{severity: Warning, reason: Deprecated, message: the field is old}, {severity: Info, " +
+			"reason: Quiet, message: nothing}]"
 		k.Apply(webAnswering("web", "events: ["+first+"], "+result))
 		recorded := func(reason string, want ...string) {
 			t.Helper()
@@ -140,10 +142,12 @@ func TestFatalResultWritesNothing(t *testing.T) {
 // Deployment's condition Tested.
 const website = `children: [
   {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}},
-  {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}},
+  {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}},
   {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}],
   childStates: [
-  {apiVersion: v1, kind: Service, name: web, dependsOn: [{apiVersion: apps/v1, kind: Deployment, name: web, condition: Tested}]},
+  {apiVersion: v1, kind: Service, name: web,
+   dependsOn: [{apiVersion: apps/v1, kind: Deployment, name: web, condition: Tested}]},
   {apiVersion: apps/v1, kind: Deployment, name: web, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: web}]}]`
 
 // buildWebsite creates a website in waves.
@@ -221,7 +225,8 @@ func TestReadyOfTheHook(t *testing.T) {
 		runAnswerer(t, k, h)
 		pages := "children: [" + page("first", "a: b") + ", " + page("second", "a: b") + `], childStates: [
 			{apiVersion: v1, kind: ConfigMap, name: first, ready: READY},
-			{apiVersion: v1, kind: ConfigMap, name: second, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: first, condition: Never}]}]`
+			{apiVersion: v1, kind: ConfigMap, name: second,
+			dependsOn: [{apiVersion: v1, kind: ConfigMap, name: first, condition: Never}]}]`
 		k.Apply(webAnswering("web", strings.Replace(pages, "READY", "false", 1)))
 		awaitCondition(k, "web", "DependenciesMet", "False",
 			`ConfigMap.v1 "$NS/second" waits for ConfigMap.v1 "$NS/first", which is not ready, says its hook`)
@@ -234,7 +239,8 @@ func TestReadyOfTheHook(t *testing.T) {
 func TestAnswersThatSayTooMuch(t *testing.T) {
 	pages := "children: [" + page("a", "x: y") + ", " + page("b", "x: y") + "], "
 	depends := func(name, on string) string {
-		return "{apiVersion: v1, kind: ConfigMap, name: " + name + ", dependsOn: [{apiVersion: v1, kind: ConfigMap, name: " + on + "}]}"
+		return "{apiVersion: v1, kind: ConfigMap, name: " + name +
+			", dependsOn: [{apiVersion: v1, kind: ConfigMap, name: " + on + "}]}"
 	}
 	rows := map[string]struct{ answer, part string }{
 		"circle": {
@@ -298,7 +304,8 @@ func TestRequirements(t *testing.T) {
 
 		k.Patch("Web", "web", "spec: {flip: true}")
 		k.AwaitFault("Web", "web", "InvalidHookAnswer",
-			`the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and goes`)
+			`the requirements differ from those of the answer before, 5 times in a row: "settings" (configmaps.v1) comes and `+
+				`goes`)
 		k.Patch("Web", "web", "spec: {flip: false}")
 		k.AwaitSynced("Web", "web")
 		await(k, "Web", "web", "status.seen", "more")
@@ -349,14 +356,16 @@ func TestDecoratorAnswersExtras(t *testing.T) {
 	k.Patch(
 		"Web",
 		"web",
-		"metadata: {labels: {a: b}}\nspec: {answer: {conditions: [{type: Ours, status: 'True', reason: Fine, message: fine}], attachments: ["+
+		"metadata: {labels: {a: b}}\nspec: {answer: {conditions: [{type: Ours, status: 'True', reason: Fine, "+
+			"message: fine}], attachments: ["+
 			page(
 				"first",
 				"a: b",
 			)+", "+page(
 			"second",
 			"a: b",
-		)+"], childStates: [{apiVersion: v1, kind: ConfigMap, name: first, dependsOn: [{apiVersion: v1, kind: ConfigMap, name: second}]}]}}",
+		)+"], childStates: [{apiVersion: v1, kind: ConfigMap, name: first, dependsOn: [{apiVersion: v1, kind: ConfigMap, "+
+			"name: second}]}]}}",
 	)
 	awaitCondition(k, "web", "Ours", "True", "fine")
 	awaitCondition(k, "web", "Theirs", "True", "")

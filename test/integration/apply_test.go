@@ -19,9 +19,12 @@ import (
 func fleet(text, image, more string) []string {
 	return []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: page, labels: {part: page}}, data: {text: " + text + more + "}}",
-		"{apiVersion: v1, kind: Service, metadata: {name: server}, spec: {selector: {app: web}, ports: [{port: 80, name: web}, {port: 443, name: tls, targetPort: 8443}]}}",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, " +
-			"spec: {containers: [{name: server, image: " + image + ", ports: [{containerPort: 80}], resources: {requests: {cpu: 1000m}}}]}}}}",
+		"{apiVersion: v1, kind: Service, metadata: {name: server}, spec: {selector: {app: web}, ports: [{port: 80, " +
+			"name: web}, {port: 443, name: tls, targetPort: 8443}]}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, " +
+			"template: {metadata: {labels: {app: web}}, " +
+			"spec: {containers: [{name: server, image: " + image + ", ports: [{containerPort: 80}], " +
+			"resources: {requests: {cpu: 1000m}}}]}}}}",
 	}
 }
 
@@ -91,7 +94,8 @@ func TestSwapOfApplyStrategies(t *testing.T) {
 	}
 
 	engine = swap(engine, "--apply-strategy=server-side-apply")
-	if note := k.Get("v1/ConfigMap", "page").GetAnnotations()["metacontroller.k8s.io/last-applied-configuration"]; note != "" {
+	const lastApplied = "metacontroller.k8s.io/last-applied-configuration"
+	if note := k.Get("v1/ConfigMap", "page").GetAnnotations()[lastApplied]; note != "" {
 		t.Errorf("dynamic apply's annotation is left: %s", note)
 	}
 	change("two", "nginx:2", ", new: serverside", map[string]any{"text": "two", "new": "serverside", "theirs": "stays"})

@@ -147,14 +147,15 @@ func webhookBombs() []bomb {
 	}
 	var out []bomb
 	for name, body := range map[string]string{
-		"conditions":          fill(`{"conditions":[`, `{}`, `]}`),
-		"events":              fill(`{"events":[`, `{}`, `]}`),
-		"results":             fill(`{"results":[`, `{}`, `]}`),
-		"requirements":        fill(`{"requirements":[`, `{}`, `]}`),
-		"childStates":         fill(`{"childStates":[`, `{}`, `]}`),
-		"dependsOn":           fill(`{"childStates":[{"dependsOn":[`, `{}`, `]}]}`),
-		"children":            fill(`{"children":[`, `{}`, `]}`),
-		"a child's fields":    fill(`{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":[`, `{}`, `]}]}`),
+		"conditions":   fill(`{"conditions":[`, `{}`, `]}`),
+		"events":       fill(`{"events":[`, `{}`, `]}`),
+		"results":      fill(`{"results":[`, `{}`, `]}`),
+		"requirements": fill(`{"requirements":[`, `{}`, `]}`),
+		"childStates":  fill(`{"childStates":[`, `{}`, `]}`),
+		"dependsOn":    fill(`{"childStates":[{"dependsOn":[`, `{}`, `]}]}`),
+		"children":     fill(`{"children":[`, `{}`, `]}`),
+		"a child's fields": fill(
+			`{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":[`, `{}`, `]}]}`),
 		"a status's fields":   fill(`{"status":{"a":[`, `{}`, `]}}`),
 		"an unknown field":    fill(`{"unknown":[`, `[]`, `]}`),
 		"one unknown name":    `{"` + strings.Repeat("x", size) + `":1}`,

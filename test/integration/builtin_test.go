@@ -135,7 +135,8 @@ func TestTerminatingNamespaceAsParent(t *testing.T) {
 func TestNodesAndPodsAsParents(t *testing.T) {
 	for kind, c := range map[string]struct{ parent, object, status string }{
 		"v1/Pod": {
-			"v1/pods", "{apiVersion: v1, kind: Pod, metadata: {name: NAME, labels: {test: $NAME}}, spec: {containers: [{name: web, image: 'web:1'}]}}",
+			"v1/pods", "{apiVersion: v1, kind: Pod, metadata: {name: NAME, labels: {test: $NAME}}, " +
+				"spec: {containers: [{name: web, image: 'web:1'}]}}",
 			"status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Ready, status: 'True'}]}",
 		},
 		"v1/Node": {

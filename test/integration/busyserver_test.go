@@ -66,7 +66,8 @@ func TestRestartBesideABusyServer(t *testing.T) {
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/limitranges Recreate"}, Sync: mirror(t), Labels: labels})
 	for i := range n {
 		k.Apply(parent(fmt.Sprint("web", i), fmt.Sprintf(
-			"{apiVersion: v1, kind: LimitRange, metadata: {name: web%d}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: web%d}, spec: {limits: [{type: Container, "+
+				"max: {cpu: 1000m}}]}}",
 			i,
 		)))
 	}

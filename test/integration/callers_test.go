@@ -50,7 +50,8 @@ func TestHooksChooseTheirCallers(t *testing.T) {
 					hooks.PEM,
 				),
 			)
-			secret := "{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: $NS, annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}, stringData: {%s}}"
+			secret := "{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: $NS, " +
+				"annotations: {hookloop.dev/allowed-hosts: 127.0.0.1}}, stringData: {%s}}"
 			k.Apply(fmt.Sprintf(secret, "engine", fmt.Sprintf("tls.crt: %q, tls.key: %q", certificate, key)))
 			k.Apply(fmt.Sprintf(secret, "token", "token: wrong-secret-token"))
 			k.Apply(strings.ReplaceAll(`

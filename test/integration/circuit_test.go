@@ -166,7 +166,8 @@ func TestBuiltInKindAsParent(t *testing.T) {
 		Sync:     hook.URL,
 	})
 	k.Apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server, namespace: $NS, labels: {kit: $NAME}},
-		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
+		spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {
+		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`)
 	awaitEvent(k, "server", `is also written by ["kube-controller-manager"]`)
 	k.Settled(2 * time.Second)
 }

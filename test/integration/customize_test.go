@@ -37,7 +37,8 @@ func seen(k *kit.Kit) *kit.Hook {
 }
 
 func relating(name, rules string) string {
-	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {rules: [" + rules + "]}"
+	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: " + name + ", namespace: $NS}\n" +
+		"spec: {rules: [" + rules + "]}"
 }
 
 func source(name, labels string) string {
@@ -122,13 +123,18 @@ func TestRelatedNamespaces(t *testing.T) {
 func TestRelatedRulesThatAreRefused(t *testing.T) {
 	const labels = "labelSelector: {matchLabels: {a: b}}"
 	for name, row := range map[string]struct{ rules, reason, part string }{
-		"null":                          {"null", "InvalidHookAnswer", "relatedResources[0]: got null, expected an object"},
-		"the second is wrong":           {"{apiVersion: v1, resource: secrets}, {apiVersion: v1, resource: configmaps, names: [a], " + labels + "}", "InvalidHookAnswer", "relatedResources[1]: names and labelSelector are both set"},
-		"another namespace":             {"{apiVersion: v1, resource: secrets, namespace: default}", "InvalidHookAnswer", `namespace is "default"; expected`},
-		"a namespace selector, in v1":   {"{apiVersion: v1, resource: secrets, namespaceSelector: {matchLabels: {a: b}}}", "InvalidHookAnswer", "needs version v2"},
-		"no resource":                   {"{apiVersion: v1}", "InvalidHookAnswer", "relatedResources[0]: resource is missing"},
+		"null": {"null", "InvalidHookAnswer", "relatedResources[0]: got null, expected an object"},
+		"the second is wrong": {"{apiVersion: v1, resource: secrets}, {apiVersion: v1, resource: configmaps, " +
+			"names: [a], " + labels + "}", "InvalidHookAnswer", "relatedResources[1]: names and labelSelector are both set"},
+		"another namespace": {"{apiVersion: v1, resource: secrets, namespace: default}",
+			"InvalidHookAnswer", `namespace is "default"; expected`},
+		"a namespace selector, in v1": {"{apiVersion: v1, resource: secrets, namespaceSelector: {matchLabels: {a: b}}}",
+			"InvalidHookAnswer", "needs version v2"},
+		"no resource": {"{apiVersion: v1}",
+			"InvalidHookAnswer", "relatedResources[0]: resource is missing"},
 		"a resource that is not served": {"{apiVersion: v1, resource: unicorns}", "RelatedNotFound", "unicorns"},
-		"a resource without watch":      {"{apiVersion: authorization.k8s.io/v1, resource: subjectaccessreviews}", "RelatedNotFound", "subjectaccessreviews"},
+		"a resource without watch": {"{apiVersion: authorization.k8s.io/v1, resource: subjectaccessreviews}",
+			"RelatedNotFound", "subjectaccessreviews"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
@@ -167,7 +173,8 @@ func TestDecoratorWithRelatedObjects(t *testing.T) {
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "", "", ", customize: {webhook: {url: \""+customize.URL+"\"}}")
 	k.Apply(
-		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
+		"{apiVersion: $GROUP/v1, kind: Web, metadata: {name: web, namespace: $NS, labels: {a: b}}, " +
+			"spec: {rules: [{apiVersion: v1, resource: secrets}]}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "")
 	k.Apply("{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: $NS}}")
 	await(k, "Web", "web", "metadata.annotations.seen", "secret")

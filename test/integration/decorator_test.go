@@ -43,7 +43,8 @@ spec:
 
 // target returns a Web with metadata and an answer, in YAML.
 func target(metadata, answer string) string {
-	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS" + metadata + "}\nspec: {answer: {" + answer + "}}"
+	return "apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: web, namespace: $NS" + metadata + "}\n" +
+		"spec: {answer: {" + answer + "}}"
 }
 
 func TestDecorator(t *testing.T) {
@@ -121,7 +122,8 @@ func TestDecoratorSelects(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
 	decorate(t, k, "",
-		`, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, operator: In, values: ["yes, please!"]}]}`,
+		`, labelSelector: {matchLabels: {tier: front}}, annotationSelector: {matchExpressions: [{key: wanted, `+
+			`operator: In, values: ["yes, please!"]}]}`,
 		"")
 	k.Apply(target(", labels: {tier: front}", "attachments: ["+page("page", "text: one")+"]"))
 	k.Apply(

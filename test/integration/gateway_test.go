@@ -161,7 +161,8 @@ func TestDialIn(t *testing.T) {
 		k,
 		v1alpha1.ConditionHooksMatch,
 		v1alpha1.ReasonNotDeclared,
-		"the hook has a function for finalize, but spec.hooks.finalize is not declared: parents are deleted without it being called",
+		"the hook has a function for finalize, but spec.hooks.finalize is not declared: parents are deleted without it "+
+			"being called",
 	)
 	k.AwaitControllerEvent("HooksMismatch")
 	k.Patch("Web", "web", "spec: {answer: {children: ["+page("page", "text: two")+"]}}")

@@ -76,7 +76,8 @@ func (b *blast) atOnce(times int, do func(i int) error, want ...codes.Code) {
 	for i := range times {
 		wait.Go(func() {
 			err := do(i)
-			for strings.Contains(status.Convert(err).Message(), "new calls a second") { // the limit of new calls is not tested here
+			// The limit of new calls is not tested here.
+			for strings.Contains(status.Convert(err).Message(), "new calls a second") {
 				time.Sleep(time.Second / 4)
 				err = do(i)
 			}

@@ -37,7 +37,9 @@ func makePage(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, err
 		"metadata":   map[string]any{"name": req.Parent.Name},
 		"data":       map[string]string{"text": parent.Spec.Text},
 	}
-	return &hook.SyncResponse{Status: map[string]any{"text": parent.Spec.Text}, Children: []hook.Child{{Object: child}}}, nil
+	return &hook.SyncResponse{
+		Status: map[string]any{"text": parent.Spec.Text}, Children: []hook.Child{{Object: child}},
+	}, nil
 }
 
 // removePage answers finalized after its ConfigMap is deleted.

@@ -90,7 +90,8 @@ func TestClusterScopedChildOfANamespacedParentIsRefused(t *testing.T) {
 // the API server's error, and others start and stop as usual.
 func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	k := start(t)
-	version := "{name: NAME, served: true, storage: STORAGE, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
+	version := "{name: NAME, served: true, storage: STORAGE, schema: {openAPIV3Schema: {type: object, " +
+		"x-kubernetes-preserve-unknown-fields: true}}}"
 	versions := strings.NewReplacer(
 		"NAME",
 		"v1",
@@ -103,17 +104,20 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 		"false",
 	).Replace(version)
 	k.Apply("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sicks.$GROUP}\n" +
-		"spec: {group: $GROUP, scope: Namespaced, names: {kind: Sick, plural: sicks, singular: sick}, versions: [" + versions + "]}")
+		"spec: {group: $GROUP, scope: Namespaced, names: {kind: Sick, plural: sicks, singular: sick}, " +
+		"versions: [" + versions + "]}")
 	k.Apply("{apiVersion: $GROUP/v1, kind: Sick, metadata: {name: sick, namespace: $NS}}")
 	k.Patch(
 		"apiextensions.k8s.io/v1/CustomResourceDefinition",
 		"sicks."+k.Group,
-		"spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:1/convert'}}}}",
+		"spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], "+
+			"clientConfig: {url: 'https://127.0.0.1:1/convert'}}}}",
 	)
 	for i := range 5 {
 		name := fmt.Sprint(k.Name, "-", i)
 		k.Apply("apiVersion: metacontroller.k8s.io/v1alpha1\nkind: CompositeController\nmetadata: {name: " + name + "}\n" +
-			"spec: {generateSelector: true, parentResource: {apiVersion: $GROUP/v2, resource: sicks}, hooks: {sync: {webhook: {url: 'http://127.0.0.1:1'}}}}")
+			"spec: {generateSelector: true, parentResource: {apiVersion: $GROUP/v2, resource: sicks}, " +
+			"hooks: {sync: {webhook: {url: 'http://127.0.0.1:1'}}}}")
 		t.Cleanup(func() { k.Delete(kit.CompositeController, name) })
 	}
 	run(t, k, kit.Composite{})

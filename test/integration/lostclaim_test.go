@@ -29,7 +29,8 @@ func TestLostClaim(t *testing.T) {
 	k.Apply(
 		parent(
 			"web",
-			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, "+
+				"max: {cpu: 1000m}}]}}",
 		),
 	)
 	k.AwaitFault("Web", "web", "WriteInternalError", "limits")
@@ -112,7 +113,8 @@ spec:
 	k.Apply(
 		parent(
 			"web",
-			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1000m}}]}}",
+			"{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, "+
+				"max: {cpu: 1000m}}]}}",
 		),
 	)
 	awaitSync(k, "web")

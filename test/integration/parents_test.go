@@ -74,7 +74,8 @@ func TestIgnoreStatusChanges(t *testing.T) {
 	k.Patch("Web", "web", "status: {note: mine}", "status")
 	await(k, "Web", "web", "status.note", "mine")
 	for i, change := range []string{
-		"metadata: {labels: {a: b}}", "metadata: {annotations: {a: b}}", "metadata: {finalizers: [example.com/mine]}", "spec: {more: yes}",
+		"metadata: {labels: {a: b}}", "metadata: {annotations: {a: b}}", "metadata: {finalizers: [example.com/mine]}",
+		"spec: {more: yes}",
 	} {
 		asked := hook.Asked("web")
 		k.Patch("Web", "web", change)

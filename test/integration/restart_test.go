@@ -43,8 +43,9 @@ func TestRestartRecreatesNothing(t *testing.T) {
 	k.Apply(
 		parent(
 			"web",
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}}, template: {
-		metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx, resources: {requests: {cpu: 1000m}}}]}}}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {selector: {matchLabels: {app: web}},
+			template: {metadata: {labels: {app: web}}, spec: {containers: [
+			{name: server, image: nginx, resources: {requests: {cpu: 1000m}}}]}}}}`,
 		),
 	)
 	await(k, "apps/v1/Deployment", "server", "spec.replicas", "1")

@@ -237,7 +237,8 @@ func TestRollingUnderClusterScope(t *testing.T) {
 	k.Apply(site("blue"))
 	k.Eventually("the rollout waits for the second child", func() error {
 		c := kit.Condition(k.Get("Site", k.Namespace), "Updated")
-		if message, _ := c["message"].(string); message != `Ball "`+k.Namespace+`/ball-0" has status.observedGeneration 1, expected 2` {
+		if message, _ := c["message"].(string); message != `Ball "`+k.Namespace+`/ball-0" has status.observedGeneration 1, `+
+			`expected 2` {
 			return fmt.Errorf("its condition is %v", c)
 		}
 		return nil

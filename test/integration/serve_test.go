@@ -87,7 +87,8 @@ func TestServeStartsAndStops(t *testing.T) {
 	}
 	for _, want := range []string{
 		`hookloop_cache_objects{resource="compositecontrollers.metacontroller.k8s.io/v1alpha1"} `,
-		`rest_client_requests_total{code="200",`, `workqueue_depth{name="supervisor"}`, "go_goroutines ", "process_cpu_seconds_total ",
+		`rest_client_requests_total{code="200",`, `workqueue_depth{name="supervisor"}`, "go_goroutines ",
+		"process_cpu_seconds_total ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %s", want)

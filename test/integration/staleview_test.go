@@ -90,7 +90,8 @@ func engineWithRoles(k *kit.Kit, rules map[string]string) (e *serve.Engine, cut 
 	grant(k, "hookloop-engine")
 	for name, rule := range rules {
 		k.Apply(
-			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "-$NAME}, rules: [" + rule + "]}")
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "-$NAME}, " +
+				"rules: [" + rule + "]}")
 		k.Cleanup(func() { k.Delete("rbac.authorization.k8s.io/v1/ClusterRole", name+"-"+k.Name) })
 		grant(k, name+"-"+k.Name)
 	}

@@ -12,7 +12,8 @@ import (
 
 // hrad returns a Deployment with an unknown field.
 func hrad(field string) string {
-	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {" + field + "replicas: 0, selector: {matchLabels: {app: web}}, " +
+	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: server}, spec: {" + field + "replicas: 0, " +
+		"selector: {matchLabels: {app: web}}, " +
 		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}"
 }
 

@@ -207,8 +207,8 @@ func TestGatewayOfTheChart(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	for _, argument := range []string{
-		"--gateway-address=:9444", "--gateway-tls-cert=/etc/hookloop/gateway/tls.crt", "--gateway-tls-key=/etc/hookloop/gateway/tls.key",
-		"--gateway-client-ca=/etc/hookloop/clients/ca.crt",
+		"--gateway-address=:9444", "--gateway-tls-cert=/etc/hookloop/gateway/tls.crt",
+		"--gateway-tls-key=/etc/hookloop/gateway/tls.key", "--gateway-client-ca=/etc/hookloop/clients/ca.crt",
 	} {
 		if !slices.Contains(pod.Containers[0].Args, argument) {
 			t.Errorf("arguments %q lack %s", pod.Containers[0].Args, argument)
@@ -275,7 +275,9 @@ func TestChartIsInstalled(t *testing.T) {
 		"--create-namespace",
 		"--skip-crds",
 	}
-	for _, flags := range [][]string{nil, {allValues, "--set=namespaceOverride=chart-installed", "--set=networkPolicy.hookNamespaces={chart-installed}"}} {
+	for _, flags := range [][]string{nil, {
+		allValues, "--set=namespaceOverride=chart-installed", "--set=networkPolicy.hookNamespaces={chart-installed}",
+	}} {
 		if _, err := helm(t, append(args, flags...)...); err != nil {
 			t.Fatal(err)
 		}

@@ -17,14 +17,18 @@ import (
 
 // renderings are all ways to install.
 var renderings = map[string]func(*testing.T) string{
-	"production":                       func(t *testing.T) string { return kustomize(t, "production") },
-	"dev":                              func(t *testing.T) string { return kustomize(t, "dev") },
-	"wildcard":                         func(t *testing.T) string { return kustomize(t, "wildcard") },
-	"gateway":                          func(t *testing.T) string { return kustomize(t, "gateway") },
-	"the chart":                        func(t *testing.T) string { return chart(t) },
-	"the chart with all values set":    func(t *testing.T) string { return chart(t, allValues) },
-	"the chart without RBAC":           func(t *testing.T) string { return chart(t, "--set=rbac.create=false,serviceAccount.create=false") },
-	"the chart without its own probes": func(t *testing.T) string { return chart(t, "--set=commandArgs={--health-probe-bind-address=0}") },
+	"production":                    func(t *testing.T) string { return kustomize(t, "production") },
+	"dev":                           func(t *testing.T) string { return kustomize(t, "dev") },
+	"wildcard":                      func(t *testing.T) string { return kustomize(t, "wildcard") },
+	"gateway":                       func(t *testing.T) string { return kustomize(t, "gateway") },
+	"the chart":                     func(t *testing.T) string { return chart(t) },
+	"the chart with all values set": func(t *testing.T) string { return chart(t, allValues) },
+	"the chart without RBAC": func(t *testing.T) string {
+		return chart(t, "--set=rbac.create=false,serviceAccount.create=false")
+	},
+	"the chart without its own probes": func(t *testing.T) string {
+		return chart(t, "--set=commandArgs={--health-probe-bind-address=0}")
+	},
 }
 
 // TestTheAPIServerTakesIt applies all objects by a dry run with strict field validation.

@@ -53,7 +53,8 @@ func awaitRights(k *kit.Kit) {
 	k.Helper()
 	for _, right := range [][]string{
 		{"-n", system, "create", "configmaps"}, {"-n", system, "patch", "configmaps/hookloop-finalizers"},
-		{"--all-namespaces", "watch", "compositecontrollers.metacontroller.k8s.io"}, {"--all-namespaces", "watch", "helloworlds.example.com"},
+		{"--all-namespaces", "watch", "compositecontrollers.metacontroller.k8s.io"},
+		{"--all-namespaces", "watch", "helloworlds.example.com"},
 	} {
 		k.Eventually("the engine may "+strings.Join(right, " "), func() error {
 			_, err := k.Cluster.Kubectl(k.Context(), append([]string{"auth", "can-i", "--as=" + account}, right...)...)

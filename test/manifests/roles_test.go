@@ -11,7 +11,8 @@ import (
 
 // TestWildcards searches for a "*" in every rule. Only some values add one.
 func TestWildcards(t *testing.T) {
-	aggregate := `--set-string=clusterRole.aggregationRule.clusterRoleSelectors[0].matchLabels.rbac\.hookloop\.dev/aggregate-to-hookloop=true`
+	aggregate := `--set-string=clusterRole.aggregationRule.clusterRoleSelectors[0].matchLabels.` +
+		`rbac\.hookloop\.dev/aggregate-to-hookloop=true`
 	for _, test := range []struct {
 		name  string
 		text  string

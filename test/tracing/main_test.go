@@ -107,7 +107,8 @@ func greetings(k *kit.Kit, engine, address string) {
 func greet(k *kit.Kit, who string) {
 	k.Helper()
 	k.Apply(
-		"{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, spec: {who: " + who + ", replicas: 1}}")
+		"{apiVersion: $GROUP/v1, kind: Greeting, metadata: {name: hello, namespace: $NS}, " +
+			"spec: {who: " + who + ", replicas: 1}}")
 	k.Eventually("the Greeting is converged", func() error { return greets(k, who) })
 }
 

@@ -30,7 +30,8 @@ func TestSecretsStaySecret(t *testing.T) {
 apiVersion: $GROUP/v1
 kind: Vault
 metadata: {name: safe, namespace: $NS}
-spec: {answer: {children: [{apiVersion: v1, kind: Secret, metadata: {name: safe}, stringData: {key: ` + canary + `}, data: {other: ` + encoded(canary) + `}}]}}`)
+spec: {answer: {children: [{apiVersion: v1, kind: Secret, metadata: {name: safe}, 
+  stringData: {key: ` + canary + `}, data: {other: ` + encoded(canary) + `}}]}}`)
 		holds(k, canary)
 	}
 	k.Patch("v1/Secret", "safe", "stringData: {key: tampered, other: tampered}")
@@ -40,7 +41,8 @@ spec: {answer: {children: [{apiVersion: v1, kind: Secret, metadata: {name: safe}
 apiVersion: $GROUP/v1
 kind: Vault
 metadata: {name: safe, namespace: $NS}
-spec: {answer: {children: [{apiVersion: v1, kind: Secret, metadata: {name: safe}, data: {other: "` + canaries[1] + `"}}]}}`) // which is not base64
+spec: {answer: {children: [{apiVersion: v1, kind: Secret, metadata: {name: safe},
+  data: {other: "` + canaries[1] + `"}}]}}`) // is not base64
 	k.Eventually("the refused write is on record", func() error {
 		if len(k.Events("safe", "SyncError")) == 0 {
 			return errors.New("there is no Event")

@@ -44,9 +44,15 @@ func TestASiteIsReadyWhenItsServersAre(t *testing.T) {
 		ready []int
 		want  hook.Condition
 	}{
-		{"no Deployment", nil, hook.Condition{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "0 of 2 servers are ready"}},
-		{"one Pod is ready", []int{1}, hook.Condition{Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "1 of 2 servers are ready"}},
-		{"both are", []int{2}, hook.Condition{Type: "Ready", Status: hook.ConditionTrue, Reason: "AllUp", Message: "2 of 2 servers are ready"}},
+		{"no Deployment", nil, hook.Condition{
+			Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "0 of 2 servers are ready",
+		}},
+		{"one Pod is ready", []int{1}, hook.Condition{
+			Type: "Ready", Status: hook.ConditionFalse, Reason: "Starting", Message: "1 of 2 servers are ready",
+		}},
+		{"both are", []int{2}, hook.Condition{
+			Type: "Ready", Status: hook.ConditionTrue, Reason: "AllUp", Message: "2 of 2 servers are ready",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff([]hook.Condition{c.want}, ask(t, object{"a": "1"}, c.ready...).Conditions); diff != "" {

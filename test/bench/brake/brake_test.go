@@ -262,7 +262,8 @@ func builtIn(k *kit.Kit, labels map[string]any) {
 	for i := range parents {
 		k.Apply(
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + flapper(i) + `, namespace: $NS, labels: {kit: flaps}},
-			spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`,
+			spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {
+			metadata: {labels: {app: web}}, spec: {containers: [{name: server, image: nginx}]}}}}`,
 		)
 	}
 }

@@ -66,7 +66,8 @@ func build(of crowd) *wanted {
 		begin := all.Len()
 		fmt.Fprintf(
 			&all,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%s,"labels":{"bench.example.com/crowd":%s}},"data":{"text":%s,"rest":%s}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%s,"labels":{"bench.example.com/crowd":%s}},`+
+				`"data":{"text":%s,"rest":%s}}`,
 			quote(fmt.Sprintf("%s-%d", of.Metadata.Name, i)),
 			quote(of.Metadata.Name),
 			text,

@@ -11,11 +11,14 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
-const parent = `{"apiVersion":"bench.example.com/v1","kind":"Crowd","metadata":{"name":"a"},"spec":{"children":2,"text":"say \"hi\"","bytes":5}}`
+const parent = `{"apiVersion":"bench.example.com/v1","kind":"Crowd","metadata":{"name":"a"},"spec":{"children":2,` +
+	`"text":"say \"hi\"","bytes":5}}`
 
 const answer = `{"status":{"children":2},"children":[` +
-	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a-0","labels":{"bench.example.com/crowd":"a"}},"data":{"text":"say \"hi\"","rest":"01234"}},` +
-	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a-1","labels":{"bench.example.com/crowd":"a"}},"data":{"text":"say \"hi\"","rest":"01234"}}]}`
+	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a-0","labels":{"bench.example.com/crowd":"a"}},` +
+	`"data":{"text":"say \"hi\"","rest":"01234"}},` +
+	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a-1","labels":{"bench.example.com/crowd":"a"}},` +
+	`"data":{"text":"say \"hi\"","rest":"01234"}}]}`
 
 func ask(t *testing.T, c *crowds, body string) *httptest.ResponseRecorder {
 	t.Helper()

@@ -101,7 +101,8 @@ func (r *report) driftTable() *table {
 
 func (r *report) buildTable() *table {
 	t := &table{
-		title: "**build**: all children of one parent are created; the floor is a bare client with 32 goroutines, in the same run",
+		title: "**build**: all children of one parent are created; the floor is a bare client with 32 goroutines, " +
+			"in the same run",
 		columns: []string{
 			"transport",
 			"children",
@@ -201,7 +202,8 @@ func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor 
 // countedTable explains the sums of the other tables.
 func (r *report) countedTable() *table {
 	t := &table{
-		title:   "What was counted, all in all: syncs by result, hook calls by code, requests to the API server by method, writes as its audit log has them",
+		title: "What was counted, all in all: syncs by result, hook calls by code, requests to the API server by method, " +
+			"writes as its audit log has them",
 		columns: []string{"transport", "workload", "syncs", "hook calls", "API requests", "API writes"},
 	}
 	add := func(of transport, workload string, c cost) {
