@@ -77,7 +77,9 @@ function print(symbols: Iterable<ts.Symbol>): string {
   return sorted.map((symbol) => `${nodesOf(symbol).map(text).join("\n")}\n`).join("\n");
 }
 
-/** Returns the public API: the exports of each entry point, and the other types that they refer to. */
+/**
+ * Returns the public API: the exports of each entry point, and the other types that they refer to.
+ */
 function describeApi(program: ts.Program): string {
   const checker = program.getTypeChecker();
   const sections: string[] = [];
