@@ -10,7 +10,6 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/related"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -155,8 +154,8 @@ func (c *Customizer) of(key hook.Key) *answers {
 }
 
 // rules are the rules of all answers about a parent.
-func (a *answers) rules() []related.Rule {
-	var rules []related.Rule
+func (a *answers) rules() []rule {
+	var rules []rule
 	for _, each := range a.all() {
 		for _, g := range each.groups {
 			rules = append(rules, g.rules...)

@@ -1,13 +1,15 @@
-// Package customize shows a hook the related objects that its customize hook asks for
-// (compatibility: customize), or that its own answers require. It wraps the hooks of a controller:
-// a question that goes through it has its related objects filled in, so that no shape and no
-// transport knows of it.
+// Package customize shows a hook the related objects that its customize hook selects
+// (compatibility: customize), or that its own answers require. It wraps the hooks of a controller
+// and puts the related objects into each question, so that shapes and transports do not know of
+// them.
 //
-// Which objects a rule selects is package related's business; here the customize hook is asked
-// (once for each state of a parent that it can depend on), or the hook itself until it has been
-// shown what it requires; resources are watched while a parent needs them, and events of related
-// objects become keys of parents. A Customizer is safe for concurrent use. It is tested against a
-// server that speaks list and watch, and on a real API server through test/integration.
+// It checks the rules of an answer, watches resources while a parent needs them, and maps the event
+// of a related object to the parents whose rules select it, by an index. It calls the customize
+// hook once for each state of a parent on which the answer may depend, or the hook itself until it
+// has seen what it requires. A Customizer is safe for concurrent use.
+//
+// Tests run against a server that implements list and watch, and against a real API server
+// (test/integration). Table tests cover the rules; a property test compares the index with a scan.
 package customize
 
 import (
@@ -20,7 +22,6 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
-	"github.com/hookloop/hookloop/internal/engine/related"
 	"k8s.io/utils/clock"
 )
 
@@ -57,7 +58,7 @@ type Discovery interface {
 // Customizer serves one controller.
 type Customizer struct {
 	Settings
-	index  *related.Index[hook.Key]
+	index  *ruleIndex[hook.Key]
 	labels namespaceLabels
 	root   context.Context //nolint:containedctx // bounds the watches, which outlive the syncs that start them
 	end    context.CancelFunc
@@ -74,7 +75,7 @@ type group struct {
 	name, apiVersion, plural string
 	// resource is the zero value where the API server does not serve it.
 	resource object.Resource
-	rules    []related.Rule
+	rules    []rule
 }
 
 // New makes a Customizer. Close ends it.
@@ -87,7 +88,7 @@ func New(s Settings) *Customizer {
 	}
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
-		Settings: s, index: related.NewIndex[hook.Key](), root: root, end: end,
+		Settings: s, index: newRuleIndex[hook.Key](), root: root, end: end,
 		answers: map[hook.Key]*answers{}, watches: map[object.Resource]*watch{},
 	}
 }

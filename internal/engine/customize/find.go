@@ -10,7 +10,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
-	"github.com/hookloop/hookloop/internal/engine/related"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -19,7 +18,7 @@ import (
 // here: the hook is told so.
 func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace string) ([]group, error) {
 	var groups []group
-	scope := related.Scope{OwnNamespace: c.V1, Namespace: namespace}
+	scope := ruleScope{OwnNamespace: c.V1, Namespace: namespace}
 	for i, d := range declared {
 		known := slices.IndexFunc(groups, func(g group) bool {
 			return g.name == d.Name && (d.Name != "" || g.apiVersion == d.APIVersion && g.plural == d.Resource)
@@ -44,7 +43,7 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 		if groups[known].resource == (object.Resource{}) {
 			continue
 		}
-		rule, err := (*related.Declared)(&d).Check(groups[known].resource, scope)
+		rule, err := checkRule(&d, groups[known].resource, scope)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at(list, i, d), err)
 		}
@@ -119,19 +118,19 @@ func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error
 }
 
 // selected reads the objects that one rule selects.
-func (c *Customizer) selected(reader view.Reader, v view.View, rule *related.Rule) ([]view.List, error) {
+func (c *Customizer) selected(reader view.Reader, v view.View, rule *rule) ([]view.List, error) {
 	switch {
 	case len(rule.Names) > 0 && (rule.Namespace != "" || !rule.Resource.Namespaced):
 		return []view.List{v.Named(rule.Namespace, rule.Names...)}, nil
 	case rule.Spaces != nil:
 		return c.inSelectedSpaces(reader, v, rule)
 	default:
-		matches := func(o *object.Object) bool { return rule.Matches(o, nil) }
+		matches := func(o *object.Object) bool { return rule.matches(o, nil) }
 		return []view.List{v.List(rule.Namespace).Where(matches)}, nil
 	}
 }
 
-func (c *Customizer) inSelectedSpaces(reader view.Reader, v view.View, rule *related.Rule) ([]view.List, error) {
+func (c *Customizer) inSelectedSpaces(reader view.Reader, v view.View, rule *rule) ([]view.List, error) {
 	namespaces, err := c.namespaces()
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func (c *Customizer) inSelectedSpaces(reader view.Reader, v view.View, rule *rel
 		return nil, err
 	}
 	labels := func(namespace string) map[string]string { return labelsOf(spaces.Get("", namespace)) }
-	matches := func(o *object.Object) bool { return rule.Matches(o, labels) }
+	matches := func(o *object.Object) bool { return rule.matches(o, labels) }
 	var found []view.List
 	for space := range spaces.List("").All() {
 		if rule.Spaces.Matches(labelsOf(space)) {

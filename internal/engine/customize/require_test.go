@@ -75,7 +75,7 @@ func always(rules ...hook.RelatedRule) func([]string) []hook.RelatedRule {
 	return func([]string) []hook.RelatedRule { return rules }
 }
 
-func rule(name string, names ...string) hook.RelatedRule {
+func ruleNamed(name string, names ...string) hook.RelatedRule {
 	return hook.RelatedRule{Name: name, APIVersion: "v1", Resource: "pages", Names: names}
 }
 
@@ -90,7 +90,7 @@ func TestRequirementsAreShown(t *testing.T) {
 	r := newRequiring(t, always())
 	q := about(t, "web")
 	r.asks(q, "")
-	r.require = always(rule("", "a"))
+	r.require = always(ruleNamed("", "a"))
 	r.asks(q, "", "a")
 	r.asks(q, "a")
 	r.server.Put(pages, page("shop", "a"))
@@ -98,9 +98,9 @@ func TestRequirementsAreShown(t *testing.T) {
 
 	r.require = func(shown []string) []hook.RelatedRule { // what it requires follows from what it is shown
 		if slices.Contains(shown, "a") {
-			return []hook.RelatedRule{rule("", "a"), rule("", "b")}
+			return []hook.RelatedRule{ruleNamed("", "a"), ruleNamed("", "b")}
 		}
-		return []hook.RelatedRule{rule("", "a")}
+		return []hook.RelatedRule{ruleNamed("", "a")}
 	}
 	r.asks(q, "a", "a b")
 	r.asks(about(t, "other"), "", "a", "a b")
@@ -118,7 +118,7 @@ func TestRequirementsAreShown(t *testing.T) {
 // TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a
 // name in one.
 func TestGroupsComeBackByName(t *testing.T) {
-	r := newRequiring(t, always(rule("first", "a"), rule("second", "b"), rule("", "a"), rule("", "c"), rule("first", "c")))
+	r := newRequiring(t, always(ruleNamed("first", "a"), ruleNamed("second", "b"), ruleNamed("", "a"), ruleNamed("", "c"), ruleNamed("first", "c")))
 	for _, name := range []string{"a", "b", "c"} {
 		r.server.Put(pages, page("shop", name))
 	}
@@ -146,8 +146,8 @@ func TestGroupsComeBackByName(t *testing.T) {
 	r.server.Put(pages, page("shop", "b")) // an event of a group's object brings the parent
 	r.awaitQueued("web")
 	for want, rules := range map[string][]hook.RelatedRule{
-		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {rule("first", "a"), {Name: "first", APIVersion: "v1", Resource: "books"}},
-		`requirements[0] "a.b": name is not usable`:                                           {rule("a.b", "a")},
+		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {ruleNamed("first", "a"), {Name: "first", APIVersion: "v1", Resource: "books"}},
+		`requirements[0] "a.b": name is not usable`:                                           {ruleNamed("a.b", "a")},
 	} {
 		r.require = always(rules...)
 		if err := r.ask(about(t, "other"), ""); err == nil || !strings.Contains(err.Error(), want) {
@@ -166,9 +166,9 @@ func TestRequirementsAreComparedByWhatTheySelect(t *testing.T) {
 	}
 	same := first
 	same.LabelSelector = []byte(` {"matchLabels": {"c": "d", "a": "b"}} `)
-	r := newRequiring(t, always(first, rule("", "b", "a")))
+	r := newRequiring(t, always(first, ruleNamed("", "b", "a")))
 	r.asks(about(t, "web"), "", "a b")
-	r.require = always(rule("", "a", "b", "a"), same, same)
+	r.require = always(ruleNamed("", "a", "b", "a"), same, same)
 	r.asks(about(t, "web"), "a b")
 }
 
@@ -176,23 +176,23 @@ func TestRequirementsAreComparedByWhatTheySelect(t *testing.T) {
 func TestRequirementsThatDoNotRest(t *testing.T) {
 	r := newRequiring(t, func(shown []string) []hook.RelatedRule {
 		if slices.Contains(shown, "b") {
-			return []hook.RelatedRule{rule("", "a")}
+			return []hook.RelatedRule{ruleNamed("", "a")}
 		}
-		return []hook.RelatedRule{rule("", "a"), rule("settings", "b")}
+		return []hook.RelatedRule{ruleNamed("", "a"), ruleNamed("settings", "b")}
 	})
 	err := r.ask(about(t, "web"), "", "a b", "a", "a b", "a")
 	want := `hook sync here: the requirements differ from those of the answer before, 5 times in a row: "settings" (pages.v1) comes and goes`
 	if hook.KindOf(err) != hook.Invalid || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	r.require = always(rule("", "b"))
+	r.require = always(ruleNamed("", "b"))
 	r.asks(about(t, "web"), "a b", "b")
 }
 
 // TestRequirementsThatAreWrong are named by their place and their name, and hold up no later
 // answer.
 func TestRequirementsThatAreWrong(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a"), rule("none", "")))
+	r := newRequiring(t, always(ruleNamed("", "a"), ruleNamed("none", "")))
 	err := r.ask(about(t, "web"), "")
 	if want := `hook sync here: requirements[1] "none": names has an empty name`; err == nil ||
 		!strings.Contains(err.Error(), want) {
@@ -206,14 +206,14 @@ func TestRequirementsThatAreWrong(t *testing.T) {
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	r.require = always(rule("", "a"))
+	r.require = always(ruleNamed("", "a"))
 	r.asks(about(t, "web"), "", "a")
 }
 
 // TestRequirementsThatCannotBeShown are a fault of the sync, until the hook requires something
 // else.
 func TestRequirementsThatCannotBeShown(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a")))
+	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.server.Refuse(pages, 403)
 	for range 2 {
 		if err := r.ask(about(t, "web"), ""); err == nil || !strings.Contains(err.Error(), "related resource") {
@@ -234,11 +234,11 @@ func TestRequirementsThatCannotBeShown(t *testing.T) {
 
 // TestRequirementsOfAFatalAnswer need not be repeated.
 func TestRequirementsOfAFatalAnswer(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a")))
+	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.asks(about(t, "web"), "", "a")
 	r.require, r.fatal = always(), true
 	r.asks(about(t, "web"), "a")
-	r.require, r.fatal = always(rule("", "a")), false
+	r.require, r.fatal = always(ruleNamed("", "a")), false
 	r.asks(about(t, "web"), "a")
 }
 
@@ -246,14 +246,14 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 // A revision is first shown what it required before or, when it is asked about for the first time,
 // what the latest one requires. What is required of a revision goes with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a")))
+	r := newRequiring(t, always(ruleNamed("", "a")))
 	ask := func(older bool, rules []hook.RelatedRule, rounds ...string) {
 		t.Helper()
 		q := about(t, "web")
 		q.PreviousRevision, r.require = older, always(rules...)
 		r.asks(q, rounds...)
 	}
-	a, b := []hook.RelatedRule{rule("", "a")}, []hook.RelatedRule{rule("", "b")}
+	a, b := []hook.RelatedRule{ruleNamed("", "a")}, []hook.RelatedRule{ruleNamed("", "b")}
 	ask(false, a, "", "a")
 	ask(true, b, "a", "b")
 	ask(false, a, "a")
@@ -271,7 +271,7 @@ func TestRequirementsOfOlderRevisions(t *testing.T) {
 // TestOlderRevisionWithoutItsObjects is no answer: if the objects that a revision requires cannot
 // be read, the sync fails.
 func TestOlderRevisionWithoutItsObjects(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a")))
+	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.asks(about(t, "web"), "", "a")
 	older := about(t, "web")
 	older.PreviousRevision = true
@@ -284,7 +284,7 @@ func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 
 // TestRequirementsOfAnotherParentOfTheName do not count.
 func TestRequirementsOfAnotherParentOfTheName(t *testing.T) {
-	r := newRequiring(t, always(rule("", "a")))
+	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.asks(about(t, "web"), "", "a")
 	o, err := object.Decode(
 		[]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"other","generation":1}}`))
@@ -298,7 +298,7 @@ func TestRequirementsOfAnotherParentOfTheName(t *testing.T) {
 func TestRequirementsBesideACustomizeHook(t *testing.T) {
 	w := newWorld(t)
 	next := hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
-		return &hook.Answer{Requirements: []hook.RelatedRule{rule("", "a")}}, nil
+		return &hook.Answer{Requirements: []hook.RelatedRule{ruleNamed("", "a")}}, nil
 	})
 	_, err := w.Wrap(&hook.Opened{Hook: next, Address: "here"}).Ask(t.Context(), about(t, "web"))
 	if hook.KindOf(err) != hook.Invalid ||

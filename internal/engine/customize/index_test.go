@@ -1,4 +1,4 @@
-package related
+package customize
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -24,9 +25,9 @@ func names(keys []object.Ref) []string {
 	return all
 }
 
-func rule(t testing.TB, d Declared) Rule {
+func checked(t testing.TB, d hook.RelatedRule) rule {
 	t.Helper()
-	r, err := d.Check(configMaps, Scope{})
+	r, err := checkRule(&d, configMaps, ruleScope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +53,20 @@ func selects(label, value string) json.RawMessage {
 
 // TestMoved lists the parents that a change of a namespace's labels concerns.
 func TestMoved(t *testing.T) {
-	x := NewIndex[object.Ref]()
-	x.Set(key("prod"), []Rule{rule(t, Declared{NamespaceSelector: selects("env", "prod")})})
+	x := newRuleIndex[object.Ref]()
+	x.Set(key("prod"), []rule{checked(t, hook.RelatedRule{NamespaceSelector: selects("env", "prod")})})
 	x.Set(key("test"),
-		[]Rule{rule(t, Declared{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})})
+		[]rule{checked(t, hook.RelatedRule{NamespaceSelector: selects("env", "test"), LabelSelector: selects("a", "b")})})
 	x.Set(
 		key("else"),
-		[]Rule{
-			rule(
+		[]rule{
+			checked(
 				t,
-				Declared{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)},
+				hook.RelatedRule{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)},
 			),
 		},
 	)
-	x.Set(key("none"), []Rule{rule(t, Declared{})})
+	x.Set(key("none"), []rule{checked(t, hook.RelatedRule{})})
 	tests := []struct {
 		name         string
 		old, current map[string]string
@@ -90,11 +91,11 @@ func TestMoved(t *testing.T) {
 func TestTheIndexEqualsAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		x, all := NewIndex[object.Ref](), map[object.Ref][]Rule{}
+		x, all := newRuleIndex[object.Ref](), map[object.Ref][]rule{}
 		spaces := func(namespace string) map[string]string { return map[string]string{"env": namespace} }
 		for range 200 {
 			k := key(fmt.Sprint(r.IntN(20)))
-			var rules []Rule
+			var rules []rule
 			for range r.IntN(4) {
 				rules = append(rules, randomRule(t, r))
 			}
@@ -104,7 +105,7 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 				map[string]string{"x": pick(r, "a", "b", "c"), "y": pick(r, "a", "b")})
 			var want []object.Ref
 			for k, rules := range all {
-				if slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Matches(o, spaces) }) {
+				if slices.ContainsFunc(rules, func(rule rule) bool { return rule.matches(o, spaces) }) {
 					want = append(want, k)
 				}
 			}
@@ -123,13 +124,13 @@ func TestTheIndexEqualsAScan(t *testing.T) {
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
 
-func randomRule(t *testing.T, r *rand.Rand) Rule {
-	var d Declared
+func randomRule(t *testing.T, r *rand.Rand) rule {
+	var d hook.RelatedRule
 	switch r.IntN(3) {
 	case 0:
 		d.Names = []string{pick(r, "a", "b", "c"), pick(r, "a", "b", "c")}
 		d.Namespace = pick(r, "", "a", "b")
-		return rule(t, d)
+		return checked(t, d)
 	case 1:
 		d.Namespace = pick(r, "", "a", "b")
 	default:
@@ -138,7 +139,7 @@ func randomRule(t *testing.T, r *rand.Rand) Rule {
 	if r.IntN(2) == 0 {
 		d.LabelSelector = selects(pick(r, "x", "y"), pick(r, "a", "b"))
 	}
-	return rule(t, d)
+	return checked(t, d)
 }
 
 // BenchmarkMatch is one event with rules of 100 and of 10,000 parents, two of which it meets: the
@@ -146,16 +147,16 @@ func randomRule(t *testing.T, r *rand.Rand) Rule {
 func BenchmarkMatch(b *testing.B) {
 	for _, parents := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(parents), func(b *testing.B) {
-			x := NewIndex[object.Ref]()
+			x := newRuleIndex[object.Ref]()
 			for i := range parents {
 				name := fmt.Sprint(i)
-				x.Set(key(name), []Rule{
-					rule(
+				x.Set(key(name), []rule{
+					checked(
 						b,
-						Declared{Namespace: "shop", Names: []string{name}},
+						hook.RelatedRule{Namespace: "shop", Names: []string{name}},
 					),
-					rule(b, Declared{Namespace: "shop", LabelSelector: selects("of", name)}),
-					rule(b, Declared{NamespaceSelector: selects("of", name)}),
+					checked(b, hook.RelatedRule{Namespace: "shop", LabelSelector: selects("of", name)}),
+					checked(b, hook.RelatedRule{NamespaceSelector: selects("of", name)}),
 				})
 			}
 			o := configMap(b, "shop", "7", map[string]string{"of": "8", "tier": "front"})

@@ -1,4 +1,4 @@
-package related
+package customize
 
 import (
 	"maps"
@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Index holds the rules of all parents of a controller. What an event costs depends on how many
+// ruleIndex holds the rules of all parents of a controller. What an event costs depends on how many
 // rules it meets, not on how many there are.
-type Index[K comparable] struct {
+type ruleIndex[K comparable] struct {
 	mu sync.RWMutex // guards what follows
 	// rules are those of each parent.
-	rules map[K][]Rule
+	rules map[K][]rule
 	kinds map[schema.GroupVersionKind]*kind[K]
 	// spaces are the namespace selectors of all rules, for changes of a namespace's labels.
 	spaces *mapper.Selectors[place[K]]
@@ -40,15 +40,15 @@ type kind[K comparable] struct {
 // named is an object's name, in one namespace or (empty) in any.
 type named struct{ namespace, name string }
 
-// NewIndex makes an empty index.
-func NewIndex[K comparable]() *Index[K] {
-	return &Index[K]{
-		rules: map[K][]Rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[place[K]](),
+// newRuleIndex makes an empty index.
+func newRuleIndex[K comparable]() *ruleIndex[K] {
+	return &ruleIndex[K]{
+		rules: map[K][]rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[place[K]](),
 	}
 }
 
 // Set notes the rules of a parent, in place of earlier ones. No rules forget it.
-func (x *Index[K]) Set(key K, rules []Rule) {
+func (x *ruleIndex[K]) Set(key K, rules []rule) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.rules[key] {
@@ -64,7 +64,7 @@ func (x *Index[K]) Set(key K, rules []Rule) {
 	}
 }
 
-func (x *Index[K]) add(at place[K], r *Rule) {
+func (x *ruleIndex[K]) add(at place[K], r *rule) {
 	k, ok := x.kinds[r.Resource.GVK]
 	if !ok {
 		k = &kind[K]{
@@ -94,7 +94,7 @@ func (x *Index[K]) add(at place[K], r *Rule) {
 	}
 }
 
-func (x *Index[K]) remove(at place[K], r *Rule) {
+func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	k := x.kinds[r.Resource.GVK]
 	for _, name := range r.Names {
 		n := named{r.Namespace, name}
@@ -112,7 +112,7 @@ func (x *Index[K]) remove(at place[K], r *Rule) {
 }
 
 // Match lists the parents one of whose rules an object meets, each once, in no order.
-func (x *Index[K]) Match(o *object.Object, spaces Spaces) []K {
+func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	k, ok := x.kinds[o.GVK()]
@@ -128,7 +128,7 @@ func (x *Index[K]) Match(o *object.Object, spaces Spaces) []K {
 	}
 	found := map[K]struct{}{}
 	for _, at := range candidates {
-		if x.rules[at.key][at.rule].Matches(o, spaces) {
+		if x.rules[at.key][at.rule].matches(o, spaces) {
 			found[at.key] = struct{}{}
 		}
 	}
@@ -137,7 +137,7 @@ func (x *Index[K]) Match(o *object.Object, spaces Spaces) []K {
 
 // Moved lists the parents for which a namespace begins or ceases to be selected when its labels
 // change, each once, in no order. Nil stands for the labels of a namespace that is not there.
-func (x *Index[K]) Moved(old, current map[string]string) []K {
+func (x *ruleIndex[K]) Moved(old, current map[string]string) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	found := map[K]struct{}{}
