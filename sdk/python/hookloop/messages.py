@@ -5,7 +5,7 @@ type checkers. A value of an enumeration is a string: ConditionStatus.TRUE == "T
 """
 
 import enum
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, TypedDict, Union
 
@@ -166,7 +166,7 @@ class Child:
     """
 
     object: Object
-    depends_on: Iterable[Dependency] = ()
+    depends_on: Sequence[Dependency] = ()
     ready: Optional[bool] = None
 
     def __post_init__(self) -> None:
