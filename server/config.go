@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Config is what the flags of "hookloop serve" say. DefaultConfig gives their defaults; Validate
-// must pass before Run.
+// Config is the configuration of the process; "hookloop serve" sets it from flags. DefaultConfig
+// returns the defaults of the flags.
 type Config struct {
 	// Version is the program's version, for logs, metrics, traces and the user agent.
 	Version string
@@ -34,14 +34,15 @@ type Config struct {
 
 	// Workers is the number of parents that one controller syncs at a time.
 	Workers int
-	// SlowHookWaits is how many syncs of all controllers may wait for slow hooks beside the
-	// workers.
+	// SlowHookWaits is the number of syncs of all controllers that may wait for slow hooks beside
+	// the workers.
 	SlowHookWaits int
-	// DeletionLimit is how many children one answer may have deleted: a number, or a percentage of
-	// a parent's children. Empty sets no limit. A controller's spec.deletionLimit goes first.
+	// DeletionLimit is the number of children that one answer may delete, or a percentage of a
+	// parent's children. Empty sets no limit. A controller's spec.deletionLimit overrides it.
 	DeletionLimit string
-	// RewriteLimit is how often one field may be rewritten within a minute without a change by a
-	// user; 0 sets no limit. RewritePause is how long nothing is written for a parent after that.
+	// RewriteLimit is the number of rewrites of one field within a minute, without a change by a
+	// user, after which the parent's circuit opens; 0 sets no limit. RewritePause is the time
+	// without writes for that parent.
 	RewriteLimit int
 	RewritePause time.Duration
 	// TargetSelector selects the declared controllers that this process runs; empty selects all.
@@ -50,43 +51,43 @@ type Config struct {
 	// latter.
 	ApplyStrategy string
 	FieldManager  string
-	// FieldValidation is WarnFields or StrictFields: what the API server does with unknown fields
-	// of children.
+	// FieldValidation is WarnFields or StrictFields: whether the API server drops or rejects
+	// unknown fields of children.
 	FieldValidation string
-	// DiscoveryInterval is the longest time after which a change of the served resources is
-	// noticed, where no watch tells.
+	// DiscoveryInterval is the longest time until a change of the served resources is noticed if
+	// no watch shows it.
 	DiscoveryInterval time.Duration
-	// StaleViewAfter is how long the list or the watch of a resource may fail before nothing is
-	// decided from its objects any more.
+	// StaleViewAfter is the time for which the list or the watch of a resource may fail before
+	// parents that need the resource are no longer synced.
 	StaleViewAfter time.Duration
 	// CacheFlushInterval has no effect: caches follow watches.
 	CacheFlushInterval time.Duration
-	// CustomizeMaxAge is how long an answer of a customize hook counts at most.
+	// CustomizeMaxAge is the longest time for which an answer of a customize hook is used.
 	CustomizeMaxAge time.Duration
 	// EventsQPS and EventsBurst limit the Events about one object.
 	EventsQPS   float32
 	EventsBurst int
-	// GracePeriod is how long syncs under way may take after a request to stop.
+	// GracePeriod is the time that syncs under way have after a request to stop.
 	GracePeriod time.Duration
 
-	// UnrestrictedSecretNamespaces are the namespaces whose Secrets hooks may have sent anywhere,
-	// as Metacontroller does it; "*" is all.
+	// UnrestrictedSecretNamespaces are namespaces whose Secrets may be sent to any address, as in
+	// Metacontroller; "*" means all namespaces.
 	UnrestrictedSecretNamespaces []string
-	// ClusterDomain ends the full names of Services; empty takes it from the search path of
-	// /etc/resolv.conf, else cluster.local.
+	// ClusterDomain is the domain of the cluster's Services. Empty reads it from the search path in
+	// /etc/resolv.conf; the fallback is cluster.local.
 	ClusterDomain string
 
-	// MemoryBudget is how much memory the process may use, as a quantity ("512Mi"); "0" is no
-	// limit, and empty is GOMEMLIMIT, else the container's limit, else a quarter of the machine's
+	// MemoryBudget is the memory that the process may use, as a quantity ("512Mi"); "0" sets no
+	// limit. Empty uses GOMEMLIMIT, else the container's limit, else a quarter of the machine's
 	// memory.
 	MemoryBudget string
 
 	// The addresses to listen on; "0" or empty switches one off.
 	MetricsAddress, HealthAddress, PprofAddress string
 
-	// Hooks are hooks that are functions of this process, by the names that controllers refer to
-	// them by (spec.hooks.sync.inproc.name). No flag sets them: they are for programs that embed
-	// the engine.
+	// Hooks are Go functions of this process, by the name that a controller refers to
+	// (spec.hooks.sync.inproc.name). They are for programs that embed the engine; no flag sets
+	// them.
 	Hooks map[string]Hook
 
 	Gateway        Gateway
@@ -95,22 +96,22 @@ type Config struct {
 	Tracing        Tracing
 }
 
-// Hook is a hook of the Go SDK, a Composite or a Decorator, or whatever else registers a service of
-// package hookloop.hook.v1.
+// Hook is a hook of the Go SDK (hook.Composite or hook.Decorator), or another value that registers
+// a service of package hookloop.hook.v1.
 type Hook = inproc.Hook
 
-// Gateway reports whether hooks may dial in, and how. It is served by the replica that works.
+// Gateway configures the gateway, to which hooks dial in. The leading replica serves it.
 type Gateway struct {
-	// Address is where to listen; "0" or empty means that no hook can dial in.
+	// Address is the address to listen on; "0" or empty turns the gateway off.
 	Address string
 	// TLSCert and TLSKey name PEM files; ClientCA names one with the authorities of client
 	// certificates, and may be empty.
 	TLSCert, TLSKey, ClientCA string
-	// Audience is what tokens must have been made for.
+	// Audience is the audience that tokens must have.
 	Audience string
 }
 
-// LeaderElection reports whether several replicas choose one that works.
+// LeaderElection configures the election of one replica that works.
 type LeaderElection struct {
 	Enabled bool
 	// ResourceLock is the kind of lock; "leases" is the only one that Kubernetes has left.
@@ -119,7 +120,7 @@ type LeaderElection struct {
 	Namespace, ID string
 }
 
-// Log says what is logged and how. The names are those of controller-runtime's zap flags.
+// Log configures logging. The names are those of controller-runtime's zap flags.
 type Log struct {
 	// Devel changes the defaults of the others: console, debug, stack traces for errors.
 	Devel bool
@@ -133,15 +134,15 @@ type Log struct {
 	TimeEncoding string
 }
 
-// Tracing says where spans go. Without an Endpoint the standard OTEL_* environment decides; without
-// either, tracing is off.
+// Tracing configures the export of spans. Without an Endpoint the OTEL_* environment variables
+// apply; without either, tracing is off.
 type Tracing struct {
 	// Endpoint is the URL of an OTLP collector.
 	Endpoint string
-	// SampleRatio is the share of changes that are traced, 0 to 1; negative leaves it to
-	// OTEL_TRACES_SAMPLER.
+	// SampleRatio is the share of changes that are traced, from 0 to 1. If it is negative,
+	// OTEL_TRACES_SAMPLER applies.
 	SampleRatio float64
-	// NoOpSyncs exports the traces of syncs outside of a change that wrote nothing and did not
+	// NoOpSyncs also exports the traces of syncs without a change that wrote nothing and did not
 	// fail.
 	NoOpSyncs bool
 }
@@ -152,7 +153,7 @@ const (
 	ServerSideApply = "server-side-apply"
 )
 
-// What the API server does with unknown and duplicate fields of children (its own names).
+// The field validation of the API server for unknown and duplicate fields of children.
 const (
 	WarnFields   = "Warn"
 	StrictFields = "Strict"
@@ -161,12 +162,12 @@ const (
 // TimeEncodings are the values of Log.TimeEncoding.
 var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
 
-// DefaultConfig is the configuration without any flag.
+// DefaultConfig returns the configuration without any flag.
 //
-// Metacontroller allows itself 5 requests a second, which holds a whole installation to about five
-// syncs a second. API servers protect themselves by priority and fairness since Kubernetes 1.20, so
-// the client's limit is only a belt against a runaway loop here: far above a healthy load, far
-// below what would hurt one API server.
+// Metacontroller's limit is 5 requests a second, about five syncs a second for a whole
+// installation. API servers protect themselves by priority and fairness since Kubernetes 1.20, so
+// the client's limit only guards against a runaway loop: it is far above a healthy load and far
+// below the capacity of one API server.
 func DefaultConfig() Config {
 	return Config{
 		ClientQPS: 200, ClientBurst: 400, Workers: 5, SlowHookWaits: 500, RewriteLimit: 100, RewritePause: time.Minute,
@@ -181,22 +182,22 @@ func DefaultConfig() Config {
 	}
 }
 
-// FlagError says which flag has a value that cannot be used, and what was expected.
+// FlagError reports a flag with an invalid value, and the expected one.
 type FlagError struct{ Flag, Value, Expected string }
 
-// Error is one line.
+// Error returns one line.
 func (e *FlagError) Error() string {
 	return fmt.Sprintf("--%s: got %q, expected %s", e.Flag, e.Value, e.Expected)
 }
 
-// rule is one check of a value: ok or the flag, its value and what was expected.
+// rule is one check of a value: ok, or the flag, its value and the expected value.
 type rule struct {
 	ok              bool
 	flag            string
 	value, expected any
 }
 
-// Validate returns a *FlagError for the first value that cannot be used.
+// Validate returns a *FlagError for the first invalid value.
 func (c *Config) Validate() error {
 	rules := []rule{
 		{c.ClientQPS != 0, "client-go-qps", c.ClientQPS, "a number above 0, or -1 for no limit"},
@@ -246,7 +247,7 @@ func (c *Config) Validate() error {
 	return c.validateText()
 }
 
-// deletionLimit is DeletionLimit as a value; nil for none.
+// deletionLimit parses DeletionLimit; nil means no limit.
 func (c *Config) deletionLimit() *plan.DeletionLimit {
 	if c.DeletionLimit == "" {
 		return nil
@@ -255,7 +256,7 @@ func (c *Config) deletionLimit() *plan.DeletionLimit {
 	return &limit
 }
 
-// unused lists the flags that were given and change nothing.
+// unused returns the flags that are set and have no effect.
 func (c *Config) unused() []string {
 	defaults := DefaultConfig()
 	var flags []string
@@ -297,7 +298,7 @@ func (c *Config) validateText() error {
 	return nil
 }
 
-// minMemoryBudget is the least that a process can work with.
+// minMemoryBudget is the smallest budget with which a process can work.
 const minMemoryBudget = 128 << 20
 
 func (c *Config) validateMemory() error {
@@ -324,5 +325,5 @@ func listens(flag, address string) rule {
 	return rule{err == nil && port != "", flag, address, "host:port, :port, or 0 for none"}
 }
 
-// off reports whether an address switches its server off.
+// off reports whether an address turns its server off.
 func off(address string) bool { return address == "" || address == "0" }

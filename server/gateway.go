@@ -22,34 +22,34 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// What the gateway may ask of the API server in a second, and at once: once about strangers, and
-// once about whom it knows, so that strangers use up nobody else's.
+// Limits of the gateway's requests to the API server, per second and at once. Unauthenticated
+// callers have limits of their own, so that they cannot use up those of known callers.
 const (
 	gatewayQPS   = 50
 	gatewayBurst = 100
 )
 
-// gatewayServer is the part of a gRPC server that runs it.
-type gatewayServer interface {
+// grpcServer is the part of a gRPC server that runs it.
+type grpcServer interface {
 	Serve(net.Listener) error
 	Stop()
 }
 
-// door is the gateway's server. Its zero value is that of a process without a gateway.
-type door struct {
+// gatewayServer is the gateway's server. The zero value is for a process without a gateway.
+type gatewayServer struct {
 	*gateway.Gateway
-	server gatewayServer
+	server grpcServer
 	socket net.Listener
 }
 
-// door listens where hooks dial in, if they may.
-func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, error) {
+// gateway listens for hooks that dial in, if the gateway is configured.
+func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gatewayServer, error) {
 	if off(p.Gateway.Address) {
-		return door{}, nil
+		return gatewayServer{}, nil
 	}
 	guard, err := p.guard()
 	if err != nil {
-		return door{}, err
+		return gatewayServer{}, err
 	}
 	server, err := guard.NewServer(access.Serving{
 		TLS:   access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
@@ -57,19 +57,19 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 		Codec: codec.Codec(stream.Limits()),
 	})
 	if err != nil {
-		return door{}, err
+		return gatewayServer{}, err
 	}
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Gateway.Address)
 	if err != nil {
-		return door{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
+		return gatewayServer{}, fmt.Errorf("--gateway-address: listen on %s: %w", p.Gateway.Address, err)
 	}
-	d := door{
+	g := gatewayServer{
 		Gateway: gateway.New(
 			gateway.Settings{Guard: guard, Build: p.Version, Clock: clock.RealClock{}, Metrics: streams, Memory: p.budget}),
 		server: server,
 		socket: socket,
 	}
-	streamv1.RegisterGatewayServiceServer(server, d.Gateway)
+	streamv1.RegisterGatewayServiceServer(server, g.Gateway)
 	healthy := grpchealth.NewServer()
 	healthy.SetServingStatus(streamv1.GatewayService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(server, healthy)
@@ -77,10 +77,11 @@ func (p *process) door(ctx context.Context, streams *stream.Metrics) (door, erro
 		reflection.Register(server)
 	}
 	klog.FromContext(ctx).Info("listening", "flag", "gateway-address", "address", socket.Addr().String())
-	return d, nil
+	return g, nil
 }
 
-// guard asks the API server by two clients, each with a limit of its own.
+// guard returns the guard of the gateway, with two clients of the API server, each with a limit of
+// its own.
 func (p *process) guard() (*access.Guard, error) {
 	var clients [2]*kubernetes.Clientset
 	for i := range clients {
@@ -96,21 +97,21 @@ func (p *process) guard() (*access.Guard, error) {
 		access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
 }
 
-// during lets hooks dial in while work runs. A gateway that fails ends the work.
-func (d door) during(ctx context.Context, work func(context.Context) error) error {
-	if d.server == nil {
+// serveWhile serves the gateway while work runs. A gateway that fails ends the work.
+func (g gatewayServer) serveWhile(ctx context.Context, work func(context.Context) error) error {
+	if g.server == nil {
 		return work(ctx)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		// it may be stopped before it begins
-		if err := d.server.Serve(d.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			return fmt.Errorf("--gateway-address: serve on %s: %w", d.socket.Addr(), err)
+		if err := g.server.Serve(g.socket); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return fmt.Errorf("--gateway-address: serve on %s: %w", g.socket.Addr(), err)
 		}
 		return nil
 	})
 	group.Go(func() error {
-		defer d.server.Stop()
+		defer g.server.Stop()
 		return work(ctx)
 	})
 	return group.Wait()

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// opened is a door on a free port.
-func opened(t *testing.T) door {
+// opened returns a gateway server on a free port.
+func opened(t *testing.T) gatewayServer {
 	t.Helper()
 	socket, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return door{server: grpc.NewServer(), socket: socket}
+	return gatewayServer{server: grpc.NewServer(), socket: socket}
 }
 
 // TestDoorThatFails ends the work, with an error that names the flag.
@@ -26,7 +26,7 @@ func TestDoorThatFails(t *testing.T) {
 	if err := d.socket.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := d.during(t.Context(), func(ctx context.Context) error {
+	err := d.serveWhile(t.Context(), func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})
@@ -40,13 +40,13 @@ func TestDoorClosesWithTheWork(t *testing.T) {
 	tired := errors.New("tired")
 	for _, want := range []error{nil, tired} {
 		d := opened(t)
-		if err := d.during(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
+		if err := d.serveWhile(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		if _, err := d.socket.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the socket is still open: %v", err)
 		}
-		if err := (door{}).during(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
+		if err := (gatewayServer{}).serveWhile(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
 			t.Errorf("without a gateway: got %v, want %v", err, want)
 		}
 	}

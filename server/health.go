@@ -6,24 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// health answers probes: /healthz while the process lives, /readyz while it can do its work, or
-// stands by for it. The zero value is not ready. It is safe for concurrent use.
+// health answers probes: /healthz while the process lives, /readyz while it works or waits to lead.
+// The zero value is not ready. It is safe for concurrent use.
 type health struct {
 	check atomic.Pointer[func() (ready bool, why string)]
 }
 
-// set says what /readyz asks from now on.
+// set sets the check of /readyz.
 func (h *health) set(check func() (ready bool, why string)) { h.check.Store(&check) }
 
-// standby makes a replica ready that waits to lead, so that a rollout of several replicas goes on.
+// standby makes a replica ready that waits to lead, so that a rollout of several replicas
+// continues.
 func (h *health) standby() {
 	h.set(func() (bool, string) { return true, "standing by for leadership" })
 }
 
-// stopping takes the process out of service.
+// stopping makes the process unready.
 func (h *health) stopping() { h.set(func() (bool, string) { return false, "stopping" }) }
 
-// working asks the engine.
+// working makes the process ready when the engine is.
 func (h *health) working(ready func() bool) {
 	h.set(func() (bool, string) {
 		if ready() {

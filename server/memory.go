@@ -26,7 +26,7 @@ const (
 	reportInterval = 5 * time.Second
 )
 
-// memory finds the memory limit of the process, in this order: the flag, GOMEMLIMIT, the
+// memory returns a budget with the memory limit of the process, in this order: the flag, GOMEMLIMIT, the
 // container's limit, a quarter of the machine's memory. A limit of the flag or of the container
 // also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
 func (p *process) memory() (*budget.Budget, error) {
@@ -41,7 +41,7 @@ func (p *process) memory() (*budget.Budget, error) {
 	return budget.New(limit), nil
 }
 
-// If a memory limit comes from.
+// The sources of the memory limit.
 const (
 	fromFlag        = "--memory-budget"
 	fromEnvironment = "GOMEMLIMIT"
@@ -70,7 +70,7 @@ func (p *process) memoryLimit() (limit int64, source string, err error) {
 
 func bounded(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// softLimit is Go's soft memory limit; 0 is none.
+// softLimit returns Go's soft memory limit; 0 means none.
 func softLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return limit
@@ -78,7 +78,7 @@ func softLimit() int64 {
 	return 0
 }
 
-// reportCaches notes the caches' size in the budget until ctx ends.
+// reportCaches records the caches' size in the budget until ctx ends.
 func reportCaches(ctx context.Context, b *budget.Budget, stats func() []cache.ResourceStats, c clock.WithTicker) {
 	ticker := c.NewTicker(reportInterval)
 	defer ticker.Stop()
@@ -96,7 +96,7 @@ func reportCaches(ctx context.Context, b *budget.Budget, stats func() []cache.Re
 	}
 }
 
-// accounts opens accounts of what pipelines use for their parents.
+// accounts opens accounts for the memory that pipelines use for their parents.
 func accounts(b *budget.Budget) pipeline.OpenAccount {
 	share := b.Share(budget.Plans)
 	if share == nil {
@@ -111,13 +111,13 @@ type account struct {
 	share *budget.Share
 }
 
-// Set notes the size and makes room where there is too little.
+// Set records the size, and makes room if there is too little.
 func (a account) Set(bytes int64) {
 	a.Account.Set(bytes)
 	a.share.Balance()
 }
 
-// memoryMetrics ask the budget at each scrape.
+// memoryMetrics reads the budget at each scrape.
 type memoryMetrics struct {
 	usage                          func() []budget.Usage
 	bytes, limit, refused, evicted *prometheus.Desc

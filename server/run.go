@@ -23,18 +23,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// flushTime is how long the last spans may take to reach the collector.
-const flushTime = 5 * time.Second
+// flushTimeout bounds the export of the last spans at the end.
+const flushTimeout = 5 * time.Second
 
-// engine is what the process runs: package supervisor's Supervisor.
+// engine runs the controllers: package supervisor's Supervisor.
 type engine interface {
-	// Run works until ctx ends and everything under way is finished.
+	// Run runs until ctx ends and all work under way is finished.
 	Run(ctx context.Context) error
 	// Ready reports whether the caches are filled.
 	Ready() bool
 }
 
-// process is one run of the server: what its parts share.
+// process holds the parts of one run of the server.
 type process struct {
 	Config
 	rest    *rest.Config
@@ -43,20 +43,20 @@ type process struct {
 	series  *series // registers with metrics what goes with a controller
 	tracing tracing
 	budget  *budget.Budget // nil without a limit
-	// budgetSource is where the limit of the budget comes from.
+	// budgetSource is the source of the budget's limit, for the log.
 	budgetSource string
 	inside       *inproc.Transport
 	waits        *share.Waits
 	health       health
 	// fence is nil without leader election.
 	fence *act.Fence
-	// build wires the engine once the process leads.
+	// build wires the engine when the process leads.
 	build func(context.Context) (engine, error)
 }
 
-// Run serves until ctx ends, then stops in order: no new syncs, syncs under way finish within the
-// grace period, the lease is given back, the last spans are sent. It returns nil after such a stop.
-// A value of c that cannot be used is a *FlagError; a lost lease is ErrLeaseLost. Logs go to
+// Run runs the controllers until ctx ends. Then it starts no sync, lets those under way finish
+// within the grace period, releases the lease, exports the last spans and returns nil. The error is
+// a *FlagError if a value of c is invalid, and ErrLeaseLost if the lease was lost. Logs go to
 // stderr.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
@@ -69,13 +69,12 @@ func Run(ctx context.Context, c Config) error {
 	return p.run(klog.NewContext(ctx, p.log))
 }
 
-// backgroundLog guards klog's one logger, which writes what client-go's background work says
-// without a context. klog can change it only while nobody logs, so the first server's stays for the
-// life of the process; a server's own lines go to its own logger.
+// backgroundLog guards klog's global logger, which client-go's background work uses. klog can set
+// it only while nothing logs, so the logger of the first server stays; the lines of a server itself
+// go to its own logger.
 var backgroundLog sync.Once
 
-// newProcess sets up what the parts of the process share. Nothing has been asked of the API server
-// yet.
+// newProcess makes the parts of the process. It sends no request to the API server.
 func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error) {
 	log, err := c.Log.logger(logs)
 	if err != nil {
@@ -105,7 +104,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	return p, nil
 }
 
-// restConfig says how to reach the API server.
+// restConfig returns the configuration of clients of the API server.
 func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
 	config, err := loadConfig(c.Kubeconfig)
 	if err != nil {
@@ -119,8 +118,8 @@ func restConfig(c Config, metrics *shareMetrics) (*rest.Config, error) {
 	return config, nil
 }
 
-// unthrottled is the configuration without a limit of requests, for leases and for the cache's
-// lists and watches: they are few, and what waits for them must not wait for controllers.
+// unthrottled returns the configuration without a limit of requests, for leases and for the
+// cache's lists and watches: they are few, and must not wait behind the writes of controllers.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS = nil, -1
@@ -142,8 +141,8 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// run starts the servers, works, and stops all. The servers outlive the work, so that probes and
-// scrapes see it end.
+// run starts the servers, runs the engine, and stops all. The servers outlive the engine, so that
+// probes and scrapes see its end.
 func (p *process) run(ctx context.Context) (err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group, serving := errgroup.WithContext(serving)
@@ -184,7 +183,7 @@ func (p *process) listeners() []listener {
 	}
 }
 
-// lead works, after it was elected where that is asked for.
+// lead runs the engine, after the election if there is one.
 func (p *process) lead(ctx context.Context) error {
 	if !p.LeaderElection.Enabled {
 		return p.work(ctx)
@@ -197,7 +196,7 @@ func (p *process) lead(ctx context.Context) error {
 	return p.LeaderElection.lead(ctx, lock, p.fence, p.work)
 }
 
-// work runs the engine.
+// work wires and runs the engine.
 func (p *process) work(ctx context.Context) error {
 	engine, err := p.build(ctx)
 	if ctx.Err() != nil && err != nil {
@@ -210,9 +209,9 @@ func (p *process) work(ctx context.Context) error {
 	return engine.Run(ctx)
 }
 
-// flush sends the spans that wait.
+// flush exports the remaining spans.
 func (p *process) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	if err := p.tracing.stop(ctx); err != nil {
 		p.log.Info("the last traces were not exported", "error", err.Error())

@@ -8,10 +8,10 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 )
 
-// resolver is where a Pod finds its search path.
+// resolver is the file with a Pod's search path.
 const resolver = "/etc/resolv.conf"
 
-// secrets says where values of Secrets may go.
+// secrets returns the policy for sending values of Secrets.
 func (p *process) secrets() endpoint.Policy {
 	text, _ := os.ReadFile(resolver) // what cannot be read says nothing about the cluster
 	return endpoint.Policy{
@@ -20,8 +20,8 @@ func (p *process) secrets() endpoint.Policy {
 	}
 }
 
-// clusterDomain finds the cluster's domain in a Pod's search path, which has an entry "svc.DOMAIN";
-// empty if there is none.
+// clusterDomain returns the cluster's domain from the entry "svc.DOMAIN" of a Pod's search path;
+// empty if there is no such entry.
 func clusterDomain(resolvConf string) string {
 	for line := range strings.Lines(resolvConf) {
 		fields := strings.Fields(line)

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series registers the metrics that are labelled by controller, so that the series of a controller
-// can go with it. It is safe for concurrent use.
+// series registers the metrics with a label for the controller, so that the series of a controller
+// can be deleted with it. It is safe for concurrent use.
 type series struct {
 	prometheus.Registerer
 
@@ -18,8 +18,7 @@ type series struct {
 
 // vector is a metric with labels.
 type vector interface {
-	// DeletePartialMatch deletes the series with all of these labels; a vector that lacks one of
-	// them has none.
+	// DeletePartialMatch deletes the series that have all of these labels.
 	DeletePartialMatch(prometheus.Labels) int
 }
 
@@ -58,8 +57,8 @@ func (s *series) forget(controller string, declared object.Ref) {
 	}
 }
 
-// histogram is a native histogram beside a few classic buckets, for scrapers that do not ask for
-// native ones.
+// histogram returns the options of a native histogram that has a few classic buckets, too, for
+// scrapers that do not request native ones.
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,

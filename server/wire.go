@@ -31,51 +31,51 @@ import (
 )
 
 const (
-	// scope names what makes the spans.
+	// scope is the instrumentation scope of the spans.
 	scope = "github.com/hookloop/hookloop"
-	// component is the source of Events.
+	// component is the reporting component of Events.
 	component = "hookloop"
-	// knock is the time between two tries to reach the API server at start.
-	knock = 2 * time.Second
+	// retryInterval is the time between two tries to reach the API server at start.
+	retryInterval = 2 * time.Second
 )
 
-// wired is the engine with what it stands on.
-type wired struct {
+// app is the engine with its cache, discovery and Events.
+type app struct {
 	*supervisor.Supervisor
 	cache     *cache.Cache
 	discovery *discovery.Discovery
 	events    *report.Events
-	door      door
+	gateway   gatewayServer
 	budget    *budget.Budget
 }
 
-// Run works until ctx ends; what the supervisor stands on outlives it.
-func (w *wired) Run(ctx context.Context) error {
-	defer w.cache.Close()
-	defer w.events.Stop()
+// Run runs until ctx ends; cache, discovery and Events outlive the supervisor.
+func (a *app) Run(ctx context.Context) error {
+	defer a.cache.Close()
+	defer a.events.Stop()
 	following, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { w.discovery.Run(following) })
-	wait.Go(func() { reportCaches(following, w.budget, w.cache.Stats, clock.RealClock{}) })
+	wait.Go(func() { a.discovery.Run(following) })
+	wait.Go(func() { reportCaches(following, a.budget, a.cache.Stats, clock.RealClock{}) })
 	defer wait.Wait()
 	defer stop()
-	return w.door.during(ctx, w.Supervisor.Run)
+	return a.gateway.serveWhile(ctx, a.Supervisor.Run)
 }
 
-// transports are all ways to reach a hook, by the field of its spec.
-func (p *process) transports(d door, streams *stream.Metrics) hook.Openers {
+// transports returns the openers of hooks by the field of their spec.
+func (p *process) transports(g gatewayServer, streams *stream.Metrics) hook.Openers {
 	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
 	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
 	all := hook.Openers{"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open}
-	if d.Gateway == nil {
+	if g.Gateway == nil {
 		return all
 	}
-	overGRPC.Worker = d.Open
-	return d.Openers(all)
+	overGRPC.Worker = g.Open
+	return g.Openers(all)
 }
 
-// wire makes the engine. It returns when the API server has answered for the first time, or with an
-// error of the configuration, or ctx's.
+// wire makes the engine. It returns after the first answer of the API server, with an error of the
+// configuration, or with ctx's error.
 func (p *process) wire(ctx context.Context) (engine, error) {
 	client, err := kubernetes.NewForConfig(p.rest)
 	if err != nil {
@@ -86,11 +86,11 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 		return nil, err
 	}
 	streams := stream.NewMetrics(p.metrics)
-	d, err := p.door(ctx, streams)
+	g, err := p.gateway(ctx, streams)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := p.supervise(cluster, p.transports(d, streams))
+	settings, err := p.supervise(cluster, p.transports(g, streams))
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +111,10 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	settings.Cache, settings.Discovery, settings.Events, settings.Lookup = objects, served, events, lookup(client)
 	settings.May = may(client)
 	settings.Finalizers = supervisor.NewFinalizerRecords(settings.Writer, p.home())
-	return &wired{supervisor.New(settings), objects, served, events, d, p.budget}, nil
+	return &app{supervisor.New(settings), objects, served, events, g, p.budget}, nil
 }
 
-// supervise gathers what the supervisor needs and what starts nothing.
+// supervise returns the supervisor's settings. It starts nothing.
 func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervisor.Settings, error) {
 	tracer := p.tracing.provider.Tracer(scope, trace.WithInstrumentationVersion(p.Version))
 	writes := newWriteMetrics(p.metrics)
@@ -152,12 +152,12 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 	}, nil
 }
 
-// clusterUID waits until the API server answers and returns the UID of the namespace kube-system,
-// which stands for the cluster. Where reading it is not allowed it is empty: ids of traces are then
-// not distinct between clusters.
+// clusterUID waits for an answer of the API server and returns the UID of the namespace
+// kube-system, which identifies the cluster. It is empty if reading it is forbidden; then trace ids
+// are not distinct between clusters.
 func clusterUID(ctx context.Context, client kubernetes.Interface) (uid types.UID, err error) {
 	log := klog.FromContext(ctx)
-	err = wait.PollUntilContextCancel(ctx, knock, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		switch {
 		case err == nil:
