@@ -1,9 +1,9 @@
-// Command hookloop runs declared controllers by asking hooks. "hookloop serve" is the process;
-// "hookloop version" says which one.
+// Command hookloop runs declared controllers, which ask hooks for their desired state. "hookloop
+// serve" is the process, "hookloop version" prints its version.
 //
-// It turns flags into server.Config and errors into exit codes, and holds no other logic: 0 after
-// an ordered stop, 1 after a failure, 2 where a flag or its value is wrong (one line on stderr says
-// which and what was expected). It is tested by running the binary.
+// It turns flags into server.Config and errors into exit codes, and holds no other logic. The exit
+// code is 0 after an ordered stop, 1 after a failure, and 2 for a wrong flag or value; then one
+// line on stderr names the flag and the expected value. It is tested by running the binary.
 package main
 
 import (
@@ -59,10 +59,10 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usageError is a command line that cannot be understood.
+// usageError is a wrong command line.
 type usageError struct{ text string }
 
-// Error is one line.
+// Error returns one line.
 func (e *usageError) Error() string { return e.text }
 
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// explain says which flag is wrong and what was expected.
+// explain returns an error that names the wrong flag and the expected value.
 func explain(err error) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
@@ -100,7 +100,7 @@ func explain(err error) error {
 	}
 }
 
-// describe names the values that a flag takes.
+// describe returns a description of the values that a flag accepts.
 func describe(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int":

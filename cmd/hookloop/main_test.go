@@ -24,7 +24,7 @@ func buildAndTest(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder harms nobody
+	defer os.RemoveAll(folder) //nolint:errcheck // leftovers in the temporary folder do no harm
 	binary = filepath.Join(folder, "hookloop")
 	if out, err := exec.Command(
 		"go",
@@ -62,22 +62,39 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"unknown flag", []string{"serve", "--frobnicate"}, 2, `hookloop: unknown flag: --frobnicate, expected one of those that "hookloop serve --help" lists`},
-		{"unknown command", []string{"server"}, 2, `hookloop: hookloop: got argument "server", expected flags only; see "hookloop --help"`},
-		{"stray argument", []string{"serve", "now"}, 2, `hookloop: hookloop serve: got argument "now", expected flags only; see "hookloop serve --help"`},
-		{"number that is none", []string{"serve", "--workers=many"}, 2, `hookloop: --workers: got "many", expected a whole number`},
-		{"number out of range", []string{"serve", "--workers=0"}, 2, `hookloop: --workers: got "0", expected a number above 0`},
-		{"duration that is none", []string{"serve", "--discovery-interval=30"}, 2, `hookloop: --discovery-interval: got "30", expected a duration such as 30s or 5m`},
-		{"flag without value", []string{"serve", "--metrics-address"}, 2, `hookloop: --metrics-address: got no value, expected a value`},
-		{"address without port", []string{"serve", "--metrics-address=localhost"}, 2, `hookloop: --metrics-address: got "localhost", expected host:port, :port, or 0 for none`},
-		{"word that is not in the list", []string{"serve", "--zap-encoder=xml"}, 2, `hookloop: --zap-encoder: got "xml", expected json, console`},
-		{"log level", []string{"serve", "--zap-log-level=loud"}, 2, `hookloop: --zap-log-level: got "loud", expected debug, info, error, panic or a verbosity above 0`},
-		{"apply strategy", []string{"serve", "--apply-strategy=merge"}, 2, `hookloop: --apply-strategy: got "merge", expected dynamic-apply, server-side-apply`},
-		{"tracing endpoint without scheme", []string{"serve", "--tracing-endpoint=localhost:4318"}, 2, `hookloop: --tracing-endpoint: got "localhost:4318", expected the URL of an OTLP collector such as http://localhost:4318`},
-		{"memory budget that is none", []string{"serve", "--memory-budget=lots"}, 2, `hookloop: --memory-budget: got "lots", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
-		{"memory budget too small", []string{"serve", "--memory-budget=64Mi"}, 2, `hookloop: --memory-budget: got "64Mi", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
-		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2, `hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
-		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1, `hookloop: --kubeconfig: stat /none: no such file or directory`},
+		{"unknown flag", []string{"serve", "--frobnicate"}, 2,
+			`hookloop: unknown flag: --frobnicate, expected one of those that "hookloop serve --help" lists`},
+		{"unknown command", []string{"server"}, 2,
+			`hookloop: hookloop: got argument "server", expected flags only; see "hookloop --help"`},
+		{"stray argument", []string{"serve", "now"}, 2,
+			`hookloop: hookloop serve: got argument "now", expected flags only; see "hookloop serve --help"`},
+		{"number that is none", []string{"serve", "--workers=many"}, 2,
+			`hookloop: --workers: got "many", expected a whole number`},
+		{"number out of range", []string{"serve", "--workers=0"}, 2,
+			`hookloop: --workers: got "0", expected a number above 0`},
+		{"duration that is none", []string{"serve", "--discovery-interval=30"}, 2,
+			`hookloop: --discovery-interval: got "30", expected a duration such as 30s or 5m`},
+		{"flag without value", []string{"serve", "--metrics-address"}, 2,
+			`hookloop: --metrics-address: got no value, expected a value`},
+		{"address without port", []string{"serve", "--metrics-address=localhost"}, 2,
+			`hookloop: --metrics-address: got "localhost", expected host:port, :port, or 0 for none`},
+		{"word that is not in the list", []string{"serve", "--zap-encoder=xml"}, 2,
+			`hookloop: --zap-encoder: got "xml", expected json, console`},
+		{"log level", []string{"serve", "--zap-log-level=loud"}, 2,
+			`hookloop: --zap-log-level: got "loud", expected debug, info, error, panic or a verbosity above 0`},
+		{"apply strategy", []string{"serve", "--apply-strategy=merge"}, 2,
+			`hookloop: --apply-strategy: got "merge", expected dynamic-apply, server-side-apply`},
+		{"tracing endpoint without scheme", []string{"serve", "--tracing-endpoint=localhost:4318"}, 2,
+			`hookloop: --tracing-endpoint: got "localhost:4318", expected the URL of an OTLP collector such as ` +
+				`http://localhost:4318`},
+		{"memory budget that is none", []string{"serve", "--memory-budget=lots"}, 2,
+			`hookloop: --memory-budget: got "lots", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
+		{"memory budget too small", []string{"serve", "--memory-budget=64Mi"}, 2,
+			`hookloop: --memory-budget: got "64Mi", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
+		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2,
+			`hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
+		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1,
+			`hookloop: --kubeconfig: stat /none: no such file or directory`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, stdout, stderr := execute(t, test.args...)
@@ -106,7 +123,8 @@ func TestOutsideOfACluster(t *testing.T) {
 // TestStopBeforeStart stops a process that still waits for its API server.
 func TestStopBeforeStart(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	nowhere := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+	nowhere := `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"contexts": [{"name": "c", "context": {"cluster": "c"}}],
 		"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}`
 	if err := os.WriteFile(kubeconfig, []byte(nowhere), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,8 +162,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestFlags holds the names and defaults that scripts rely on. If a default is not
-// Metacontroller's, the comment says why.
+// TestFlags holds the names and defaults that scripts rely on. A comment explains each default that
+// differs from Metacontroller's.
 func TestFlags(t *testing.T) {
 	want := map[string]string{
 		"discovery-interval":               "30s",
@@ -171,7 +189,7 @@ func TestFlags(t *testing.T) {
 		"zap-log-level":                    "",
 		"zap-stacktrace-level":             "",
 		"zap-time-encoding":                "",
-		// Those that Metacontroller does not have.
+		// Metacontroller does not have these.
 		"slow-hook-waits":                "500",
 		"stale-view-after":               "10s",
 		"deletion-limit":                 "",

@@ -45,7 +45,8 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 		&c.FieldValidation,
 		"field-validation",
 		c.FieldValidation,
-		"unknown fields of children: "+server.WarnFields+" (dropped and reported) or "+server.StrictFields+" (the child is refused)",
+		"unknown fields of children: "+server.WarnFields+" (dropped and reported) or "+server.StrictFields+" (the child is "+
+			"refused)",
 	)
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval,
 		"longest time until a change of aggregated APIs is noticed; CRDs are watched")

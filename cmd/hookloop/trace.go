@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newTrace is the command that finds the trace of an object's latest change.
+// newTrace returns the command that finds the trace of an object's latest change.
 func newTrace() *cobra.Command {
 	var target client.Target
 	var ui string
@@ -17,13 +17,13 @@ func newTrace() *cobra.Command {
 		Short: "Print the id of the trace of an object's latest change",
 		Long: `Print the id of the trace of an object's latest change.
 
-The id derives from the cluster, the object's UID and its generation. The trace has the syncs of every controller whose parent the
-object is, if the controllers export traces and have sampled this one.`,
+The id derives from the cluster, the object's UID and its generation. The trace contains the syncs
+of all controllers of this parent, if they export traces and have sampled this one.`,
 		Example: `  hookloop trace websites shop -n demo
   hookloop trace website/shop -n demo --ui http://localhost:16686`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 { // as kubectl has it: website/shop
+			if len(args) == 1 { // as kubectl accepts it: website/shop
 				args = strings.SplitN(args[0], "/", 2)
 			}
 			if len(args) != 2 || args[0] == "" || args[1] == "" {
