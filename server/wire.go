@@ -132,7 +132,7 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 	return supervisor.Settings{
 		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.series)}),
 		Writer:         writer,
-		Status:         report.NewStatus(writer, tracer, writes),
+		Status:         report.NewStatus(writer),
 		Recorder:       newSyncMetrics(p.series),
 		Tracer:         tracer,
 		Clock:          clock.RealClock{},

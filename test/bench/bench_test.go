@@ -188,7 +188,7 @@ func newPipeline(b *testing.B, w *world, h *hook.Opened, heard *silent) *pipelin
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: h},
 		Reader:     w,
 		Writer:     writer,
-		Status:     report.NewStatus(writer, tracer, heard),
+		Status:     report.NewStatus(writer),
 		Recorder:   heard,
 		Tracer:     tracer,
 		Clock:      clock.RealClock{},

@@ -173,7 +173,7 @@ func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desire
 	}
 	return w, New(Settings{
 		Name: "composite/web", Parents: []object.Resource{w.resource}, Shape: w, OwnsStatus: true, Reader: w, Writer: writer,
-		Status: report.NewStatus(writer, tracer, w), Events: &heard{}, Recorder: &outcomes{}, Tracer: tracer, Clock: w.clock,
+		Status: report.NewStatus(writer), Events: &heard{}, Recorder: &outcomes{}, Tracer: tracer, Clock: w.clock,
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: hook.Func(nothing), Address: "inproc:web"}},
 		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return false },
 	})

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
@@ -50,16 +49,6 @@ func TestStatusThatIsNoObject(t *testing.T) {
 	_, err := Same(withStatus(t, `["a"]`), nil)
 	if err == nil || !strings.Contains(err.Error(), `status of P.v1 "p"`) {
 		t.Errorf("the error is %v, want one that names the status of the object", err)
-	}
-}
-
-func TestReplacementHasAPrecondition(t *testing.T) {
-	want := []map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
-		{"op": "add", "path": "/status", "value": map[string]any{"a": int64(1)}},
-	}
-	if diff := cmp.Diff(want, replacement(withStatus(t, `{"b":2}`), decode(t, `{"a":1}`))); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
 	}
 }
 

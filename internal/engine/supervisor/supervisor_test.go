@@ -145,7 +145,7 @@ func newWorld(t *testing.T) *world {
 		report.EventSettings{Client: client.CoreV1(), Component: "test", QPS: 100, Burst: 100})
 	t.Cleanup(events.Stop)
 	w.Supervisor = New(Settings{
-		Cache: objects, Discovery: found, Writer: writer, Status: report.NewStatus(writer, tracer, meter{}), Events: events,
+		Cache: objects, Discovery: found, Writer: writer, Status: report.NewStatus(writer), Events: events,
 		Recorder: recorder{}, Tracer: tracer, Clock: w.clock, Workers: 1, Sampled: func(trace.TraceID) bool { return false },
 		Openers: hook.Openers{"webhook": w.open},
 	})

@@ -1,4 +1,4 @@
-package report
+package act
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/act"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -55,28 +55,38 @@ func TestFailedStatus(t *testing.T) {
 			defer server.Close()
 			heard := &counts{}
 			tracer := noop.NewTracerProvider().Tracer("")
-			writer, err := act.NewWriter(act.Settings{
+			writer, err := NewWriter(Settings{
 				Config: &rest.Config{Host: server.URL, QPS: -1}, Tracer: tracer, Meter: heard, Clock: clock.RealClock{},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := NewStatus(
-				writer,
-				tracer,
-				heard,
-			).Replace(
-				t.Context(),
-				pages,
-				withStatus(t, ""),
-				map[string]any{"a": "b"},
-			)
-			if err == nil || written != nil || errors.Is(err, act.ErrStale) != test.stale {
-				t.Errorf("Replace = %v, %v", written, err)
+			written, err := writer.ReplaceStatus(t.Context(), pages, observedPage(t), map[string]any{"a": "b"})
+			if err == nil || written != nil || errors.Is(err, ErrStale) != test.stale {
+				t.Errorf("ReplaceStatus = %v, %v", written, err)
 			}
 			if len(*heard) != 1 || (*heard)[0] != test.result {
 				t.Errorf("counted were %v, want %s", *heard, test.result)
 			}
 		})
+	}
+}
+
+func observedPage(t *testing.T) *object.Object {
+	t.Helper()
+	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"P","metadata":{"name":"p","resourceVersion":"7"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestReplacementHasAPrecondition(t *testing.T) {
+	want := []map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+		{"op": "add", "path": "/status", "value": map[string]any{"a": int64(1)}},
+	}
+	if diff := cmp.Diff(want, replacement(observedPage(t), map[string]any{"a": int64(1)})); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
 	}
 }
