@@ -21,8 +21,8 @@ again() {
   dial_in "$@"
 }
 
-# said prints yes if a hook has printed a text: said <name> <text>
-said() { grep -qF "$2" "$work/$1" && echo yes; }
+# printed prints yes if a hook has printed a text: printed <name> <text>
+printed() { grep -qF "$2" "$work/$1" && echo yes; }
 
 # quote prints the first line with a text in a hook's output: quote <name> <text>
 quote() { grep -m1 -F "$2" "$work/$1" | fold -s -w 140 | sed 's/^/  │ /'; }
@@ -48,13 +48,13 @@ step "A laptop dials in with a token, and is refused: the token says who it is, 
 kubectl create serviceaccount laptop
 kubectl create token laptop --audience hookloop --duration 1h >"$work/token"
 dial_in laptop ../website/python/hook.py --worker website
-eventually "it is told so" yes said laptop "cannot serve"
+eventually "it prints the reason" yes printed laptop "cannot serve"
 quote laptop "cannot serve"
 
 step "It gets the right, and serves. It listens nowhere."
 kubectl apply -f may-serve.yaml
 again laptop ../website/python/hook.py --worker website
-eventually "it is attached" yes said laptop "attached to $gateway"
+eventually "it is attached" yes printed laptop "attached to $gateway"
 eventually "red-site's image" nginx:1.29-alpine image red-site
 eventually "blue-site's image" nginx:1.29-alpine image blue-site
 eventually "sockets that the hook listens on" 0 listens "$pid"
@@ -63,7 +63,7 @@ step "Another image is tried out, on the sites of team blue only. This is a righ
 sed 's/nginx:1.29-alpine/nginx:1.30-alpine/' ../website/python/hook.py >"$work/changed.py"
 trial=(trial "$work/changed.py" --intercept CompositeController/website --labels team=blue)
 dial_in "${trial[@]}"
-eventually "it is told so" yes said trial "cannot intercept"
+eventually "it prints the reason" yes printed trial "cannot intercept"
 quote trial "cannot intercept"
 kubectl apply -f may-intercept.yaml
 again "${trial[@]}"

@@ -82,9 +82,9 @@ result() {
 # left counts the objects of a Website.
 left() { kubectl -n "$namespace" get deployments,replicasets,pods,services,configmaps -l app=shop -o name | wc -l; }
 
-# tell runs the steps with one hook, and adds a row to the table: tell <hook> <transport> <controller> <file
+# compare runs the steps with one hook, and adds a row to the table: compare <hook> <transport> <controller> <file
 # with the author's code>
-tell() {
+compare() {
   local made changed said=same
   step "$1, over $2"
   start "$1" "$3"
@@ -117,13 +117,13 @@ kubectl wait --for=condition=Established --timeout=60s -f crd.yaml >/dev/null
 kubectl create namespace "$namespace"
 
 step "Once in advance, so that the cluster is warm"
-tell golang "gRPC stream" controller.yaml golang/main.go
+compare golang "gRPC stream" controller.yaml golang/main.go
 
 printf '\n%-12s%-14s%6s%12s%15s  %s\n' HOOK TRANSPORT LINES "READY IN" "NEW PAGE IN" RESULT >"$work/table"
-tell golang "gRPC stream" controller.yaml golang/main.go
-tell python "gRPC stream" controller.yaml python/hook.py
-tell typescript "gRPC stream" controller.yaml typescript/hook.ts
-tell webhook "JSON webhook" controller-webhook.yaml webhook/hook.py
+compare golang "gRPC stream" controller.yaml golang/main.go
+compare python "gRPC stream" controller.yaml python/hook.py
+compare typescript "gRPC stream" controller.yaml typescript/hook.ts
+compare webhook "JSON webhook" controller-webhook.yaml webhook/hook.py
 kubectl delete namespace "$namespace" --wait=false
 
 step "What golang has made, and how the others compare"

@@ -110,7 +110,8 @@ func encode(t *testing.T, v any) []byte {
 // judge returns the engine's error for an answer, or nil if the engine makes a plan.
 func judge(t *testing.T, judged shape.Shape, o *object.Object, answer []byte) error {
 	t.Helper()
-	observed, err := judged.Observe(shape.Input{Reader: &viewtest.Reader{Objects: []*object.Object{o}}, Key: hook.ParentKey(o.Ref())})
+	input := shape.Input{Reader: &viewtest.Reader{Objects: []*object.Object{o}}, Key: hook.ParentKey(o.Ref())}
+	observed, err := judged.Observe(input)
 	if err != nil {
 		t.Fatal(err)
 	}

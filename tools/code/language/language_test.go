@@ -34,6 +34,8 @@ func TestRules(t *testing.T) {
 		{"phrase in a docstring", "a.py", "\"\"\"A.\n\nIt says.\"\"\"\n", []string{`a.py:3: "says"`}},
 		{"phrase in TypeScript", "a.ts", "/** Says */\n", []string{`a.ts:1: "Says"`}},
 		{"phrase in a contract", "a.proto", "// It says.\n", []string{`a.proto:1: "says"`}},
+		{"phrase in a script", "Makefile", "# It says.\nx:\n", []string{`Makefile:1: "says"`}},
+		{"wide script", "a.sh", wide("x", 121) + "\n" + wide("# ", 121), nil},
 		{"phrase in Markdown", "a.md", "# A\n\nIt\nsays.\n", []string{`a.md:4: "says"`}},
 		{"phrase in a table", "a.md", "| it says |\n", []string{`a.md:1: "says"`}},
 		{"phrase in a code block", "a.md", "```\nit says\n```\nSo it `says`.\n", nil},

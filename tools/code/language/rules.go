@@ -41,6 +41,9 @@ func checkFile(f source.File) ([]finding, error) {
 		return nil, err
 	}
 	found := checkPhrases(f.Path, comments)
+	if f.Language == source.Script {
+		return found, nil
+	}
 	found = append(found, checkWidths(f, comments)...)
 	more, err := checkExported(f)
 	return append(found, more...), err

@@ -19,6 +19,9 @@ func Comments(f File) ([]Comment, error) {
 	if s, ok := syntaxes[f.Language]; ok {
 		return s.comments(f.Text), nil
 	}
+	if f.Language == Script {
+		return scriptComments(f.Text), nil
+	}
 	if f.Language != "Go" {
 		return nil, nil
 	}
@@ -36,6 +39,19 @@ func Comments(f File) ([]Comment, error) {
 		found = append(found, Comment{set.Position(group.Pos()).Line, strings.Join(lines, "\n")})
 	}
 	return found, nil
+}
+
+// scriptComments returns the comments on lines of their own. A "#" after code may be a part of it.
+func scriptComments(text string) []Comment {
+	c := collector{text: text}
+	at := 0
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "#"); ok {
+			c.add(at, at+len(line), strings.TrimSuffix(rest, "\n"))
+		}
+		at += len(line)
+	}
+	return c.found
 }
 
 // syntax describes the comments of a language, and the literals that may contain the delimiters of

@@ -14,6 +14,7 @@ func TestComments(t *testing.T) {
 		{"lines that follow each other", "Python", "x = 1\n# a\n  # b\n\n# c", []string{"2 a\n b", "5 c"}},
 		{"comment after code", "Protobuf", "a // b\n// c\nd // e", []string{"1 b\n c", "3 e"}},
 		{"Go", "Go", "// Package a is.\n// More.\npackage a\n\n/* b */", []string{"1 Package a is.\n More.", "5 b "}},
+		{"script", Script, "#!/bin/sh\n  # a\nx=$# # b\n\n# c", []string{"1!/bin/sh\n a", "5 c"}},
 		{"other languages have none", "Markdown", "# a // b", nil},
 		{"line without end", "Protobuf", "a // b", []string{"1 b"}},
 		{"block without end", "Protobuf", "a /* b", []string{"1 b"}},

@@ -34,12 +34,16 @@ func (f File) Group() string {
 	return f.Language
 }
 
-// languages maps the extension of a file to its language.
+// languages maps the extension or the name of a file to its language.
 var languages = map[string]string{
 	".go": "Go", ".py": "Python", ".ts": "TypeScript", ".proto": "Protobuf", ".md": "Markdown",
+	".sh": Script, ".bash": Script, ".yaml": Script, ".yml": Script, "Makefile": Script, "Dockerfile": Script,
 }
 
-// Groups holds the rows of tables about code, in order. Markdown is none of them.
+// Script is the language of shell scripts, YAML, makefiles and the like: comments begin with "#".
+const Script = "Script"
+
+// Groups holds the rows of tables about code, in order. Markdown and scripts are none of them.
 var Groups = []string{"Go", "Go tests", "Protobuf", "Python", "Python tests", "TypeScript", "TypeScript tests"}
 
 // ModuleFile is the name of the files that declare a module's path.
@@ -61,6 +65,9 @@ func Read(ctx context.Context, root string) ([]File, error) {
 	var files []File
 	for _, p := range slices.Compact(paths) {
 		language := languages[path.Ext(p)]
+		if language == "" {
+			language = languages[path.Base(p)]
+		}
 		if language == "" && path.Base(p) != ModuleFile || inTestdata(p) {
 			continue
 		}
