@@ -13,8 +13,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/discovery"
 )
 
-// config is what one controller is made of: what its spec declares, and the resources that the spec
-// names.
+// config is the configuration of one controller: its declaration, and the resources that it names.
 type config struct {
 	*declared
 	object    *object.Object
@@ -29,7 +28,7 @@ func (c *config) same(other *config) bool {
 		slices.Equal(c.resources, other.resources) && slices.Equal(c.owned, other.owned)
 }
 
-// name names the controller in logs, spans and metrics: "composite/hello".
+// name returns the controller's name in logs, spans and metrics: "composite/hello".
 func (c *config) name() string { return displayName(c.object.Ref()) }
 
 // resolve reads, defaults and validates the spec of a declaring object and finds its resources. Its
@@ -44,7 +43,7 @@ func (s *Supervisor) resolve(o *object.Object) (*config, error) {
 	return c, s.findResources(c)
 }
 
-// findResources asks discovery for the parents' and the children's resources.
+// findResources looks up the parents' and the children's resources.
 func (s *Supervisor) findResources(c *config) error {
 	for _, rule := range c.parents {
 		parent, err := s.find(rule.field, v1alpha1.ReasonParentNotFound, rule.ResourceRule)
@@ -84,7 +83,7 @@ func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (obj
 	return r, nil
 }
 
-// notServed explains that a resource is missing, and names the one that was probably meant.
+// notServed returns the message for a missing resource, with the resource that was probably meant.
 func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string {
 	meant, ok := s.Discovery.Similar(rule.APIVersion, rule.Resource)
 	switch served := meant.GVK.GroupVersion().String(); {
@@ -98,8 +97,8 @@ func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string 
 	}
 }
 
-// summary is what the status repeats of the spec, for tables of kubectl, which show one value of a
-// list.
+// summary returns the fields of the status that repeat the spec for kubectl's tables, which show
+// only one value of a list.
 func (c *config) summary() map[string]any {
 	names := func(rules []rule) string {
 		out := make([]string, 0, len(rules))

@@ -22,13 +22,13 @@ type watchedShape interface {
 	Watch(*controller.Controller[hook.Key])
 }
 
-// declaration is a declaring object, typed: what the kinds of controller have in common.
+// declaration is a typed declaring object of any kind.
 type declaration interface {
 	Default()
 	Validate() field.ErrorList
 }
 
-// declared is what a declaration asks for, before its resources are looked up.
+// declared is the content of a declaration, before its resources are looked up.
 type declared struct {
 	kind            hook.Descriptor
 	parents         []rule
@@ -36,7 +36,7 @@ type declared struct {
 	hooks           map[hook.Op]*v1alpha1.Hook
 	endpointConfigs []v1alpha1.EndpointConfig
 	resync          time.Duration
-	// deletionLimit is that of the spec; nil if it has none.
+	// deletionLimit is the spec's; nil if it has none.
 	deletionLimit *plan.DeletionLimit
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string

@@ -29,31 +29,30 @@ import (
 type instance struct {
 	config *config
 	health *health
-	// notices are what the hooks' transports tell beside answers.
+	// notices are reported by the hooks' transports beside answers.
 	notices *notices
 	cancel  context.CancelCauseFunc
-	// filled is closed when its caches are. told reports that this was told; it belongs to the
-	// supervisor's one look at a time.
-	filled chan struct{}
-	told   bool
-	// done is closed when the controller has stopped; err is its result from then on.
+	// filled is closed when the caches are filled. announced reports that an Event says so; it
+	// belongs to the reconcile of the declaring object.
+	filled    chan struct{}
+	announced bool
+	// done is closed when the controller has stopped; err is its result afterwards.
 	done  chan struct{}
 	err   error
 	hooks []*hook.Opened
 	run   *controller.Controller[hook.Key]
-	// rivals are the other controllers that write the status of the same parents, as far as was
-	// reported. The supervisor's mu guards it.
+	// rivals are the other controllers, of those that were reported, that write the status of the
+	// same parents. The supervisor's mu guards it.
 	rivals []rival
-	// related shows the hooks related objects.
+	// related adds related objects to the hooks' questions.
 	related *customize.Customizer
-	// reach has parents asked about again when their hook is reached.
+	// reach retries the parents of a hook when the hook is reached again.
 	reach    *reach.Tracker[hook.Key]
 	pipeline *pipeline.Pipeline
 }
 
-// start builds a controller and returns when its caches are filled, when it has failed, or when it
-// takes longer than patience: then it goes on by itself, and the declaring object is looked at
-// again.
+// start makes a controller and returns when its caches are filled, when it has failed, or after
+// startTimeout: then it goes on in the background, and the declaring object is reconciled again.
 func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
 	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
@@ -69,16 +68,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		return nil, errors.Join(&Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: err.Error()}, closeHooks(opened))
 	}
 	h := &health{recorder: s.Recorder, changed: func() { s.nudge(key) }}
-	run := controller.New[hook.Key](c.name(), controller.Settings{
-		Cache:        s.Cache,
-		Clock:        s.Clock,
-		Workers:      s.Workers,
-		Waits:        s.Waits,
-		GracePeriod:  s.GracePeriod,
-		Metrics:      s.QueueMetrics,
-		MetricsName:  c.object.GVK().Kind + "-" + c.object.Name(),
-		ResyncPeriod: c.resync,
-	})
+	run := s.newController(c)
 	shape.Watch(run)
 	i := &instance{
 		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
@@ -101,7 +91,31 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		s.nudge(key)
 		return nil
 	})
-	i.pipeline = pipeline.New(pipeline.Settings{
+	i.pipeline = s.newPipeline(i, shape, hooks)
+	run.Reconcile(refreshing{i.pipeline, i.related})
+	return s.launch(ctx, key, i, run)
+}
+
+// newController returns the runtime of a controller.
+func (s *Supervisor) newController(c *config) *controller.Controller[hook.Key] {
+	return controller.New[hook.Key](c.name(), controller.Settings{
+		Cache:        s.Cache,
+		Clock:        s.Clock,
+		Workers:      s.Workers,
+		Waits:        s.Waits,
+		GracePeriod:  s.GracePeriod,
+		Metrics:      s.QueueMetrics,
+		MetricsName:  c.object.GVK().Kind + "-" + c.object.Name(),
+		ResyncPeriod: c.resync,
+	})
+}
+
+// newPipeline returns the pipeline of a controller.
+func (s *Supervisor) newPipeline(
+	i *instance, shape watchedShape, hooks map[hook.Op]*hook.Opened,
+) *pipeline.Pipeline {
+	c := i.config
+	return pipeline.New(pipeline.Settings{
 		Name:          c.name(),
 		Controller:    c.object,
 		Parents:       c.resources,
@@ -109,11 +123,11 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		OwnsStatus:    c.kind.OwnsStatus,
 		Apply:         s.Apply,
 		Hooks:         hooks,
-		Reader:        run.Reader(),
+		Reader:        i.run.Reader(),
 		Writer:        s.Writer,
 		Status:        s.Status,
 		Events:        s.Events,
-		Recorder:      h,
+		Recorder:      i.health,
 		Tracer:        s.Tracer,
 		Clock:         s.Clock,
 		ClusterUID:    s.ClusterUID,
@@ -124,12 +138,10 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 		Account:       s.Account,
 	})
-	run.Reconcile(refreshing{i.pipeline, i.related})
-	return s.launch(ctx, key, i, run)
 }
 
-// customize has the hooks of a controller asked with the related objects that its customize hook
-// names or, without one, their own answers.
+// customize wraps the hooks of a controller, so that their questions have the related objects that
+// the customize hook selects or, without one, the hook's own answers.
 func (s *Supervisor) customize(
 	key object.Ref,
 	c *config,
@@ -155,10 +167,10 @@ func (s *Supervisor) customize(
 	return related
 }
 
-// patience is how long a start may keep one of the supervisor's workers.
-const patience = 2 * time.Second
+// startTimeout bounds the time for which a start occupies a worker of the supervisor.
+const startTimeout = 2 * time.Second
 
-// launch runs the controller in a goroutine of its own and waits for it as start says. It outlives
+// launch runs the controller in a goroutine and waits for it as start does. The controller outlives
 // ctx: the supervisor stops it.
 func (s *Supervisor) launch(
 	ctx context.Context,
@@ -172,7 +184,7 @@ func (s *Supervisor) launch(
 		defer close(i.done)
 		i.err = run.Run(running)
 	}()
-	timer := s.Clock.NewTimer(patience)
+	timer := s.Clock.NewTimer(startTimeout)
 	defer timer.Stop()
 	select {
 	case <-i.filled:
@@ -188,8 +200,8 @@ func (s *Supervisor) launch(
 	return i, nil
 }
 
-// awaitEnd has the declaring object looked at when its controller ends by itself. It returns when
-// the controller has ended, in any way.
+// awaitEnd waits for the end of a controller, and enqueues the declaring object if the controller
+// failed.
 func (s *Supervisor) awaitEnd(key object.Ref, i *instance) {
 	<-i.done
 	if i.err != nil {
@@ -197,8 +209,8 @@ func (s *Supervisor) awaitEnd(key object.Ref, i *instance) {
 	}
 }
 
-// startFault explains why a controller could not watch what it needs. Missing rights are all named
-// at once.
+// startFault returns the fault of a controller that cannot watch its resources. It names all
+// missing rights at once.
 func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error {
 	var unwatchable *cache.UnwatchableError
 	if !errors.As(err, &unwatchable) {
@@ -215,8 +227,8 @@ func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error
 	return fault
 }
 
-// missingRights names the rights that a controller needs and the engine does not have. It falls
-// back to the API server's own answer, denied.
+// missingRights returns the rights that a controller needs and the engine lacks. Its fallback is
+// the API server's answer, denied.
 func (s *Supervisor) missingRights(ctx context.Context, c *config, denied error) string {
 	if s.May == nil {
 		return denied.Error()
@@ -244,14 +256,14 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// close frees what a controller that has ended still holds.
+// close releases the resources of a controller that has ended.
 func (i *instance) close() error {
 	i.related.Close()
 	i.pipeline.Close()
 	return closeHooks(i.hooks)
 }
 
-// ended reports whether the controller has stopped by itself.
+// ended reports whether the controller has stopped.
 func (i *instance) ended() bool {
 	select {
 	case <-i.done:
@@ -261,28 +273,27 @@ func (i *instance) ended() bool {
 	}
 }
 
-// health is the condition Ready of a running controller: it follows whether its hooks are reached.
+// health is the condition Ready of a running controller, which shows whether its hooks are reached.
 type health struct {
 	recorder pipeline.Recorder
 	changed  func()
 
 	mu sync.Mutex // guards the fields below
-	// misses counts syncs in a row in which the hook was not reached.
+	// misses counts consecutive syncs that did not reach the hook.
 	misses int
 	reason string
 	last   string
 	// dropped reports that the parents keep no status.
 	dropped bool
-	// answersStatus reports that a hook has answered a status for parents whose status is not the
-	// controller's own.
+	// answersStatus reports that a hook answered a status for parents whose status is shared.
 	answersStatus bool
 }
 
-// missesToReport is how many syncs in a row must miss the hook before the controller says so: one
-// lost connection is no news.
+// missesToReport is the number of consecutive syncs that must miss the hook before the condition
+// changes: one lost connection is retried at once.
 const missesToReport = 3
 
-// Synced takes one sync into account and passes it on.
+// Synced records one sync, and passes it on.
 func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.recorder.Synced(name, o)
 	if !o.Asked {
@@ -293,7 +304,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	h.dropped, h.answersStatus = h.dropped || o.StatusDropped, h.answersStatus || o.AnswersStatus
 	switch kind := hook.KindOf(o.Err); kind {
 	case hook.Unreachable, hook.TimedOut:
-		// what it said first stays: ports and times differ each time
+		// the first message stays: ports and times differ each time
 		if h.misses++; h.misses >= missesToReport && h.reason != string(kind) {
 			h.reason, h.last = string(kind), o.Err.Error()
 		}
@@ -307,7 +318,7 @@ func (h *health) Synced(name string, o pipeline.Outcome) {
 	}
 }
 
-// condition is what the declaring object should say.
+// condition returns the condition Ready.
 func (h *health) condition() hook.Condition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -330,7 +341,7 @@ func (h *health) condition() hook.Condition {
 	}
 }
 
-// health is the condition of the controller that runs for key.
+// health returns the condition Ready of the controller that runs for key.
 func (s *Supervisor) health(key object.Ref) hook.Condition {
 	s.mu.Lock()
 	i := s.running[key]
@@ -344,7 +355,8 @@ func (s *Supervisor) health(key object.Ref) hook.Condition {
 	return i.health.condition()
 }
 
-// staleMessage names each resource whose view is stale, since when, and the API server's answer.
+// staleMessage lists the resources with a stale view, each with the time and the API server's
+// answer.
 func staleMessage(stale []*view.Error) string {
 	var views []string
 	for _, e := range stale {
@@ -365,7 +377,7 @@ func (i *instance) ready() bool {
 	}
 }
 
-// starting says what a controller that starts is waiting for.
+// starting returns the message of a controller that is starting: the resources it waits for.
 func (s *Supervisor) starting(c *config) string {
 	if trouble := s.troubles(c); trouble != "" {
 		return trouble
@@ -373,8 +385,8 @@ func (s *Supervisor) starting(c *config) string {
 	return "the controller's caches are being filled"
 }
 
-// troubles says which of a controller's resources the API server cannot list, and its answer; empty
-// if there is none.
+// troubles lists the resources of a controller that the API server cannot list, with its answers;
+// empty if there are none.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
 		if err := s.Cache.LastError(r); err != nil {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// gone takes a controller's finalizer off all its parents after its declaring object was deleted:
-// nobody else would, and they could never be deleted. The controller has been stopped.
+// gone removes a controller's finalizer from all its parents after its declaring object was
+// deleted: otherwise they could never be deleted. The controller has been stopped.
 func (s *Supervisor) gone(ctx context.Context, key object.Ref) error {
 	last, err := s.lastKnown(ctx, key)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Supervisor) gone(ctx context.Context, key object.Ref) error {
 	return nil
 }
 
-// moved does the same for resources that are no longer the parents', and records what the declaring
-// object says now. It must have succeeded before the controller puts its finalizer on a parent.
+// moved does the same for resources that are no longer parent resources, and records the new ones.
+// It must succeed before the controller adds its finalizer to a parent.
 func (s *Supervisor) moved(ctx context.Context, key object.Ref, c *config) error {
 	before, err := s.lastKnown(ctx, key)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Supervisor) moved(ctx context.Context, key object.Ref, c *config) error
 	return nil
 }
 
-// record writes down what a controller with a finalize hook, or one that had such a hook, is about
-// to put its finalizer on.
+// record stores the parent resources of a controller that has, or had, a finalize hook, before it
+// adds its finalizer to a parent.
 func (s *Supervisor) record(ctx context.Context, key object.Ref, c *config, before, now *parents) error {
 	wanted := c.hooks[hook.Finalize] != nil || now.recorded
 	if s.Finalizers == nil || !wanted || now.recorded && slices.Equal(before.Resources, now.Resources) {
@@ -94,15 +94,15 @@ func (s *Supervisor) record(ctx context.Context, key object.Ref, c *config, befo
 	return nil
 }
 
-// parents is what is known of the objects that a controller may have put its finalizer on.
+// parents describes the objects that may have a controller's finalizer.
 type parents struct {
 	FinalizerRecord
 	// recorded reports whether it outlives the process.
 	recorded bool
 }
 
-// lastKnown returns what is known of a controller's parents: from this process, else from the
-// record. It is nil if there is nothing.
+// lastKnown returns the parents of a controller, from this process or else from the record; nil if
+// neither has them.
 func (s *Supervisor) lastKnown(ctx context.Context, key object.Ref) (*parents, error) {
 	s.mu.Lock()
 	known := s.known[key]
@@ -124,8 +124,8 @@ func (s *Supervisor) lastKnown(ctx context.Context, key object.Ref) (*parents, e
 	return nil, nil
 }
 
-// recorded is a source: the controllers of the record, once. Of those whose declaring object is
-// gone nothing else would tell.
+// recorded is a source: it enqueues the controllers of the record once. Those without a declaring
+// object have no other event.
 func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 	if s.Finalizers != nil {
 		all, err := s.Finalizers.Load(ctx)
@@ -140,9 +140,8 @@ func (s *Supervisor) recorded(ctx context.Context, enqueue controller.Enqueue[ob
 	return nil
 }
 
-// letGo takes a controller's finalizer off the objects of some of its parents' resources. A
-// resource that is no longer served, in any version, has none; one of which that is not known is an
-// error.
+// letGo removes a controller's finalizer from the objects of parent resources. A resource that is
+// not served in any version has no objects; if that is not known, it is an error.
 func (s *Supervisor) letGo(ctx context.Context, finalizer string, resources []ParentResource) error {
 	var errs []error
 	for _, named := range resources {
@@ -165,12 +164,11 @@ func (s *Supervisor) letGo(ctx context.Context, finalizer string, resources []Pa
 	return errors.Join(errs...)
 }
 
-// leavePatience is how long the objects of one resource may take to be listed; then it is tried
-// again, with backoff.
-const leavePatience = 10 * time.Second
+// listTimeout bounds the listing of one resource's objects, which is retried with backoff.
+const listTimeout = 10 * time.Second
 
 func (s *Supervisor) removeFinalizers(ctx context.Context, r object.Resource, finalizer string) error {
-	wait, cancel := context.WithTimeout(ctx, leavePatience)
+	wait, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	handle, err := s.Cache.Acquire(wait, r)
 	if err != nil {

@@ -22,9 +22,9 @@ type missing struct {
 
 // absence is a resource that a controller waits for.
 type absence struct {
-	problem string
-	since   time.Time
-	told    bool
+	problem  string
+	since    time.Time
+	reported bool
 }
 
 func newMissing(c clock.PassiveClock) *missing {
@@ -42,13 +42,13 @@ func (m *missing) note(key object.Ref, problem string) (wait time.Duration, due 
 		a = &absence{problem: problem, since: now}
 		m.since[key] = a
 	}
-	if a.told {
+	if a.reported {
 		return 0, false
 	}
 	if wait := missingGrace - now.Sub(a.since); wait > 0 {
 		return wait, false
 	}
-	a.told = true
+	a.reported = true
 	return 0, true
 }
 

@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// notices are what the transports have learnt about one controller's hooks beside their answers. It
-// is safe for concurrent use.
+// notices hold the reports of the transports about one controller's hooks. It is safe for
+// concurrent use.
 type notices struct {
 	changed func()
-	// intercepts hears how many intercepts there are; it may be nil.
+	// intercepts is called with the number of intercepts; it may be nil.
 	intercepts func(int)
 
 	mu sync.Mutex // guards the fields below
-	// served has the operations for which each declared hook has a function, as far as it says so.
+	// served has the operations that each declared hook serves, if the hook reports them.
 	served      map[hook.Op][]hook.Op
 	intercepted []string
 }
 
-// of is the observer of one declared hook.
+// of returns the observer of one declared hook.
 func (n *notices) of(op hook.Op) hook.Observer { return observer{n, op} }
 
 type observer struct {
@@ -32,7 +32,7 @@ type observer struct {
 	op hook.Op
 }
 
-// Serves notes the operations for which the hook has a function.
+// Serves records the operations that the hook serves.
 func (o observer) Serves(ops []hook.Op) {
 	o.mu.Lock()
 	same := o.served[o.op] != nil && slices.Equal(o.served[o.op], ops)
@@ -45,7 +45,7 @@ func (o observer) Serves(ops []hook.Op) {
 	}
 }
 
-// Intercepted notes who answers for parents in place of the hooks.
+// Intercepted records who answers for parents in place of the hooks.
 func (o observer) Intercepted(by []string) {
 	o.mu.Lock()
 	same := slices.Equal(o.intercepted, by)
@@ -59,8 +59,9 @@ func (o observer) Intercepted(by []string) {
 	}
 }
 
-// conditions are those of the declaring object beside Ready. HooksMatch is left out while no hook
-// says what it serves; Intercepted until there has been an intercept, which before tells.
+// conditions returns the conditions of the declaring object beside Ready. HooksMatch is absent
+// while no hook reports its operations. Intercepted is absent until there was an intercept
+// (before).
 func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []hook.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +122,7 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) hook.Condition {
 	return c
 }
 
-// consequence tells what a difference leads to.
+// consequence is the effect of a difference.
 var consequence = map[hook.Op]struct{ unserved, undeclared string }{
 	hook.Finalize: {
 		unserved:   ": parents that are deleted will hang in Terminating",

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Reconcile makes one controller run as it is declared.
+// Reconcile starts, restarts or stops the controller of one declaring object.
 func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 	key := item.Key
 	declaring, err := s.reader.View(resourceOf(key))
@@ -65,7 +65,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 	return again, err
 }
 
-// noticed are the conditions of a running controller that its hooks' transports bring.
+// noticed returns the conditions of a running controller that its hooks' transports report.
 func (s *Supervisor) noticed(key object.Ref, o *object.Object) []hook.Condition {
 	s.mu.Lock()
 	i := s.running[key]
@@ -102,8 +102,8 @@ func resourceOf(key object.Ref) object.Resource {
 	return object.Resource{GVK: key.GVK}
 }
 
-// looked notes that a declaring object has been looked at, for Ready: its controller runs, or it
-// has a condition that says why not. One whose lists are merely long counts when they are in.
+// looked records, for Ready, that a declaring object has been reconciled: its controller runs, or a
+// condition gives the reason why not. A controller that still waits for its lists does not count.
 func (s *Supervisor) looked(ctx context.Context, key object.Ref) {
 	s.mu.Lock()
 	i := s.running[key]
@@ -120,8 +120,8 @@ func (s *Supervisor) looked(ctx context.Context, key object.Ref) {
 	}
 }
 
-// logReady tells the log that all controllers that were declared when the process started have been
-// looked at. The caller holds mu.
+// logReady logs that all controllers that were declared at the start have been reconciled. The
+// caller holds mu.
 func (s *Supervisor) logReady(ctx context.Context) {
 	objects := 0
 	stats := s.Cache.Stats()
@@ -131,17 +131,17 @@ func (s *Supervisor) logReady(ctx context.Context) {
 	klog.FromContext(ctx).Info("ready", "controllers", len(s.running), "resources", len(stats), "objects", objects)
 }
 
-// lookAgain is how often a controller that takes its time to start is looked at: what it waits for
-// may become known.
+// lookAgain is the time between two reconciles of a controller that is starting: the reason of the
+// delay may become known.
 const lookAgain = 5 * time.Second
 
-// announce tells once that a controller has started, and reports whether it has.
+// announce records once that a controller has started, and reports whether it has.
 func (s *Supervisor) announce(ctx context.Context, key object.Ref, o *object.Object) bool {
 	s.mu.Lock()
 	i := s.running[key]
 	ready := i.ready()
-	news := ready && !i.told
-	i.told = i.told || news
+	news := ready && !i.announced
+	i.announced = i.announced || news
 	s.mu.Unlock()
 	if news {
 		s.starts.ready(key)
@@ -152,8 +152,8 @@ func (s *Supervisor) announce(ctx context.Context, key object.Ref, o *object.Obj
 	return ready
 }
 
-// ensure starts the controller, or restarts it if its configuration has changed. It returns the
-// wait before the next try if the last start failed, with an error if that is news.
+// ensure starts the controller, or restarts it if its configuration changed. If the last start
+// failed, it returns the wait before the next try, with an error if the failure is new.
 func (s *Supervisor) ensure(ctx context.Context, key object.Ref, c *config) (time.Duration, error) {
 	s.mu.Lock()
 	present := s.running[key]
@@ -188,8 +188,8 @@ func (s *Supervisor) ensure(ctx context.Context, key object.Ref, c *config) (tim
 	return s.starts.fail(key, c), err
 }
 
-// ended takes a controller out that has ended by itself after its start had returned, and returns
-// the wait before its next start and its error.
+// ended removes a controller that failed after its start, and returns the wait before the next
+// start and the error.
 func (s *Supervisor) ended(ctx context.Context, key object.Ref, i *instance) (time.Duration, error) {
 	s.mu.Lock()
 	delete(s.running, key)
@@ -200,15 +200,15 @@ func (s *Supervisor) ended(ctx context.Context, key object.Ref, i *instance) (ti
 	return s.starts.fail(key, i.config), err
 }
 
-// stopped tells that nothing of a controller runs any more.
+// stopped calls Settings.Stopped.
 func (s *Supervisor) stopped(c *config) {
 	if s.Stopped != nil {
 		s.Stopped(c.name(), c.object.Ref())
 	}
 }
 
-// stop stops a controller and waits for its syncs under way. o is the declaring object, nil if
-// it is gone.
+// stop stops a controller and waits for its syncs under way. o is the declaring object; nil if it
+// is deleted.
 func (s *Supervisor) stop(ctx context.Context, key object.Ref, o *object.Object) {
 	s.mu.Lock()
 	present := s.running[key]
@@ -227,7 +227,7 @@ func (s *Supervisor) stop(ctx context.Context, key object.Ref, o *object.Object)
 	s.Events.Normal(ctx, o, "Stopped", "Stopped controller: "+key.Name)
 }
 
-// stopAll stops all controllers at the same time, for a cause.
+// stopAll stops all controllers at the same time, with a cause.
 func (s *Supervisor) stopAll(cause error) {
 	s.mu.Lock()
 	instances := s.running
@@ -241,9 +241,9 @@ func (s *Supervisor) stopAll(cause error) {
 	}
 }
 
-// refused puts on record why a controller does not run. Faults that only a new spec or a new
-// resource can heal wait for that; all others are retried: after wait or, if that is 0, after the
-// backoff of the declaring object.
+// refused reports on the declaring object why its controller does not run. A fault that only a new
+// spec or a new resource can repair waits for that; others are retried after wait or, if wait is 0,
+// after the backoff of the declaring object.
 func (s *Supervisor) refused(
 	ctx context.Context,
 	key object.Ref,
@@ -283,14 +283,13 @@ func (s *Supervisor) refused(
 	}
 }
 
-// say writes the condition Ready of a declaring object, where it is not there already. It says
-// whether that was news.
+// say writes the condition Ready of a declaring object if it differs. It reports whether it did.
 func (s *Supervisor) say(ctx context.Context, o *object.Object, c hook.Condition) (bool, error) {
 	return s.sayAll(ctx, o, nil, c)
 }
 
-// sayAll puts fields and conditions of which Ready is the first into the status of a declaring
-// object, as say does.
+// sayAll writes fields and conditions, Ready first, into the status of a declaring object if they
+// differ. It reports whether Ready did.
 func (s *Supervisor) sayAll(
 	ctx context.Context,
 	o *object.Object,
@@ -321,8 +320,8 @@ func (s *Supervisor) sayAll(
 	return written != nil, err
 }
 
-// checkSummary notes that the API server drops the summary, because its CRDs are older than this
-// program: it is not written again then.
+// checkSummary records that the API server drops the summary, because the installed CRDs are older
+// than this program: then it is not written again.
 func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any) {
 	status, err := report.StatusOf(written)
 	if err != nil {
@@ -335,14 +334,14 @@ func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any)
 	}
 }
 
-// Fault says why a declared controller does not run.
+// Fault is the reason why a declared controller does not run.
 type Fault struct {
 	// Reason is the reason of the condition Ready.
 	Reason  string
 	Problem string
-	// Retry reports that trying again may help although nothing has been seen to change.
+	// Retry reports that a retry may help although no change was observed.
 	Retry bool
-	// Missing reports that the API server does not serve a resource, which often heals within
+	// Missing reports that the API server does not serve a resource, which is often repaired within
 	// seconds.
 	Missing bool
 }

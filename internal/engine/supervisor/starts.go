@@ -9,16 +9,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The backoff between starts of a controller that does not come up: missing rights are noticed
-// within maxStartWait of being granted.
+// The backoff between starts of a controller that fails: granted rights take effect within
+// maxStartWait.
 const (
 	minStartWait = time.Second
 	maxStartWait = 15 * time.Second
 )
 
-// starts holds back controllers that could not be started, whatever asks for the next try. A
-// changed declaration is tried at once. The zero value is not usable; newStarts makes one. It is
-// safe for concurrent use.
+// starts delays the next start of controllers that failed. A changed declaration is started at
+// once. newStarts makes one; the zero value is not usable. It is safe for concurrent use.
 type starts struct {
 	clock clock.PassiveClock
 
@@ -26,11 +25,11 @@ type starts struct {
 	failed map[object.Ref]*failedStart
 }
 
-// failedStart is a controller that could not be started, or has ended by itself.
+// failedStart is a controller that could not be started, or failed later.
 type failedStart struct {
 	config *config
-	// failures counts failures in a row; ready is when the controller ran after the last one, zero
-	// if it never did.
+	// failures counts consecutive failures; ready is the time at which the controller ran after the
+	// last one, zero if it never did.
 	failures int
 	ready    time.Time
 	due      time.Time
@@ -40,7 +39,7 @@ func newStarts(c clock.PassiveClock) *starts {
 	return &starts{clock: c, failed: map[object.Ref]*failedStart{}}
 }
 
-// wait returns how long the next start of a controller must wait; 0 for not at all.
+// wait returns the time until the next start of a controller; 0 for no wait.
 func (s *starts) wait(key object.Ref, c *config) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,9 +58,8 @@ func (s *starts) again(key object.Ref, c *config) bool {
 	return f != nil && f.config.same(c)
 }
 
-// fail notes a failed start, or that a controller has ended by itself, and returns the wait before
-// the next start. A controller that has run for longer than the longest wait begins a new row of
-// failures.
+// fail records a failure and returns the wait before the next start. The count starts anew for a
+// controller that ran for longer than the longest wait.
 func (s *starts) fail(key object.Ref, c *config) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +76,7 @@ func (s *starts) fail(key object.Ref, c *config) time.Duration {
 	return wait
 }
 
-// ready notes that a controller runs.
+// ready records that a controller runs.
 func (s *starts) ready(key object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +85,7 @@ func (s *starts) ready(key object.Ref) {
 	}
 }
 
-// forget drops what is known of a controller that is no longer declared.
+// forget removes a controller that is no longer declared.
 func (s *starts) forget(key object.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

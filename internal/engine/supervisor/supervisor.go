@@ -1,12 +1,10 @@
-// Package supervisor keeps one running controller for each declared object: it starts what is
-// declared, restarts what changed, stops what is gone, and says on the declaring object how that
-// went.
+// Package supervisor runs one controller for each declaring object: it starts, restarts and stops
+// controllers as the objects change, and reports the result in the objects' status.
 //
-// It is itself a controller of package engine/controller. It knows the kinds of controller, and
-// nothing of transports beyond the map of openers. Its data comes from the cache (the declaring
-// objects), from discovery (which resources exist) and from the pipelines (whether hooks answer). A
-// Supervisor is safe for concurrent use. It is tested against the real API server
-// (test/integration).
+// It is itself a controller of package engine/controller. It knows the kinds of controller, but of
+// transports only the map of openers. Its data comes from the cache (the declaring objects), from
+// discovery (the served resources) and from the pipelines (whether hooks answer). A Supervisor is
+// safe for concurrent use. It is tested against the real API server (test/integration).
 package supervisor
 
 import (
@@ -39,7 +37,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings are what a Supervisor is made of. All fields are needed unless they say otherwise.
+// Settings configure a Supervisor. Every field is required unless its comment allows nil or zero.
 type Settings struct {
 	Cache     *cache.Cache
 	Discovery *discovery.Discovery
@@ -52,34 +50,35 @@ type Settings struct {
 	Clock     clock.WithTicker
 	// Lookup reads Secrets and ConfigMaps that hooks refer to.
 	Lookup hook.Lookup
-	// May asks what the engine itself is allowed to do, to name missing rights. It may be nil.
+	// May checks the engine's own rights, to name missing ones; nil names none.
 	May MayFunc
 	// Finalizers is the record of finalizers; nil keeps it for the life of the process.
 	Finalizers *FinalizerRecords
-	// Apply says how children are written.
+	// Apply is the strategy for writing children.
 	Apply plan.Apply
-	// Account keeps account of the memory that pipelines use for their parents; nil for no limit.
+	// Account accounts for the memory that pipelines use for their parents; nil sets no limit.
 	Account pipeline.OpenAccount
-	// DeletionLimit is that of controllers that have none in their spec; nil for none.
+	// DeletionLimit is the default of spec.deletionLimit; nil for none.
 	DeletionLimit *plan.DeletionLimit
-	// Circuit bounds rewrites of one field; the zero value does not.
+	// Circuit bounds rewrites of one field; the zero value sets no bound.
 	Circuit circuit.Settings
 	// Workers is the number of syncs under way at once for each controller.
 	Workers int
 	// Waits has room for syncs that wait for slow hooks beside the workers; nil for none.
 	Waits *share.Waits
-	// TargetSelector narrows the declaring objects by their own labels; nil takes all.
+	// TargetSelector selects declaring objects by their labels; nil selects all.
 	TargetSelector labels.Selector
-	// CustomizeMaxAge is how long an answer of a customize hook counts at most.
+	// CustomizeMaxAge is the longest time for which an answer of a customize hook is used.
 	CustomizeMaxAge time.Duration
-	// GracePeriod is how long syncs under way may take to finish when a controller stops.
+	// GracePeriod is the time that syncs under way have to finish when a controller stops.
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.
 	QueueMetrics queue.MetricsProvider
-	// Intercepts hears how many intercepts a controller has; nil hears nothing.
+	// Intercepts is called with the number of intercepts of a controller when it changes; may be
+	// nil.
 	Intercepts func(controller string, n int)
-	// Stopped hears that a controller ("composite/hello") has stopped, or could not be started,
-	// with its declaring object; nil hears nothing.
+	// Stopped is called when a controller ("composite/hello") has stopped or could not be started,
+	// with its declaring object; may be nil.
 	Stopped    func(controller string, declared object.Ref)
 	ClusterUID types.UID
 	Sampled    func(trace.TraceID) bool
@@ -88,30 +87,29 @@ type Settings struct {
 // Supervisor runs the declared controllers.
 type Supervisor struct {
 	Settings
-	// log is the process's logger, without what the supervisor's own controller adds to it.
+	// log is the process's logger, without the values of the supervisor's own controller.
 	log klog.Logger
-	// enqueue has a declaring object looked at again, reader reads the declaring objects; nil
-	// before Run.
+	// enqueue enqueues a declaring object, reader reads the declaring objects; nil before Run.
 	enqueue controller.Enqueue[object.Ref]
-	// starts holds back controllers that do not come up.
+	// starts delays the starts of controllers that fail.
 	starts *starts
-	// missing notes which controllers wait for a resource.
+	// missing records the controllers that wait for a resource.
 	missing *missing
 	reader  view.Reader
 
-	// noSummary reports that the CRDs do not have the fields of the summary.
+	// noSummary reports that the installed CRDs lack the fields of the summary.
 	noSummary atomic.Bool
 
 	mu      sync.Mutex // guards the fields below
 	running map[object.Ref]*instance
-	// known is which parents each controller has had; kept until they have been let go.
+	// known are the parents of each controller; kept until its finalizer is removed from them.
 	known map[object.Ref]*parents
-	// pending are the declaring objects of the first list that have not been looked at; nil before
+	// pending are the declaring objects of the first list that have not been reconciled; nil before
 	// that list is known.
 	pending map[object.Ref]bool
 }
 
-// New makes a Supervisor; Run starts it.
+// New returns a Supervisor; Run starts it.
 func New(s Settings) *Supervisor {
 	if s.TargetSelector == nil {
 		s.TargetSelector = labels.Everything()
@@ -122,17 +120,17 @@ func New(s Settings) *Supervisor {
 	}
 }
 
-// Ready reports whether every declaring object of the first list has been looked at: its controller
-// runs with its caches filled, or it has a condition that says why not.
+// Ready reports whether every declaring object of the first list has been reconciled: its
+// controller runs with filled caches, or a condition gives the reason why not.
 func (s *Supervisor) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending != nil && len(s.pending) == 0
 }
 
-// Run keeps controllers running until ctx is done, then stops them and waits for syncs under way.
-// It waits for its own CRDs where they are not installed yet. The error is nil after an ordered
-// stop.
+// Run runs the controllers until ctx is done, then stops them and waits for syncs under way. It
+// waits for the CRDs of the declaring objects if they are not installed. The error is nil after an
+// ordered stop.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.awaitCRDs(ctx) {
 		return nil
@@ -145,7 +143,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		Workers:     4,
 		GracePeriod: s.GracePeriod,
 		Metrics:     s.QueueMetrics,
-		MaxBackoff:  maxLookWait,
+		MaxBackoff:  maxBackoff,
 	})
 	s.enqueue, s.reader = c.Enqueue, c.Reader()
 	for _, r := range kinds {
@@ -158,8 +156,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return c.Run(ctx)
 }
 
-// maxLookWait is the longest backoff of a declaring object that could not be looked at.
-const maxLookWait = 30 * time.Second
+// maxBackoff is the longest backoff of a declaring object.
+const maxBackoff = 30 * time.Second
 
 // kinds are the declaring resources.
 var kinds = declaringResources()
@@ -174,7 +172,7 @@ func declaringResources() []object.Resource {
 	return all
 }
 
-// awaitCRDs waits until the API server serves the declaring resources; false if ctx has ended
+// awaitCRDs waits until the API server serves the declaring resources. It returns false if ctx ends
 // before.
 func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	for {
@@ -196,8 +194,8 @@ func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
 	}
 }
 
-// first notes which declaring objects there are when the supervisor starts, and has each of them
-// looked at: one that is deleted before the supervisor subscribes has no event.
+// first records and enqueues the declaring objects at the start: an object that is deleted before
+// the supervisor subscribes has no event.
 func (s *Supervisor) first() error {
 	pending := map[object.Ref]bool{}
 	for _, r := range kinds {
@@ -219,14 +217,13 @@ func (s *Supervisor) first() error {
 	return nil
 }
 
-// nudge has a declaring object looked at again for a reason that is no event.
+// nudge enqueues a declaring object for a reason that is not an event.
 func (s *Supervisor) nudge(key object.Ref) {
 	s.enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseTrigger})
 }
 
-// rediscovered is a source: all declaring objects, at the beginning and whenever the API server
-// serves other resources than before. What changes while they are listed brings them once more. The
-// error is a *view.Error if they are not known.
+// rediscovered is a source: it enqueues all declaring objects at the start and whenever the served
+// resources change, even during a listing. The error is a *view.Error if the objects are not known.
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 	for {
 		changed := s.Discovery.Changed()

@@ -516,7 +516,7 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 	}
 }
 
-// TestRecordThatMayNotBeWritten stops no controller, but is told: a missing right must not end a
+// TestRecordThatMayNotBeWritten stops no controller, but is reported: a missing right must not end a
 // working set-up at an upgrade.
 func TestRecordThatMayNotBeWritten(t *testing.T) {
 	w := newWorld(t)
@@ -537,9 +537,9 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 	deadline := time.After(30 * time.Second)
 	for {
 		w.mu.Lock()
-		told := slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "FinalizerNotRecorded: ") })
+		reported := slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "FinalizerNotRecorded: ") })
 		w.mu.Unlock()
-		if told {
+		if reported {
 			return
 		}
 		select {

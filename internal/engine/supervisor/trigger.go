@@ -15,24 +15,25 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Triggers of one controller: a hook may ask at this rate, and in a burst of this size.
+// The rate and the burst of triggers that one controller accepts.
 const (
 	triggersPerSecond = 10
 	triggersBurst     = 50
 )
 
-// trigger brings parents of a controller to its queue because a hook asks for it. Hooks are opened
-// before the controller is made, and may speak at once: until run is set, there are no parents.
+// trigger enqueues parents of a controller on request of a hook. Hooks are opened before the
+// controller is made, and may send a trigger at once: there are no parents until run is set.
 type trigger struct {
 	controller string
 	log        klog.Logger
 	limit      *rate.Limiter
 	run        atomic.Pointer[controller.Controller[hook.Key]]
-	// invalidate has the answers about a parent asked anew; it is set before run.
+	// invalidate discards the customize answers about a parent; it is set before run.
 	invalidate func(hook.Key)
 
 	mu sync.Mutex // guards missed
-	// missed stands for triggers in the background that found the parents unknown; nil for none.
+	// missed merges the low-priority triggers that came while the parents were not known; nil for
+	// none.
 	missed *hook.Trigger
 }
 
@@ -40,7 +41,7 @@ func newTrigger(c *config, log klog.Logger) *trigger {
 	return &trigger{controller: c.name(), log: log, limit: rate.NewLimiter(triggersPerSecond, triggersBurst)}
 }
 
-// ask is the port's TriggerFunc.
+// ask implements hook.TriggerFunc.
 func (t *trigger) ask(wish hook.Trigger) (int, error) {
 	if !wish.LowPriority && !t.limit.Allow() {
 		return 0, hook.ErrTooManyTriggers
@@ -65,8 +66,8 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 	return parents, nil
 }
 
-// miss keeps a trigger that nobody repeats until the parents are known again. Before the controller
-// runs its first list brings them all.
+// miss keeps a trigger that no one repeats until the parents are known again. Before the controller
+// runs, none is kept: the first list enqueues all parents.
 func (t *trigger) miss(wish hook.Trigger, err error) error {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) {
@@ -86,7 +87,7 @@ func (t *trigger) miss(wish hook.Trigger, err error) error {
 	return nil
 }
 
-// replay repeats what was missed. What is missed again is kept again.
+// replay repeats the missed triggers, and keeps them if they are missed again.
 func (t *trigger) replay() {
 	t.mu.Lock()
 	missed := t.missed
@@ -100,7 +101,7 @@ func (t *trigger) replay() {
 	}
 }
 
-// renewing has what was learnt of each parent that matches asked anew, before it is synced.
+// renewing returns a match that also invalidates the customize answers of each matching parent.
 func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object) bool {
 	return func(o *object.Object) bool {
 		if match != nil && !match(o) {
@@ -111,7 +112,7 @@ func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object)
 	}
 }
 
-// matching says which parents are meant; nil for all.
+// matching returns the match of a trigger's parents; nil for all.
 func matching(wish hook.Trigger) func(*object.Object) bool {
 	if len(wish.Parents) > 0 {
 		named := make(map[hook.ParentName]bool, len(wish.Parents))
