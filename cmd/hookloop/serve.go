@@ -20,34 +20,14 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// bind declares the flags. Those of Metacontroller keep their names and meanings; the value in c is
-// the default.
+// bind declares the flags. Flags of Metacontroller keep their names and meanings. The values in c are
+// the defaults.
 func bind(f *pflag.FlagSet, c *server.Config) {
 	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig file; empty uses the ServiceAccount of the Pod")
 	f.Float64Var(&c.ClientQPS, "client-go-qps", c.ClientQPS, "requests per second to the API server; -1 for no limit")
 	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "requests at once to the API server, above client-go-qps")
-	f.IntVar(&c.Workers, "workers", c.Workers,
-		"parents that each controller syncs at a time, without those that have waited for their hook for a second")
-	f.IntVar(&c.SlowHookWaits, "slow-hook-waits", c.SlowHookWaits,
-		"syncs of all controllers that may wait for slow hooks beside the workers")
-	f.StringVar(&c.DeletionLimit, "deletion-limit", c.DeletionLimit,
-		"children that one answer may have deleted, as a number or a percentage of a parent's children; empty for no limit")
-	f.IntVar(&c.RewriteLimit, "rewrite-limit", c.RewriteLimit,
-		"rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
-	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause,
-		"time without writes for a parent whose circuit has opened")
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector,
 		"run only controllers whose labels match; empty runs all")
-	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy,
-		"how children are written: "+server.DynamicApply+" or "+server.ServerSideApply)
-	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")
-	f.StringVar(
-		&c.FieldValidation,
-		"field-validation",
-		c.FieldValidation,
-		"unknown fields of children: "+server.WarnFields+" (dropped and reported) or "+server.StrictFields+" (the child is "+
-			"refused)",
-	)
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval,
 		"longest time until a change of aggregated APIs is noticed; CRDs are watched")
 	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval,
@@ -66,16 +46,34 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.IntVar(&c.EventsBurst, "events-burst", c.EventsBurst, "Events at once about one object")
 	f.DurationVar(&c.GracePeriod, "shutdown-grace-period", c.GracePeriod,
 		"time for syncs under way to finish after SIGTERM; a second signal ends at once")
+	bindSyncs(f, c)
+	bindWrites(f, c)
 	bindAddresses(f, c)
 	bindGateway(f, &c.Gateway)
 	bindLeaderElection(f, &c.LeaderElection)
 	bindLog(f, &c.Log)
-	f.StringVar(&c.Tracing.Endpoint, "tracing-endpoint", c.Tracing.Endpoint,
-		"URL of an OTLP collector; empty leaves it to the OTEL_* environment, without which tracing is off")
-	f.Float64Var(&c.Tracing.SampleRatio, "tracing-sample-ratio", c.Tracing.SampleRatio,
-		"share of changes that are traced, 0 to 1; -1 leaves it to OTEL_TRACES_SAMPLER")
-	f.BoolVar(&c.Tracing.NoOpSyncs, "tracing-noop-syncs", c.Tracing.NoOpSyncs,
-		"export syncs outside of a change that wrote nothing and did not fail, too")
+	bindTracing(f, &c.Tracing)
+}
+
+func bindSyncs(f *pflag.FlagSet, c *server.Config) {
+	f.IntVar(&c.Workers, "workers", c.Workers,
+		"parents that each controller syncs at a time, without those that have waited for their hook for a second")
+	f.IntVar(&c.SlowHookWaits, "slow-hook-waits", c.SlowHookWaits,
+		"syncs of all controllers that may wait for slow hooks beside the workers")
+	f.StringVar(&c.DeletionLimit, "deletion-limit", c.DeletionLimit,
+		"children that one answer may have deleted, as a number or a percentage of a parent's children; empty for no limit")
+	f.IntVar(&c.RewriteLimit, "rewrite-limit", c.RewriteLimit,
+		"rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
+	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause,
+		"time without writes for a parent whose circuit has opened")
+}
+
+func bindWrites(f *pflag.FlagSet, c *server.Config) {
+	f.StringVar(&c.ApplyStrategy, "apply-strategy", c.ApplyStrategy,
+		"how children are written: "+server.DynamicApply+" or "+server.ServerSideApply)
+	f.StringVar(&c.FieldManager, "apply-strategy-ssa-field-manager", c.FieldManager, "field manager of server-side apply")
+	f.StringVar(&c.FieldValidation, "field-validation", c.FieldValidation, "unknown fields of children: "+
+		server.WarnFields+" (dropped and reported) or "+server.StrictFields+" (the child is refused)")
 }
 
 func bindAddresses(f *pflag.FlagSet, c *server.Config) {
@@ -111,4 +109,13 @@ func bindLog(f *pflag.FlagSet, l *server.Log) {
 		"least level with a stack trace: info, error or panic")
 	f.StringVar(&l.TimeEncoding, "zap-time-encoding", l.TimeEncoding,
 		"times as epoch, millis, nano, iso8601, rfc3339 or rfc3339nano")
+}
+
+func bindTracing(f *pflag.FlagSet, t *server.Tracing) {
+	f.StringVar(&t.Endpoint, "tracing-endpoint", t.Endpoint,
+		"URL of an OTLP collector; empty leaves it to the OTEL_* environment, without which tracing is off")
+	f.Float64Var(&t.SampleRatio, "tracing-sample-ratio", t.SampleRatio,
+		"share of changes that are traced, 0 to 1; -1 leaves it to OTEL_TRACES_SAMPLER")
+	f.BoolVar(&t.NoOpSyncs, "tracing-noop-syncs", t.NoOpSyncs,
+		"export syncs outside of a change that wrote nothing and did not fail, too")
 }
