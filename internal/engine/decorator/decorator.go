@@ -75,7 +75,8 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 	if target == nil || err != nil {
 		return nil, err
 	}
-	attachments, err := shape.Attachments(in, target, s.declared, s.object.Name())
+	isOurs := func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() }
+	attachments, err := shape.Owned(in, target, s.declared, isOurs)
 	if err != nil {
 		return nil, err
 	}

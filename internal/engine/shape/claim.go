@@ -127,22 +127,6 @@ func (c *Claimer) Revisions(
 	return revisions.With(orphans...), actions, nil
 }
 
-// Attachments reads the objects of the declared kinds that a parent owns by controller reference and
-// that carry the name of a decorator controller: others may attach objects to the parent, too. The
-// error is a *view.Error if the objects of a kind are not known.
-func Attachments(in Input, parent *object.Object, kinds []plan.ChildKind, decorator string) (view.Set, error) {
-	isOurs := func(o *object.Object) bool { return o.Annotations()[DecoratorAnnotation] == decorator }
-	lists := make([]view.List, len(kinds))
-	for i, kind := range kinds {
-		v, err := in.Reader.View(kind.Resource)
-		if err != nil {
-			return view.Set{}, err
-		}
-		lists[i] = v.OwnedBy(parent.UID()).Where(isOurs)
-	}
-	return view.SetOf(lists...), nil
-}
-
 // adoptable returns the orphans of a namespace that the parent adopts.
 func (c *Claimer) adoptable(v view.View, namespace string, selector labels.Selector) []*object.Object {
 	if c.Departing {

@@ -5,8 +5,26 @@ import (
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// Owned reads the objects of the declared kinds that a parent owns by controller reference and that
+// belong accepts, without adoption and release. It is for kinds that mark their objects, because others
+// may own objects of the parent, too. The error is a *view.Error if the objects of a kind are not known.
+func Owned(
+	in Input, parent *object.Object, kinds []plan.ChildKind, belong func(*object.Object) bool,
+) (view.Set, error) {
+	lists := make([]view.List, len(kinds))
+	for i, kind := range kinds {
+		v, err := in.Reader.View(kind.Resource)
+		if err != nil {
+			return view.Set{}, err
+		}
+		lists[i] = v.OwnedBy(parent.UID()).Where(belong)
+	}
+	return view.SetOf(lists...), nil
+}
 
 // OwnedSnapshot holds the objects that a parent owned when they were last classified, so that the
 // next sync classifies only those that are new or changed. The zero value is empty. A snapshot
