@@ -214,7 +214,7 @@ func TestFlags(t *testing.T) {
 	newServe().Flags().VisitAll(func(f *pflag.Flag) {
 		got[f.Name] = f.DefValue
 		if f.Usage == "" {
-			t.Errorf("--%s does not say what it means", f.Name)
+			t.Errorf("--%s has no help text", f.Name)
 		}
 	})
 	if diff := cmp.Diff(want, got); diff != "" {

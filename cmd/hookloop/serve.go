@@ -25,9 +25,9 @@ func newServe() *cobra.Command {
 func bind(f *pflag.FlagSet, c *server.Config) {
 	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig file; empty uses the ServiceAccount of the Pod")
 	f.Float64Var(&c.ClientQPS, "client-go-qps", c.ClientQPS, "requests per second to the API server; -1 for no limit")
-	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "requests at once to the API server, above client-go-qps")
+	f.IntVar(&c.ClientBurst, "client-go-burst", c.ClientBurst, "burst of requests to the API server above client-go-qps")
 	f.StringVar(&c.TargetSelector, "target-label-selector", c.TargetSelector,
-		"run only controllers whose labels match; empty runs all")
+		"run only controllers with matching labels; empty runs all")
 	f.DurationVar(&c.DiscoveryInterval, "discovery-interval", c.DiscoveryInterval,
 		"longest time until a change of aggregated APIs is noticed; CRDs are watched")
 	f.DurationVar(&c.CacheFlushInterval, "cache-flush-interval", c.CacheFlushInterval,
@@ -35,7 +35,7 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.DurationVar(&c.StaleViewAfter, "stale-view-after", c.StaleViewAfter,
 		"how long a resource's watch may fail before parents that need the resource are not synced")
 	f.StringSliceVar(&c.UnrestrictedSecretNamespaces, "unrestricted-secret-namespaces",
-		c.UnrestrictedSecretNamespaces, "namespaces whose Secrets hooks may have sent to any address; * for all")
+		c.UnrestrictedSecretNamespaces, "namespaces with Secrets that hooks may have sent to any address; * for all")
 	f.StringVar(&c.ClusterDomain, "cluster-domain", c.ClusterDomain,
 		"domain of the cluster's Services; empty takes it from /etc/resolv.conf, else cluster.local")
 	f.StringVar(&c.MemoryBudget, "memory-budget", c.MemoryBudget,
@@ -43,9 +43,9 @@ func bind(f *pflag.FlagSet, c *server.Config) {
 	f.DurationVar(&c.CustomizeMaxAge, "customize-max-age", c.CustomizeMaxAge,
 		"how long the answer of a customize hook counts at most")
 	f.Float32Var(&c.EventsQPS, "events-qps", c.EventsQPS, "Events per second about one object")
-	f.IntVar(&c.EventsBurst, "events-burst", c.EventsBurst, "Events at once about one object")
+	f.IntVar(&c.EventsBurst, "events-burst", c.EventsBurst, "burst of Events about one object")
 	f.DurationVar(&c.GracePeriod, "shutdown-grace-period", c.GracePeriod,
-		"time for syncs under way to finish after SIGTERM; a second signal ends at once")
+		"time for running syncs to finish after SIGTERM; a second signal ends them immediately")
 	bindSyncs(f, c)
 	bindWrites(f, c)
 	bindAddresses(f, c)
@@ -65,7 +65,7 @@ func bindSyncs(f *pflag.FlagSet, c *server.Config) {
 	f.IntVar(&c.RewriteLimit, "rewrite-limit", c.RewriteLimit,
 		"rewrites of one field within a minute, without a change by a user, that open its parent's circuit; 0 for no limit")
 	f.DurationVar(&c.RewritePause, "rewrite-pause", c.RewritePause,
-		"time without writes for a parent whose circuit has opened")
+		"time without writes for a parent with an open circuit")
 }
 
 func bindWrites(f *pflag.FlagSet, c *server.Config) {
@@ -93,7 +93,7 @@ func bindGateway(f *pflag.FlagSet, g *server.Gateway) {
 }
 
 func bindLeaderElection(f *pflag.FlagSet, l *server.LeaderElection) {
-	f.BoolVar(&l.Enabled, "leader-election", l.Enabled, "let one of several replicas work and the others stand by")
+	f.BoolVar(&l.Enabled, "leader-election", l.Enabled, "let one of several replicas work while the others wait")
 	f.StringVar(&l.ResourceLock, "leader-election-resource-lock", l.ResourceLock, "kind of lock: leases")
 	f.StringVar(&l.Namespace, "leader-election-namespace", l.Namespace, "namespace of the Lease; empty is the Pod's own")
 	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease")

@@ -26,7 +26,7 @@ func TestNewErrors(t *testing.T) {
 	for name, test := range map[string]struct{ program, want string }{
 		"the program is missing":       {filepath.Join(dir, "missing"), "make controlplane"},
 		"the program is no executable": {text, "permission denied"},
-		"the program ends at once":     {"/bin/false", "has ended"},
+		"the program ends immediately": {"/bin/false", "has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := cluster.New(t.Context(), cluster.Options{Program: test.program})
@@ -139,7 +139,7 @@ func TestProcessesDieWithTheirParent(t *testing.T) {
 	var dir string
 	var pids [3]int
 	if _, err := fmt.Sscan(line, &dir, &pids[0], &pids[1], &pids[2]); err != nil || readErr != nil {
-		t.Fatalf("the parent says %q: %v", line, errors.Join(readErr, err))
+		t.Fatalf("the parent printed %q: %v", line, errors.Join(readErr, err))
 	}
 	for _, pid := range pids {
 		awaitGone(t, pid)

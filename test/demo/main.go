@@ -37,7 +37,7 @@ func run(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", t.title, err)
 		}
 	}
-	fmt.Printf("\nThe story is told, in %s.\n", time.Since(started).Round(100*time.Millisecond))
+	fmt.Printf("\nThe story took %s.\n", time.Since(started).Round(100*time.Millisecond))
 	if os.Getenv("DEMO") == "once" {
 		return nil
 	}

@@ -198,7 +198,7 @@ spec:
 	}
 	out, err := d.Cluster.Kubectl(t.Context(), "create", "-f", file, "-o", "jsonpath={.status.allowed}")
 	if err != nil || out != want {
-		t.Errorf("kubectl says %q (%v), want %q", out, err, want)
+		t.Errorf("kubectl printed %q (%v), want %q", out, err, want)
 	}
 }
 
@@ -215,7 +215,7 @@ func (d *door) awaitCall(ctx context.Context, client streamv1.GatewayServiceClie
 	d.Eventually("a call ends with "+code.String(), func() error {
 		_, err := client.Trigger(ctx, &streamv1.TriggerRequest{})
 		if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), part) {
-			return fmt.Errorf("%s: %q, want %s that says %q", got.Code(), got.Message(), code, part)
+			return fmt.Errorf("%s: %q, want %s with %q", got.Code(), got.Message(), code, part)
 		}
 		return nil
 	})

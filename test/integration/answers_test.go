@@ -59,7 +59,7 @@ func TestConditionsOfTheHook(t *testing.T) {
 		k.Apply(webAnswering("web", strings.Replace(ready, "STATUS", "Unknown", 1)))
 		awaitCondition(k, "web", "Ready", "Unknown", "all is well")
 		k.Patch("Web", "web", "spec: {answer: {conditions: []}}")
-		k.Eventually("a condition that is no longer said goes", func() error {
+		k.Eventually("a condition missing in the answer is removed", func() error {
 			if c := kit.Condition(k.Get("Web", "web"), "Ready"); c != nil {
 				return fmt.Errorf("it is %v", c)
 			}
@@ -189,7 +189,7 @@ func TestWaves(t *testing.T) {
 		if diff := cmp.Diff(demolished, k.ChildWrites(mark)); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
-		k.Eventually("nothing is said of dependencies any more", func() error {
+		k.Eventually("the answer has no dependencies", func() error {
 			if c := kit.Condition(k.Get("Web", "web"), "DependenciesMet"); c != nil {
 				return fmt.Errorf("the condition is %v", c)
 			}

@@ -158,7 +158,7 @@ func TestServerSideApply(t *testing.T) {
 	k.Apply(parent("other", page("theirs", "text: ours")))
 	k.AwaitFault("Web", "other", "ChildNameTaken", "has no controller and is not selected by the parent")
 	if got := field(k, "v1/ConfigMap", "theirs", "data.text"); got != "theirs" {
-		t.Errorf("somebody else's object says %q", got)
+		t.Errorf("another owner's object has %q", got)
 	}
 }
 

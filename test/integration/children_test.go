@@ -119,12 +119,12 @@ func TestChildren(t *testing.T) {
 			change: func(k *kit.Kit) { k.Apply(parent("web")) },
 			text:   "", writes: []string{"delete configmaps page"},
 		},
-		"a child that somebody deletes comes back": {
+		"a child that a user deletes comes back": {
 			method: "InPlace", before: one,
 			change: func(k *kit.Kit) { k.Delete("v1/ConfigMap", "page") },
 			text:   "one", writes: []string{"create configmaps page"},
 		},
-		"a desired field that somebody changes is put back": {
+		"a desired field that a user changes is restored": {
 			method: "InPlace", before: one,
 			change: func(k *kit.Kit) {
 				k.Patch("v1/ConfigMap", "page", "data: {text: mine}")
@@ -132,7 +132,7 @@ func TestChildren(t *testing.T) {
 			},
 			text: "one", writes: []string{"update configmaps page"},
 		},
-		"a field that somebody adds is theirs": {
+		"a field that a user adds stays": {
 			method: "InPlace", before: one,
 			change: func(k *kit.Kit) { k.Patch("v1/ConfigMap", "page", "data: {more: mine}") },
 			text:   "one", writes: []string{},

@@ -58,7 +58,7 @@ func check(ctx context.Context, t *testing.T, client dynamic.Interface, manifest
 		}
 		refusals++
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the API server says %v, want %s", err, want)
+			t.Errorf("the API server returned %v, want %s", err, want)
 		}
 	}
 	if refusals == 0 && err != nil {

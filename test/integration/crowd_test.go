@@ -127,7 +127,7 @@ func (c *crowd) halt() {
 	if err := <-c.ended; err != nil {
 		c.Fatal(err)
 	}
-	c.Eventually("the children are what the parents say", func() error { return c.reached(c.rounds.Load()) })
+	c.Eventually("the children have the parents' text", func() error { return c.reached(c.rounds.Load()) })
 }
 
 // servedBy returns the number of parents that a hook answered last, by their status.
@@ -154,7 +154,7 @@ func (c *crowd) judge(h *kit.History) {
 		case v.Deleted:
 			c.Errorf("%s was deleted", name)
 		case round < 1 || round > c.rounds.Load():
-			c.Errorf("%s says %v, which no parent said", name, v.Object["data"])
+			c.Errorf("%s has %v, which no parent had", name, v.Object["data"])
 		case round < last[name]:
 			c.Errorf("%s went back from round %d to %d", name, last[name], round)
 		default:

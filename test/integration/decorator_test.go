@@ -163,7 +163,7 @@ func TestTwoDecorators(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	k.Patch("Web", "web", "spec: {answer: {attachments: ["+page("page", "text: mine")+"]}}")
 	await(k, "v1/ConfigMap", "other", "data.text", "")
-	k.Eventually("the second decorator says that the name is taken", func() error {
+	k.Eventually("the second decorator reports that the name is taken", func() error {
 		if len(k.Events("web", "SyncError")) == 0 {
 			return errors.New("no Event")
 		}

@@ -143,11 +143,11 @@ func (h *faultyHook) answers() []*streamv1.Triggered {
 // awaitFarewell waits until the engine has sent a reason for ending a stream.
 func (h *faultyHook) awaitFarewell(k *kit.Kit, part string) {
 	k.Helper()
-	k.Eventually(fmt.Sprintf("the hook is told %q", part), func() error {
+	k.Eventually(fmt.Sprintf("the hook gets the reason %q", part), func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !slices.ContainsFunc(h.farewells, func(f string) bool { return strings.Contains(f, part) }) {
-			return fmt.Errorf("it was told %q", h.farewells)
+			return fmt.Errorf("it got %q", h.farewells)
 		}
 		return nil
 	})

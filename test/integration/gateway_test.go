@@ -115,7 +115,7 @@ func awaitControllerCondition(k *kit.Kit, conditionType, reason, part string) {
 	k.Eventually("the controller has the condition "+conditionType+" with the reason "+reason, func() error {
 		c := kit.Condition(k.Get(kit.CompositeController, k.Name), conditionType)
 		if c["reason"] != reason || !strings.Contains(fmt.Sprint(c["message"]), part) {
-			return fmt.Errorf("it is %v, want one that says %q", c, part)
+			return fmt.Errorf("it is %v, want one with %q", c, part)
 		}
 		return nil
 	})

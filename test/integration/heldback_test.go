@@ -29,7 +29,7 @@ func TestChangesHeldBack(t *testing.T) {
 	k.Apply(parent("web", page("page", "text: two")))
 	awaitHeld(`ConfigMap.v1 "` + k.Namespace + `/page": data.text;`)
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "one" {
-		t.Errorf("the child says %q", got)
+		t.Errorf("the child has %q", got)
 	}
 	k.Settled(3 * time.Second / 2) // more than a resync period
 	k.Delete("v1/ConfigMap", "page")

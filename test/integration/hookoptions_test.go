@@ -72,10 +72,10 @@ spec:
 		"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $NS}, stringData: {token: second-secret-token}}")
 	token.Store("second-secret-token")
 	k.Patch("Web", "web", "metadata: {labels: {round: two}}")
-	k.Eventually("no token is told", func() error {
+	k.Eventually("no token is in objects or Events", func() error {
 		for _, o := range []string{fmt.Sprint(k.Get("Web", "web").Object), fmt.Sprint(k.Events("web", "SyncError"))} {
 			if strings.Contains(o, "secret-token") {
-				t.Fatal("a token is told: " + o)
+				t.Fatal("a token leaked: " + o)
 			}
 		}
 		if kit.Condition(k.Get("Web", "web"), "Synced")["status"] != "True" {

@@ -125,7 +125,7 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	for i := range 5 {
 		name := fmt.Sprint(k.Name, "-", i)
-		k.Eventually(name+" says what it waits for", func() error {
+		k.Eventually(name+" reports the reason", func() error {
 			c := kit.Condition(k.Get(kit.CompositeController, name), v1alpha1.ConditionReady)
 			if message := fmt.Sprint(
 				c["message"],

@@ -32,7 +32,7 @@ func TestObjectOfAnEarlierParent(t *testing.T) {
 	k.AwaitFault("Web", "web", "ChildNameTaken",
 		`is controlled by an earlier Web "web" with the UID before, not by the present one`)
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "theirs" {
-		t.Errorf("the object of the earlier parent says %q", got)
+		t.Errorf("the object of the earlier parent has %q", got)
 	}
 
 	config := rest.CopyConfig(k.Cluster.Admin())

@@ -227,7 +227,7 @@ func TestFinalizerGoesWithItsHook(t *testing.T) {
 		return nil
 	})
 	if got := field(k, "v1/ConfigMap", "page", "data.text"); got != "one" {
-		t.Errorf("the child says %q", got)
+		t.Errorf("the child has %q", got)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestThrottledHook(t *testing.T) {
 	k.Apply(parent("web"))
 	await(k, "Web", "web", "status.phase", "up")
 	if n := early.Load(); n > 0 {
-		t.Errorf("the hook was asked %d times before the time that it said", n)
+		t.Errorf("the hook was asked %d times before the time of Retry-After", n)
 	}
 	if said := k.Events("web", "SyncError"); len(said) > 0 {
 		t.Errorf("Events %q, want none", said)
@@ -265,6 +265,6 @@ func TestThrottledHook(t *testing.T) {
 	k.Run(kit.Composite{Parent: "webs", Children: []string{"v1/configmaps InPlace"}, Sync: hook.URL})
 	k.AwaitFault("Web", "web", "HookThrottled", "status 429")
 	if n := hook.Asked("web"); n > 30 {
-		t.Errorf("the hook was asked %d times at once", n)
+		t.Errorf("the hook was asked %d times without a delay", n)
 	}
 }

@@ -106,7 +106,7 @@ func TestRollingUpdate(t *testing.T) {
 	k.Apply(balls(5, "red"))
 	awaitColours(k, "red red red red red")
 	awaitUpdated(k, "OnLatestRevision", "")
-	logStep("five children are made at once: there is nothing to update")
+	logStep("five children are created together: there is nothing to update")
 	for i := range 5 {
 		ready(k, fmt.Sprint("ball-", i), "True")
 	}

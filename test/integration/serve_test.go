@@ -24,7 +24,7 @@ func startServed(ctx context.Context, t *testing.T, c *cluster.Cluster, flags ..
 	if e != nil {
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("hookloop said:\n%s", e.Output())
+				t.Logf("hookloop's output:\n%s", e.Output())
 			}
 			_ = e.Kill() // it may have ended already
 		})
@@ -41,7 +41,7 @@ func (s served) await(ctx context.Context, t *testing.T, text string) {
 	err := s.Await(ctx, func(ctx context.Context) error {
 		body, err := serve.Fetch(ctx, "http://"+s.Health+"/readyz")
 		if err == nil && strings.TrimSpace(body) != text {
-			err = fmt.Errorf("/readyz says %q", body)
+			err = fmt.Errorf("/readyz returned %q", body)
 		}
 		return err
 	})

@@ -165,7 +165,7 @@ func TestStaleView(t *testing.T) {
 	k.Apply(parent("web")) // without the ball
 	k.AwaitFault("Web", "web", "StaleView", "the view of balls."+k.Group+"/v1 is stale since ")
 	if got := field(k, "Ball", "ball", "spec.text"); got != "one" {
-		t.Errorf("the ball says %q, want it untouched", got)
+		t.Errorf("the ball has %q, want it untouched", got)
 	}
 
 	k.Apply(parent("web", ball("two")))

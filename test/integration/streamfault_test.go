@@ -32,7 +32,7 @@ var badStreams = map[string]badStream{
 		reason: "InvalidHookAnswer", part: "the hook chose version 7 of the protocol, expected 1",
 		farewell: "InvalidArgument: the hook chose version 7 of the protocol, expected 1", deaf: true,
 	},
-	"does not say Welcome": {
+	"sends no Welcome": {
 		fault:  welcoming(nil),
 		reason: "HookTimeout", part: "the hook has not said Welcome within 10s",
 		farewell: "DeadlineExceeded: the hook has not said Welcome within 10s", deaf: true,
@@ -118,7 +118,7 @@ var badStreams = map[string]badStream{
 		})),
 		reason: "HookUnreachable", part: "the hook hangs up",
 	},
-	"says Welcome again": {
+	"sends Welcome twice": {
 		fault: answering(func(*streamv1.Answer) []*streamv1.HookMessage {
 			return []*streamv1.HookMessage{{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 1}}}}
 		}),
@@ -210,7 +210,7 @@ func TestHookThatIsSilent(t *testing.T) {
 	select {
 	case <-h.dismissed:
 	case <-time.After(2 * kit.Deadline):
-		t.Error("the stream of a hook that does not answer goes on for ever")
+		t.Error("the stream of a hook that does not answer never ends")
 	}
 	h.awaitFarewell(k, "DeadlineExceeded: a cancelled call has no answer for 30s, not even CANCELLED")
 	h.turn(nil)

@@ -74,7 +74,7 @@ func TestStreamUnderLoad(t *testing.T) {
 	})
 	c.await()
 	due += moved
-	countsOf(k, engine).atMost(t, due, "the second hook is back, without what it held")
+	countsOf(k, engine).atMost(t, due, "the second hook is back, without its state")
 
 	if err := engine.Restart(); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestConnectionIsCut(t *testing.T) {
 		if err := proxy.Cut(); err != nil {
 			t.Fatal(err)
 		}
-		k.Eventually("the session goes on", func() error {
+		k.Eventually("the session continues", func() error {
 			if now := countsOf(k, engine); now.Kept+now.Lost == before.Kept+before.Lost {
 				return errors.New("it does not")
 			}

@@ -93,7 +93,7 @@ func TestUnknownTrace(t *testing.T) {
 		t.Errorf("error %v, want ErrNotFound", err)
 	}
 	if _, err := j.Trace(t.Context(), "no id"); err == nil || errors.Is(err, jaeger.ErrNotFound) {
-		t.Errorf("error %v, want one that says that the id is not valid", err)
+		t.Errorf("error %v, want one about an invalid id", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -124,7 +124,7 @@ func TestRestartForgets(t *testing.T) {
 func TestMissingProgram(t *testing.T) {
 	_, err := jaeger.New(t.Context(), jaeger.Options{Program: "/nowhere/jaeger"})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v, want one that says that the program is missing", err)
+		t.Errorf("error %v, want one about the missing program", err)
 	}
 }
 

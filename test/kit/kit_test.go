@@ -134,9 +134,9 @@ func TestProcess(t *testing.T) {
 	t.Run("the test that starts it", func(t *testing.T) {
 		k := kit.New(t)
 		child = k.Process(proc.Spec{Name: "child", Path: os.Args[0], Env: []string{childEnv + "=1"}})
-		k.Eventually("the child says hello", func() error {
+		k.Eventually("the child prints hello", func() error {
 			if out := child.Output(); out != "hello\n" {
-				return fmt.Errorf("it says %q", out)
+				return fmt.Errorf("it printed %q", out)
 			}
 			return nil
 		})

@@ -83,7 +83,7 @@ func TestEveryValueCounts(t *testing.T) {
 	text := chart(t, allValues)
 	for _, leaf := range leaves(all) {
 		if !strings.Contains(text, leaf) {
-			t.Errorf("%q is set and is not in what is rendered", leaf)
+			t.Errorf("%q is set, but is not in the rendered chart", leaf)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestChartChecksValues(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := helm(t, "template", path("helm", "hookloop"), "--set="+test.set)
 			if err == nil || !strings.Contains(err.Error(), test.part) {
-				t.Errorf("got %v, want an error that says %s", err, test.part)
+				t.Errorf("got %v, want an error with %s", err, test.part)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestArguments(t *testing.T) {
 		{"one replica needs no election", 1, `["--workers=9"]`, []string{"serve", "--workers=9"}, usual},
 		{"several elect", 2, `[]`, []string{"serve", "--leader-election"}, usual},
 		{
-			"an election's other flags do not stand for it", 2, `["--leader-election-id=a"]`,
+			"an election's other flags do not enable it", 2, `["--leader-election-id=a"]`,
 			[]string{"serve", "--leader-election-id=a", "--leader-election"}, usual,
 		},
 		{"whoever decides decides", 2, `["--leader-election=false"]`, []string{"serve", "--leader-election=false"}, usual},

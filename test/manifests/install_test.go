@@ -209,7 +209,7 @@ func checkRefusals(t *testing.T, k *kit.Kit, engine *serve.Engine, since cluster
 	t.Helper()
 	for _, line := range strings.Split(engine.Output(), "\n") {
 		if strings.Contains(strings.ToLower(line), "forbidden") {
-			t.Errorf("the log says: %s", line)
+			t.Errorf("the log has: %s", line)
 		}
 	}
 	writes, err := k.Cluster.Writes(since)

@@ -88,7 +88,7 @@ func Hook(ctx context.Context, spec proc.Spec) (*proc.Process, string, error) {
 		_, rest, _ := strings.Cut(p.Output(), "listening on ")
 		line, _, whole := strings.Cut(rest, "\n")
 		if !whole {
-			return errors.New("it has not said where it listens")
+			return errors.New("it has not printed its address")
 		}
 		address = strings.TrimSpace(line)
 		return nil

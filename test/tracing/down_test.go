@@ -30,7 +30,7 @@ func TestCollectorIsDown(t *testing.T) {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("hookloop said:\n%s", engine.Output())
+			t.Logf("hookloop's output:\n%s", engine.Output())
 		}
 	})
 	if err != nil {

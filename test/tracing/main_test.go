@@ -52,7 +52,7 @@ func start(t *testing.T) (*kit.Kit, *jaeger.Jaeger) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("hookloop said:\n%s", shared.engine.Output())
+			t.Logf("hookloop's output:\n%s", shared.engine.Output())
 		}
 	})
 	return k, j
@@ -130,7 +130,7 @@ func greets(k *kit.Kit, who string) error {
 			return err
 		}
 		if child.GetDeletionTimestamp() != nil || kind != "v1/Service" && !strings.Contains(fmt.Sprint(child.Object), text) {
-			return fmt.Errorf("the %s does not say %q yet", kind, text)
+			return fmt.Errorf("the %s does not have %q yet", kind, text)
 		}
 	}
 	return nil

@@ -42,13 +42,13 @@ func parse(args []string) (options, error) {
 	transports := flags.String("transports", "webhook,unary,stream", "ways to the hook")
 	children := flags.String("children", "1000,3000",
 		"numbers of children of one parent, each measured on its own; empty for none")
-	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear at once; 0 for none")
+	flags.IntVar(&o.parents, "parents", 300, "parents with 3 children that appear together; 0 for none")
 	flags.IntVar(&o.rounds, "rounds", 30, "children that are edited, one after the other")
 	flags.IntVar(&o.idle, "idle", 10, "syncs without an effect of the parent with many children")
 	flags.IntVar(&o.bytes, "bytes", 900, "length of a child's data")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.StringVar(&o.profile, "profile", "",
-		"folder for CPU profiles: of the engine under drift and idle syncs, taken after what is measured, and of the hook")
+		"folder for CPU profiles: of the engine under drift and idle syncs, taken after the measurement, and of the hook")
 	flags.StringVar(&o.hook, "hook", hookProgram(), "the hook's program")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -202,7 +202,7 @@ func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor 
 // countedTable explains the sums of the other tables.
 func (r *report) countedTable() *table {
 	t := &table{
-		title: "What was counted, all in all: syncs by result, hook calls by code, requests to the API server by method, " +
+		title: "Totals: syncs by result, hook calls by code, requests to the API server by method, " +
 			"writes as its audit log has them",
 		columns: []string{"transport", "workload", "syncs", "hook calls", "API requests", "API writes"},
 	}

@@ -90,7 +90,7 @@ func (v *view) fail(err error) {
 func (v *view) see(event watch.Event, at time.Time) error {
 	o, ok := event.Object.(*corev1.ConfigMap)
 	if !ok {
-		return fmt.Errorf("the watch on the children says %s %v", event.Type, event.Object)
+		return fmt.Errorf("the watch on the children returned %s %v", event.Type, event.Object)
 	}
 	version, err := strconv.ParseInt(o.ResourceVersion, 10, 64)
 	if err != nil {
@@ -128,7 +128,7 @@ func (v *view) await(ctx context.Context, what string, met func() bool) (time.Ti
 		}
 		return at, nil
 	case <-timer.C:
-		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children say %v", what, patience, v.said())
+		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children have %v", what, patience, v.said())
 	case <-ctx.Done():
 		return time.Time{}, fmt.Errorf("waiting until %s: %w", what, ctx.Err())
 	}
@@ -169,7 +169,7 @@ func (v *view) said() map[string]int {
 
 // awaitAll waits until n children have the text, and no others exist.
 func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, error) {
-	return v.await(ctx, fmt.Sprintf("all %d children say %q", n, text),
+	return v.await(ctx, fmt.Sprintf("all %d children have %q", n, text),
 		func() bool { return v.texts[text] == n && len(v.children) == n })
 }
 
@@ -177,7 +177,7 @@ func (v *view) awaitAll(ctx context.Context, n int, text string) (time.Time, err
 // time of its event.
 func (v *view) awaitOne(ctx context.Context, name string, after int64, text string) (time.Time, error) {
 	var at time.Time
-	_, err := v.await(ctx, fmt.Sprintf("child %s says %q again", name, text), func() bool {
+	_, err := v.await(ctx, fmt.Sprintf("child %s has %q again", name, text), func() bool {
 		c := v.children[name]
 		at = c.at
 		return c.version > after && c.text == text

@@ -67,6 +67,6 @@ func TestFailedViewReportsIt(t *testing.T) {
 		time.Now(),
 	); err == nil ||
 		!strings.Contains(err.Error(), "expired") {
-		t.Errorf("see = %v, want what the API server says", err)
+		t.Errorf("see = %v, want the API server's error", err)
 	}
 }
