@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/share"
-	"github.com/hookloop/hookloop/internal/transports/stack"
+	"github.com/hookloop/hookloop/internal/transports/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -31,7 +31,7 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 		syncs:  newSyncMetrics(all),
 		queues: newQueueMetrics(all),
 		shares: newShareMetrics(all, share.NewWaits(1, 1)),
-		hooks:  stack.NewMetrics(all),
+		hooks:  middleware.NewMetrics(all),
 	}
 	parts.run(t, "stays")
 	before := count(t, registry)
@@ -57,7 +57,7 @@ type controllerMetrics struct {
 	syncs  *syncMetrics
 	queues *queueMetrics
 	shares *shareMetrics
-	hooks  *stack.Metrics
+	hooks  *middleware.Metrics
 }
 
 // run records what a controller does.
@@ -79,10 +79,10 @@ func (m controllerMetrics) run(t *testing.T, name string) {
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Result: "converged"})
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Err: &hook.Error{Kind: hook.Failed, Err: errors.New("no")}})
 	m.shares.waited("composite/"+name, time.Second)
-	openers := stack.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	openers := middleware.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
 		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name}, nil
-	}}, stack.Settings{Metrics: m.hooks})
+	}}, middleware.Settings{Metrics: m.hooks})
 	opened, err := openers["webhook"](
 		hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync})
 	if err != nil {

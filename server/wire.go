@@ -16,7 +16,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/supervisor"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
-	"github.com/hookloop/hookloop/internal/transports/stack"
+	"github.com/hookloop/hookloop/internal/transports/middleware"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"go.opentelemetry.io/otel/trace"
@@ -130,7 +130,9 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		return supervisor.Settings{}, fmt.Errorf("--target-label-selector: %w", err)
 	}
 	return supervisor.Settings{
-		Openers:        stack.Openers(transports, stack.Settings{Tracer: tracer, Metrics: stack.NewMetrics(p.series)}),
+		Openers: middleware.Openers(transports, middleware.Settings{
+			Tracer: tracer, Metrics: middleware.NewMetrics(p.series),
+		}),
 		Writer:         writer,
 		Status:         report.NewStatus(writer),
 		Recorder:       newSyncMetrics(p.series),

@@ -2,9 +2,9 @@
 // the kinds of error that tell "the hook said" from "the hook could not be reached".
 //
 // It holds no transport: packages under transports implement Hook, the pipeline asks it, and
-// decorators (package internal/transports/stack) add behaviour by wrapping it. Questions are built
-// by the shapes from the cache; answers come from outside and are not trusted: package plan
-// validates them.
+// package internal/transports/middleware adds behaviour by wrapping it. Questions are built by the
+// shapes from the cache; answers come from outside and are not trusted: package plan validates
+// them.
 //
 // A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that
 // every transport passes.

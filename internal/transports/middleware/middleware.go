@@ -1,10 +1,10 @@
-// Package stack adds to hooks what is the same for every transport, by wrapping them: the span
+// Package middleware adds to hooks what is the same for every transport, by wrapping them: the span
 // `ask`, metrics, recovery from panics.
 //
 // It reaches no hook itself and changes no question or answer. Its data is what passes through. The
 // wrapped hooks are safe for concurrent use. Table tests with an in-memory span exporter and a
 // metrics registry cover it.
-package stack
+package middleware
 
 import (
 	"context"
