@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/internal/engine/customize"
 	"github.com/hookloop/hookloop/internal/engine/plan"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/inproc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
@@ -176,7 +176,7 @@ func DefaultConfig() Config {
 		CustomizeMaxAge: customize.DefaultMaxAge, EventsQPS: 1. / 300, EventsBurst: 25, GracePeriod: 30 * time.Second,
 		StaleViewAfter: cache.DefaultStaleAfter,
 		MetricsAddress: ":9999", HealthAddress: ":8081", PprofAddress: "0",
-		Gateway:        Gateway{Audience: access.DefaultAudience},
+		Gateway:        Gateway{Audience: auth.DefaultAudience},
 		LeaderElection: LeaderElection{ResourceLock: "leases", ID: "metacontroller"},
 		Tracing:        Tracing{SampleRatio: -1},
 	}

@@ -9,7 +9,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -51,8 +51,8 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	if err != nil {
 		return gatewayServer{}, err
 	}
-	server, err := guard.NewServer(access.Serving{
-		TLS:   access.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
+	server, err := guard.NewServer(auth.Serving{
+		TLS:   auth.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
 		Log:   klog.FromContext(ctx).WithName("gateway"),
 		Codec: codec.Codec(stream.Limits()),
 	})
@@ -82,7 +82,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 
 // guard returns the guard of the gateway, with two clients of the API server, each with a limit of
 // its own.
-func (p *process) guard() (*access.Guard, error) {
+func (p *process) guard() (*auth.Guard, error) {
 	var clients [2]*kubernetes.Clientset
 	for i := range clients {
 		config := rest.CopyConfig(p.rest)
@@ -93,8 +93,8 @@ func (p *process) guard() (*access.Guard, error) {
 		}
 		clients[i] = client
 	}
-	return access.New(
-		access.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
+	return auth.New(
+		auth.Settings{Client: clients[0], Known: clients[1], Audience: p.Gateway.Audience, Clock: clock.RealClock{}})
 }
 
 // serveWhile serves the gateway while work runs. A gateway that fails ends the work.

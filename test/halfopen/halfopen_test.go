@@ -27,7 +27,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
@@ -232,12 +232,12 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 		return path
 	}
 	certificate, key := own.Issue("gateway")
-	guard, err := access.New(access.Settings{Client: allowing(), Audience: "hookloop", Clock: clock.RealClock{}})
+	guard, err := auth.New(auth.Settings{Client: allowing(), Audience: "hookloop", Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := guard.NewServer(access.Serving{
-		TLS: access.TLS{
+	server, err := guard.NewServer(auth.Serving{
+		TLS: auth.TLS{
 			Certificate: file("tls.crt", certificate),
 			Key:         file("tls.key", key),
 			ClientCA:    file("clients.crt", clients.PEM),

@@ -16,7 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
@@ -35,7 +35,7 @@ import (
 type door struct {
 	streamv1.UnimplementedGatewayServiceServer
 	*kit.Kit
-	guard     *access.Guard
+	guard     *auth.Guard
 	authority *transporttest.Authority
 	address   string
 
@@ -70,8 +70,8 @@ func (d *door) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	return context.Cause(kept)
 }
 
-func (d *door) right() access.Right {
-	return access.Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: d.Name}
+func (d *door) right() auth.Right {
+	return auth.Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: d.Name}
 }
 
 // open serves a door until the test ends. It checks open streams often; client certificates are
@@ -91,14 +91,14 @@ func open(t *testing.T, clients []byte) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.guard, err = access.New(access.Settings{
-		Client: client, Audience: access.DefaultAudience, Clock: clock.RealClock{}, Recheck: 50 * time.Millisecond,
+	d.guard, err = auth.New(auth.Settings{
+		Client: client, Audience: auth.DefaultAudience, Clock: clock.RealClock{}, Recheck: 50 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	files := access.TLS{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
+	files := auth.TLS{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
 	certificate, key := d.authority.Issue("gateway")
 	contents := map[string][]byte{files.Certificate: certificate, files.Key: key}
 	if clients != nil {
@@ -110,7 +110,7 @@ func open(t *testing.T, clients []byte) *door {
 			t.Fatal(err)
 		}
 	}
-	d.listen(t, access.Serving{TLS: files, Log: d.logger()})
+	d.listen(t, auth.Serving{TLS: files, Log: d.logger()})
 	return d
 }
 
@@ -134,7 +134,7 @@ func (d *door) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 10})
 }
 
-func (d *door) listen(t *testing.T, s access.Serving) {
+func (d *door) listen(t *testing.T, s auth.Serving) {
 	t.Helper()
 	server, err := d.guard.NewServer(s)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // comes.
 type porter struct {
 	unknown, forbidden error
-	asked              []access.Right
+	asked              []auth.Right
 	revoke             context.CancelCauseFunc // takes the right of whoever came last
 }
 
@@ -36,17 +36,17 @@ var _ Guard = (*porter)(nil)
 
 type userKey struct{}
 
-func (p *porter) Authenticate(ctx context.Context) (*access.Caller, error) {
+func (p *porter) Authenticate(ctx context.Context) (*auth.Caller, error) {
 	name, _ := ctx.Value(userKey{}).(string)
-	return &access.Caller{Name: name}, p.unknown
+	return &auth.Caller{Name: name}, p.unknown
 }
 
-func (p *porter) Allow(_ context.Context, _ *access.Caller, right access.Right) error {
+func (p *porter) Allow(_ context.Context, _ *auth.Caller, right auth.Right) error {
 	p.asked = append(p.asked, right)
 	return p.forbidden
 }
 
-func (p *porter) Keep(ctx context.Context, _ *access.Caller, _ ...access.Right) (context.Context, context.CancelFunc) {
+func (p *porter) Keep(ctx context.Context, _ *auth.Caller, _ ...auth.Right) (context.Context, context.CancelFunc) {
 	kept, cancel := context.WithCancelCause(ctx)
 	p.revoke = cancel
 	return kept, func() { cancel(nil) }

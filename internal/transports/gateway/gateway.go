@@ -3,7 +3,7 @@
 // whoever serves that worker answers for their parents. An intercept takes some parents of a
 // running controller from its hook, for as long as its stream is open.
 //
-// Who may do so is decided by package access. Questions come from the pipeline, messages from
+// Who may do so is decided by package auth. Questions come from the pipeline, messages from
 // hooks, which are not trusted; package stream carries them. A Gateway is safe for concurrent use.
 // Tests dial in over streams in memory; test/integration has TLS and the real control plane.
 package gateway
@@ -18,7 +18,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -42,11 +42,11 @@ const (
 	greeting = 10 * time.Second
 )
 
-// Guard says who calls, and what they may do: package access.
+// Guard says who calls, and what they may do: package auth.
 type Guard interface {
-	Authenticate(ctx context.Context) (*access.Caller, error)
-	Allow(ctx context.Context, caller *access.Caller, right access.Right) error
-	Keep(ctx context.Context, caller *access.Caller, rights ...access.Right) (context.Context, context.CancelFunc)
+	Authenticate(ctx context.Context) (*auth.Caller, error)
+	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
+	Keep(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
 // Settings make a Gateway.
@@ -216,26 +216,26 @@ func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach
 }
 
 // rightFor is what a caller needs. The error names the field at fault.
-func rightFor(wish *streamv1.Attach) (access.Right, error) {
+func rightFor(wish *streamv1.Attach) (auth.Right, error) {
 	i := wish.GetIntercept()
 	switch {
 	case i == nil && wish.GetWorker() == "":
-		return access.Right{}, status.Error(codes.InvalidArgument,
+		return auth.Right{}, status.Error(codes.InvalidArgument,
 			"attach: worker is empty, expected a name, or an intercept")
 	case i == nil:
 		return serving(wish.GetWorker()), nil
 	case wish.GetWorker() != "":
-		return access.Right{}, status.Error(codes.InvalidArgument,
+		return auth.Right{}, status.Error(codes.InvalidArgument,
 			"attach: worker is set beside intercept, expected one of them")
 	}
 	kind, found := hook.DescriptorOf(i.GetControllerKind())
 	if !found || i.GetControllerName() == "" {
-		return access.Right{}, status.Errorf(codes.InvalidArgument,
+		return auth.Right{}, status.Errorf(codes.InvalidArgument,
 			"attach: intercept has controller_kind %q and controller_name %q, expected %s, and a name",
 			i.GetControllerKind(), i.GetControllerName(), strings.Join(hook.DeclaredKinds(), " or "))
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
-		return access.Right{}, status.Errorf(
+		return auth.Right{}, status.Errorf(
 			codes.InvalidArgument,
 			"attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
 			len(i.GetNamespace()),
@@ -243,11 +243,11 @@ func rightFor(wish *streamv1.Attach) (access.Right, error) {
 			maxName,
 		)
 	}
-	return access.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
+	return auth.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
 }
 
-func serving(worker string) access.Right {
-	return access.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
+func serving(worker string) auth.Right {
+	return auth.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
 }
 
 // serveWorker has a stream answer for a worker.

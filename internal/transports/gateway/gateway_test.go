@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/gateway/access"
+	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -117,7 +117,7 @@ func TestPorter(t *testing.T) {
 		}
 		h.visit("laptop",
 			&streamv1.Attach{Intercept: &streamv1.Intercept{ControllerKind: "DecoratorController", ControllerName: "web"}}).end()
-		want := []access.Right{
+		want := []auth.Right{
 			{Verb: "serve", Group: group, Resource: "hookworkers", Name: "hello"},
 			{Verb: "intercept", Group: group, Resource: "decoratorcontrollers", Name: "web"},
 		}

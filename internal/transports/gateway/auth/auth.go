@@ -1,4 +1,4 @@
-// Package access says who may use the gateway: it recognizes callers by a ServiceAccount's token or
+// Package auth says who may use the gateway: it recognizes callers by a ServiceAccount's token or
 // a client certificate, asks the API server what they may do, goes on asking while their streams
 // are open, and holds the options that a gRPC server at the edge of a cluster needs.
 //
@@ -8,7 +8,7 @@
 // concurrent use, and has a goroutine for each stream that it keeps, which ends with the stream.
 // What the tests beside it need of the API server is played to them;
 // test/integration/access_test.go has the real one.
-package access
+package auth
 
 import (
 	"context"
