@@ -124,7 +124,7 @@ func (r *run) plan(
 	if err := plan.Guard(r.DeletionLimit, observed, result); err != nil {
 		return nil, plan.Result{}, err
 	}
-	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.Held, result.Waiting
+	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.HeldBack, result.Waiting
 	r.addPlanResult(desired, result)
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),

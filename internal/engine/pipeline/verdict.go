@@ -108,7 +108,7 @@ func circuitOpen(err error) (fault, bool) {
 }
 
 func deletionsHeld(err error) (fault, bool) {
-	var e *plan.HeldError
+	var e *plan.DeletionLimitError
 	return fault{reason: "DeletionsHeld"}, errors.As(err, &e)
 }
 

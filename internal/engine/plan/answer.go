@@ -30,15 +30,15 @@ type AnswerError struct {
 
 // Error names the item and what was expected: children[1]: got null, expected an object.
 func (e *AnswerError) Error() string {
-	where := bounded(e.Item)
+	where := truncated(e.Item)
 	if e.Index >= 0 {
 		where = strings.TrimSpace(fmt.Sprintf("%s[%d] %s", field(e.Field), e.Index, where))
 	}
-	return where + ": " + bounded(e.Problem)
+	return where + ": " + truncated(e.Problem)
 }
 
-// bounded is the beginning of a text that a hook may have made as long as it likes.
-func bounded(text string) string {
+// truncated is the beginning of a text that a hook may have made as long as it likes.
+func truncated(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
@@ -101,7 +101,7 @@ func items(in Input, items []json.RawMessage) ([]Child, error) {
 		children = append(children, c)
 	}
 	if fresh {
-		faults = slices.Concat(faults, twice(&scope, children))
+		faults = slices.Concat(faults, duplicates(&scope, children))
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults[:min(len(faults), maxFaults)]...)
@@ -110,9 +110,9 @@ func items(in Input, items []json.RawMessage) ([]Child, error) {
 	return children, nil
 }
 
-// twice finds children that are desired twice. Items that are all of the last answer are all
+// duplicates finds children that are desired duplicates. Items that are all of the last answer are all
 // different.
-func twice(scope *Scope, children []Child) (faults []error) {
+func duplicates(scope *Scope, children []Child) (faults []error) {
 	seen := make(map[object.Ref]int, len(children))
 	for i, c := range children {
 		if c.item == nil { // it has another fault
@@ -152,18 +152,18 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	}
 	o, err := object.Decode(raw)
 	if err != nil {
-		return Child{}, plain(err, raw)
+		return Child{}, describeMismatch(err, raw)
 	}
 	ref := o.Ref()
 	declared, err := scope.childKind(ref.GVK)
 	if err == nil {
-		err = scope.place(&ref, declared.Resource)
+		err = scope.checkNamespace(&ref, declared.Resource)
 	}
-	if err == nil && scope.Selector != nil && !scope.Selector.Matches(stamped(o.Labels(), scope.Labels)) {
+	if err == nil && scope.Selector != nil && !scope.Selector.Matches(withStamps(o.Labels(), scope.Labels)) {
 		err = fmt.Errorf("its labels do not match the parent's selector %q", scope.Selector)
 	}
 	if err == nil {
-		err = scope.marked(o)
+		err = scope.checkMarks(o)
 	}
 	if err != nil {
 		return Child{Ref: ref}, err
@@ -184,9 +184,9 @@ func (s *Scope) childKind(gvk schema.GroupVersionKind) (ChildKind, error) {
 		strings.Join(kinds, ", "))
 }
 
-// place checks name and namespace, and puts in the parent's namespace where the hook left it out.
+// checkNamespace checks name and namespace, and puts in the parent's namespace where the hook left it out.
 // Both become parts of a URL's path.
-func (s *Scope) place(ref *object.Ref, r object.Resource) error {
+func (s *Scope) checkNamespace(ref *object.Ref, r object.Resource) error {
 	if ref.Name == "" {
 		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
 	}
@@ -213,8 +213,8 @@ func (s *Scope) place(ref *object.Ref, r object.Resource) error {
 	return nil
 }
 
-// marked refuses a child that would not be told from one of another controller.
-func (s *Scope) marked(o *object.Object) error {
+// checkMarks refuses a child that would not be told from one of another controller.
+func (s *Scope) checkMarks(o *object.Object) error {
 	for key, want := range s.Marks {
 		value, there := o.Annotations()[key]
 		switch {
@@ -229,8 +229,8 @@ func (s *Scope) marked(o *object.Object) error {
 	return nil
 }
 
-// stamped are the labels that a child will have.
-func stamped(own, stamps map[string]string) labels.Set {
+// withStamps are the labels that a child will have.
+func withStamps(own, stamps map[string]string) labels.Set {
 	if len(stamps) == 0 {
 		return own
 	}
@@ -243,23 +243,23 @@ func stamped(own, stamps map[string]string) labels.Set {
 	return all
 }
 
-// plain describes a value of the wrong type, and what was expected, in JSON's words instead of
+// describeMismatch describes a value of the wrong type, and what was expected, in JSON's words instead of
 // Go's.
-func plain(err error, raw []byte) error {
+func describeMismatch(err error, raw []byte) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
 	at := strings.TrimSuffix(err.Error(), ": "+wrong.Error())
 	if wrong.Field != "" {
-		at += "." + wrong.Field + key(raw, wrong)
+		at += "." + wrong.Field + mistypedKey(raw, wrong)
 	}
 	return fmt.Errorf("%s: %s", at, object.Mismatch(wrong))
 }
 
-// key finds the label or annotation that is no string, which the decoder does not name: ["app"]. It
+// mistypedKey finds the label or annotation that is no string, which the decoder does not name: ["app"]. It
 // is empty for other fields.
-func key(raw []byte, wrong *json.UnmarshalTypeError) string {
+func mistypedKey(raw []byte, wrong *json.UnmarshalTypeError) string {
 	if wrong.Field != "labels" && wrong.Field != "annotations" || wrong.Type.Kind() != reflect.String {
 		return ""
 	}

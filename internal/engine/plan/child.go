@@ -58,7 +58,7 @@ func (c Child) whole() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata := child(m, "metadata")
+	metadata := objectField(m, "metadata")
 	metadata["name"] = c.Ref.Name
 	if c.Ref.Namespace != "" {
 		metadata["namespace"] = c.Ref.Namespace
@@ -74,7 +74,7 @@ func stamp(metadata map[string]any, field string, values map[string]string) {
 	if len(values) == 0 {
 		return
 	}
-	target := child(metadata, field)
+	target := objectField(metadata, field)
 	for key, value := range values {
 		if _, present := target[key]; !present {
 			target[key] = value
@@ -82,9 +82,9 @@ func stamp(metadata map[string]any, field string, values map[string]string) {
 	}
 }
 
-// child returns a field that is an object; an absent, null or other one is replaced by an empty
+// objectField returns a field that is an object; an absent, null or other one is replaced by an empty
 // object.
-func child(m map[string]any, field string) map[string]any {
+func objectField(m map[string]any, field string) map[string]any {
 	present, ok := m[field].(map[string]any)
 	if !ok {
 		present = map[string]any{}

@@ -31,17 +31,17 @@ type comparison struct {
 	recorded, same, unknown bool
 }
 
-func (p *planner) look(c Child, o *object.Object) (v comparison, err error) {
+func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error) {
 	if v.desired, err = c.Map(); err != nil {
 		return v, err
 	}
 	if v.before, err = o.Map(); err != nil {
 		return v, err
 	}
-	v.applied = merge.Apply(nil, nil, stored(c.Ref.GVK, v.desired))
-	own(v.applied, p.in.Observed.Scope.Owner)
+	v.applied = merge.Apply(nil, nil, asStored(c.Ref.GVK, v.desired))
+	setOwner(v.applied, p.in.Observed.Scope.Owner)
 	last, dropped := lastApplied(o), dropped(o, p.in.Apply.Manager, v.applied)
-	v.merged = merge.Apply(v.before, stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired))
+	v.merged = merge.Apply(v.before, asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired))
 	v.unknown = last == nil && dropped == nil
 	if p.in.Apply.ServerSide {
 		v.recorded = dropped != nil && o.LastApplied() == ""
@@ -78,7 +78,7 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 // nothing is recreated for it: a child that is recreated gets its annotation when it is created,
 // and is applied in place to record it in managedFields.
 func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
-	v, err := p.look(c, o)
+	v, err := p.comparison(c, o)
 	if err != nil {
 		return err
 	}

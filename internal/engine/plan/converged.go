@@ -22,7 +22,7 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	}
 	applied, recorded := a.Applied, false
 	if a.Manager == "" {
-		applied = stored(answer.GVK(), lastApplied(answer))
+		applied = asStored(answer.GVK(), lastApplied(answer))
 		recorded = applied != nil
 	}
 	merged := merge.Apply(body, applied, applied)
@@ -72,7 +72,7 @@ func StableHash(m map[string]any) uint64 {
 		}
 		value := m[name]
 		if metadata, ok := value.(map[string]any); ok && name == "metadata" {
-			value = lasting(metadata)
+			value = withoutVolatile(metadata)
 		}
 		writeString(&h, name)
 		writeValue(&h, value)
@@ -80,7 +80,7 @@ func StableHash(m map[string]any) uint64 {
 	return max(1, h.Sum64())
 }
 
-func lasting(metadata map[string]any) map[string]any {
+func withoutVolatile(metadata map[string]any) map[string]any {
 	kept := maps.Clone(metadata)
 	maps.DeleteFunc(kept, func(name string, _ any) bool { return volatile[name] })
 	return kept

@@ -31,16 +31,16 @@ func (l *DeletionLimit) exceeded(deletions, observed int) bool {
 // String is the limit as it was given.
 func (l *DeletionLimit) String() string { return (*intstr.IntOrString)(l).String() }
 
-// HeldError reports that an answer would have more children deleted than the limit allows. Nothing
+// DeletionLimitError reports that an answer would have more children deleted than the limit allows. Nothing
 // of it is written.
-type HeldError struct {
+type DeletionLimitError struct {
 	Limit               *DeletionLimit
 	Deletions, Observed int
 	// Generation is the parent's.
 	Generation int64
 }
 
-func (e *HeldError) Error() string {
+func (e *DeletionLimitError) Error() string {
 	return fmt.Sprintf("the answer would delete %d of %d children, expected at most %s (deletionLimit): "+
 		"nothing of it is written; if it is meant, annotate the parent with %s=%d/%d, or raise the limit",
 		e.Deletions, e.Observed, e.Limit, AllowDeletionsAnnotation, e.Generation, e.Deletions)
@@ -63,7 +63,7 @@ func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
 	if !limit.exceeded(result.Undesired, present) || allowed(observed.Parent, result.Undesired) {
 		return nil
 	}
-	return &HeldError{
+	return &DeletionLimitError{
 		Limit: limit, Deletions: result.Undesired, Observed: present, Generation: observed.Parent.Generation(),
 	}
 }

@@ -58,7 +58,7 @@ func TestGuard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var held *plan.HeldError
+			var held *plan.DeletionLimitError
 			err = plan.Guard(test.limit, w, result)
 			if errors.As(err, &held) != test.held {
 				t.Fatalf("Guard = %v", err)

@@ -19,10 +19,10 @@ const (
 	maxHeldPath = 60
 )
 
-// hold leaves a child of method OnDelete as it is, and notes the fields that the hook wants
+// holdBack leaves a child of method OnDelete as it is, and notes the fields that the hook wants
 // changed. If the child is as the hook wanted it when it was made, there are none: drift is not
 // held back, nobody asks for it.
-func (p *planner) hold(c Child, o *object.Object, known ConvergedAt) error {
+func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 	at := ConvergedAt{
 		Desired:         c.Hash,
 		ResourceVersion: o.ResourceVersion(),
@@ -31,23 +31,23 @@ func (p *planner) hold(c Child, o *object.Object, known ConvergedAt) error {
 	}
 	switch {
 	case known.Desired == c.Hash && (!known.Superseded || known.ResourceVersion == o.ResourceVersion()):
-		at.Held, at.Superseded = known.Held, known.Superseded
+		at.HeldBack, at.Superseded = known.HeldBack, known.Superseded
 	default:
-		v, err := p.look(c, o)
+		v, err := p.comparison(c, o)
 		if err != nil {
 			return err
 		}
-		at.IgnoredDiff, at.Held = 0, v.heldBack(lastApplied(o), c)
+		at.IgnoredDiff, at.HeldBack = 0, v.heldBack(lastApplied(o), c)
 		at.Superseded = !v.same || p.in.Apply.ServerSide // managedFields does not keep values
 	}
-	if at.Held == "" {
+	if at.HeldBack == "" {
 		p.converged(c, at)
 		return nil
 	}
-	p.result.Held++
+	p.result.HeldBack++
 	p.result.Converged[c.Ref] = at
-	if len(p.held) < maxHeldChildren {
-		p.held = append(p.held, c.Ref.String()+": "+at.Held)
+	if len(p.heldBack) < maxHeldChildren {
+		p.heldBack = append(p.heldBack, c.Ref.String()+": "+at.HeldBack)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (v comparison) heldBack(last map[string]any, c Child) string {
 	asked := func(string) bool { return true }
 	if last != nil {
 		var changed []string
-		merge.Differences(stored(c.Ref.GVK, last), stored(c.Ref.GVK, v.desired), func(path string, _, _ any) {
+		merge.Differences(asStored(c.Ref.GVK, last), asStored(c.Ref.GVK, v.desired), func(path string, _, _ any) {
 			changed = append(changed, path)
 		})
 		asked = func(path string) bool {
@@ -123,11 +123,11 @@ func sameNotation(present, wanted any) bool {
 // heldConditions report on the parent which changes of its children OnDelete holds back; none if
 // there are none.
 func (p *planner) heldConditions() []hook.Condition {
-	if len(p.held) == 0 {
+	if len(p.heldBack) == 0 {
 		return nil
 	}
-	text := strings.Join(p.held, "; ")
-	if more := p.result.Held - len(p.held); more > 0 {
+	text := strings.Join(p.heldBack, "; ")
+	if more := p.result.HeldBack - len(p.heldBack); more > 0 {
 		text += fmt.Sprintf("; and %d more objects", more)
 	}
 	return []hook.Condition{{

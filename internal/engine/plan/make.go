@@ -32,7 +32,7 @@ func Make(in Input, desired *Desired) (Result, error) {
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
 	p.result.Waiting, p.result.Conditions = len(p.waves.waits), append(p.waves.conditions(), p.heldConditions()...)
-	if !p.waves.held {
+	if !p.waves.deletesWait {
 		p.result.RemoveFinalizer = desired.RemoveFinalizer
 	}
 	return p.result, nil
@@ -48,7 +48,7 @@ func (p *planner) children(desired []Child) error {
 	} else {
 		previous.forgetPlan()
 		p.result.Converged = make(Converged, len(desired))
-		if p.undesired(desired) || p.waves.used {
+		if p.undesired(desired) || p.waves.hasDependencies {
 			previous = nil // the next plan has more to look at than the children that are desired
 		}
 		places = make([]int, len(desired))
@@ -77,8 +77,8 @@ type planner struct {
 	deletes []Action
 	writes  []Action
 	result  Result
-	// held are the first children with changes that are held back, each with its fields.
-	held []string
+	// heldBack are the first children with changes that are heldBack back, each with its fields.
+	heldBack []string
 }
 
 // undesired removes observed children that are not desired, each after those that depend on it. It
@@ -98,7 +98,7 @@ func (p *planner) undesired(desired []Child) bool {
 	}
 	order := newTeardown(going)
 	for _, o := range going {
-		before, waits := order.before(o.Ref())
+		before, waits := order.blocker(o.Ref())
 		if !o.Deleting() {
 			p.result.Undesired++
 		}
@@ -106,7 +106,7 @@ func (p *planner) undesired(desired []Child) bool {
 		case o.Deleting():
 			p.result.Pending++
 		case waits:
-			p.waves.waits, p.waves.held = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
+			p.waves.waits, p.waves.deletesWait = append(p.waves.waits, fmt.Sprintf("%s goes after %s", o.Ref(), before)), true
 		default:
 			d, _ := p.in.Observed.Scope.childKind(o.GVK()) // found above by its declaration
 			p.remove(d, o, "no longer desired")
@@ -125,18 +125,18 @@ func (p *planner) child(c Child) error {
 	known := p.in.Converged[c.Ref]
 	delete(p.result.Converged, c.Ref)
 	switch {
-	case o == nil && p.waves.wait(p.in.Observed, c):
+	case o == nil && p.waves.postpone(p.in.Observed, c):
 		return nil
 	case o == nil:
 		return p.create(c)
 	case o.Deleting():
 		p.result.Pending++
 		return nil
-	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.Held == "":
+	case known.Desired == c.Hash && known.ResourceVersion == o.ResourceVersion() && known.HeldBack == "":
 		p.converged(c, known)
 		return nil
 	case c.Kind.Method == OnDelete || c.Kind.Method == "":
-		return p.hold(c, o, known)
+		return p.holdBack(c, o, known)
 	}
 	return p.compare(c, o, known)
 }
@@ -161,9 +161,9 @@ func (p *planner) create(c Child) error {
 		Owner: p.in.Observed.Scope.Owner, Marks: p.in.Observed.Scope.Marks, Desired: c.Hash, Why: "desired, not there",
 	}
 	a.Body = merge.Apply(nil, nil, desired)
-	own(a.Body, a.Owner)
+	setOwner(a.Body, a.Owner)
 	if p.in.Apply.ServerSide {
-		a.Body = stored(c.Ref.GVK, a.Body)
+		a.Body = asStored(c.Ref.GVK, a.Body)
 		a.Manager, a.Applied = p.in.Apply.Manager, maps.Clone(a.Body)
 	} else if err := annotate(a.Body, desired); err != nil {
 		return err
@@ -194,7 +194,7 @@ func annotate(body, desired map[string]any) error {
 	if err != nil {
 		return err
 	}
-	annotations := child(child(body, "metadata"), "annotations")
+	annotations := objectField(objectField(body, "metadata"), "annotations")
 	annotations[object.LastAppliedAnnotation] = string(last)
 	size := 0
 	for key, value := range annotations {
@@ -208,10 +208,10 @@ func annotate(body, desired map[string]any) error {
 	return nil
 }
 
-// own makes owner the controller of a body that is to be created, in place of a reference to it
+// setOwner makes owner the controller of a body that is to be created, in place of a reference to it
 // that the hook copied.
-func own(body map[string]any, owner Owner) {
-	metadata := child(body, "metadata")
+func setOwner(body map[string]any, owner Owner) {
+	metadata := objectField(body, "metadata")
 	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
 	metadata["ownerReferences"] = append(others, map[string]any{
 		"apiVersion": owner.GVK.GroupVersion().String(), "kind": owner.GVK.Kind, "name": owner.Name, "uid": string(owner.UID),
@@ -233,7 +233,7 @@ func keepOwner(merged, before map[string]any, owner types.UID) {
 		wanted[at] = maps.Clone(observed[kept].(map[string]any))
 		return
 	}
-	child(merged, "metadata")["ownerReferences"] = append(wanted, maps.Clone(observed[kept].(map[string]any)))
+	objectField(merged, "metadata")["ownerReferences"] = append(wanted, maps.Clone(observed[kept].(map[string]any)))
 }
 
 func references(body map[string]any) []any {

@@ -264,9 +264,9 @@ type ConvergedAt struct {
 	// had: values that it drops or changes. As long as nothing but these differs, there is nothing
 	// to do. 0 where the server took everything.
 	IgnoredDiff uint64
-	// Held names the fields that the hook wants changed and that OnDelete holds back; empty if
+	// HeldBack names the fields that the hook wants changed and that OnDelete holds back; empty if
 	// there are none.
-	Held string
+	HeldBack string
 	// Superseded reports that the child of an OnDelete kind may have been applied with something
 	// else than Desired, so that each change of the object is looked at.
 	Superseded bool
@@ -286,9 +286,9 @@ type Result struct {
 	First, Actions, Last []Action
 	// Converged are the children that were found converged, to be remembered.
 	Converged Converged
-	// Unchanged, Pending and Held count children with nothing to do, being deleted, and left alone
+	// Unchanged, Pending and HeldBack count children with nothing to do, being deleted, and left alone
 	// by OnDelete.
-	Unchanged, Pending, Held int
+	Unchanged, Pending, HeldBack int
 	// Undesired counts children that the answer leaves out and that are not being deleted yet.
 	Undesired int
 	// Waiting counts children that are not created or deleted yet because of others (dependencies).

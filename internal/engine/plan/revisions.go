@@ -56,7 +56,7 @@ func (r *Revisions) create(owner Owner, revision *rollout.Revision, members map[
 		"metadata":    map[string]any{"namespace": r.Namespace, "name": name, "labels": labels},
 		"parentPatch": revision.Patch, "children": rollout.Children(members),
 	}
-	own(body, owner)
+	setOwner(body, owner)
 	return Action{
 		Verb: Create, Resource: r.Resource, Ref: object.Ref{GVK: r.Resource.GVK, Namespace: r.Namespace, Name: name},
 		Body: body, Owner: owner, Why: "a new revision of the parent",

@@ -10,11 +10,11 @@ import (
 // secrets is the kind with a field that the API server takes and never returns.
 var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// stored returns a desired object as the API server stores it: a Secret's stringData is put into
+// asStored returns a desired object as the API server stores it: a Secret's stringData is put into
 // its data. Without that, the field that is compared is never there and the one that holds the
 // values is never looked at. The object itself is not changed. A stringData that the server refuses
 // is left for the server to refuse.
-func stored(gvk schema.GroupVersionKind, body map[string]any) map[string]any {
+func asStored(gvk schema.GroupVersionKind, body map[string]any) map[string]any {
 	text, ok := body["stringData"].(map[string]any)
 	if gvk != secrets || !ok {
 		return body

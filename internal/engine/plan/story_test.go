@@ -246,7 +246,7 @@ func show(t *testing.T, result plan.Result) string {
 		}
 		fmt.Fprintln(&out, "  "+strings.ReplaceAll(strings.TrimSpace(string(body)), "\n", "\n  "))
 	}
-	fmt.Fprintf(&out, "unchanged %d, pending %d, held %d\n", result.Unchanged, result.Pending, result.Held)
+	fmt.Fprintf(&out, "unchanged %d, pending %d, held %d\n", result.Unchanged, result.Pending, result.HeldBack)
 	if result.Waiting > 0 {
 		fmt.Fprintf(&out, "waiting %d\n", result.Waiting)
 	}

@@ -65,9 +65,9 @@ func dependencies(o *object.Object) []object.Ref {
 	return refs
 }
 
-// before is an object that has to go before another may, and whether there is one. In a circle,
+// blocker is an object that has to go blocker another may, and whether there is one. In a circle,
 // which no answer has made, none waits.
-func (t teardown) before(ref object.Ref) (object.Ref, bool) {
+func (t teardown) blocker(ref object.Ref) (object.Ref, bool) {
 	for _, dependent := range t.dependents[ref] {
 		if t.circles[dependent] != t.circles[ref] {
 			return dependent, true

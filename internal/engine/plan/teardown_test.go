@@ -37,7 +37,7 @@ func TestTeardownOfAnyGraph(t *testing.T) {
 			if at >= 0 {
 				want = order.dependents[ref][at]
 			}
-			if got, waits := order.before(ref); got != want || waits != (at >= 0) {
+			if got, waits := order.blocker(ref); got != want || waits != (at >= 0) {
 				t.Fatalf("seed %d, %v: %s waits for %q, want %q", seed, edges, ref, got, want)
 			}
 		}
@@ -108,7 +108,7 @@ func BenchmarkChain(b *testing.B) {
 				}
 				order := newTeardown(going)
 				for i := range n {
-					if _, waits := order.before(numbered(i)); waits != (i < n-1) {
+					if _, waits := order.blocker(numbered(i)); waits != (i < n-1) {
 						b.Fatalf("p%d waits: %v", i, waits)
 					}
 				}

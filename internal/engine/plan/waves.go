@@ -130,7 +130,7 @@ func (c Child) annotateDepends(metadata map[string]any) {
 	switch {
 	case c.depends == nil:
 	case *c.depends != "":
-		child(metadata, "annotations")[DependsOnAnnotation] = *c.depends
+		objectField(metadata, "annotations")[DependsOnAnnotation] = *c.depends
 	case annotations[DependsOnAnnotation] != nil:
 		delete(annotations, DependsOnAnnotation)
 	}
@@ -138,14 +138,14 @@ func (c Child) annotateDepends(metadata map[string]any) {
 
 // waves is what a plan knows of dependencies.
 type waves struct {
-	// used says that the answer has dependencies.
-	used bool
+	// hasDependencies says that the answer has dependencies.
+	hasDependencies bool
 	// ready are the desired children, and what the hook says of their readiness.
 	ready map[object.Ref]*bool
 	// waits say, one for each child that is put off, what it waits for, in the order of the plan;
 	// held says that some are deletes.
-	waits []string
-	held  bool
+	waits       []string
+	deletesWait bool
 }
 
 // newWaves looks at the dependencies of an answer. The error is an *AnswerError that names a
@@ -155,7 +155,7 @@ func newWaves(field string, desired []Child) (waves, error) {
 	if !used {
 		return waves{}, nil
 	}
-	w := waves{used: true, ready: make(map[object.Ref]*bool, len(desired))}
+	w := waves{hasDependencies: true, ready: make(map[object.Ref]*bool, len(desired))}
 	edges := make(map[object.Ref][]object.Ref, len(desired))
 	for _, c := range desired {
 		w.ready[c.Ref] = c.Ready
@@ -223,10 +223,10 @@ func arrows(refs []object.Ref) string {
 	return strings.Join(names, " → ")
 }
 
-// wait says whether a child that is not there is put off, and notes what it waits for: the first of
+// postpone says whether a child that is not there is put off, and notes what it waits for: the first of
 // its dependencies that is not met. One that is no longer desired, as during a rolling update, is
 // not waited for.
-func (w *waves) wait(o *Observed, c Child) bool {
+func (w *waves) postpone(o *Observed, c Child) bool {
 	for _, d := range c.DependsOn {
 		ready, desired := w.ready[d.Ref]
 		if !desired {
@@ -268,7 +268,7 @@ func (w *waves) conditions() []hook.Condition {
 		c.Message = fmt.Sprintf("%s; and %d more", w.waits[0], n-1)
 	case n == 1:
 		c.Message = w.waits[0]
-	case w.used:
+	case w.hasDependencies:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "AllMet", "no object waits for another"
 	default:
 		return nil
