@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestCircuitMetrics names fields, of a bounded number, and counts the parents whose circuit is
-// open.
+// TestCircuitMetrics names fields, of a bounded number, and counts the parents with an open
+// circuit.
 func TestCircuitMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newCircuitMetrics(registry)

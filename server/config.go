@@ -70,8 +70,8 @@ type Config struct {
 	// GracePeriod is the time that syncs under way have after a request to stop.
 	GracePeriod time.Duration
 
-	// UnrestrictedSecretNamespaces are namespaces whose Secrets may be sent to any address, as in
-	// Metacontroller; "*" means all namespaces.
+	// UnrestrictedSecretNamespaces are namespaces with Secrets that may be sent to any address,
+	// as in Metacontroller; "*" means all namespaces.
 	UnrestrictedSecretNamespaces []string
 	// ClusterDomain is the domain of the cluster's Services. Empty reads it from the search path in
 	// /etc/resolv.conf; the fallback is cluster.local.

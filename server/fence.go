@@ -14,7 +14,7 @@ import (
 type fencedLock struct {
 	resourcelock.Interface
 	fence *act.Fence
-	// lost is called when the lease turns out to be somebody else's after it was ours.
+	// lost is called when another replica has the lease after this one had it.
 	lost func()
 	held bool
 }

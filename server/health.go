@@ -57,5 +57,5 @@ func answer(w http.ResponseWriter, ok bool, text string) {
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = io.WriteString(w, text+"\n") // the prober has gone; there is nobody to tell
+	_, _ = io.WriteString(w, text+"\n") // the prober may have disconnected
 }

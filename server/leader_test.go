@@ -37,7 +37,7 @@ func (l *lease) set(broken bool) {
 	l.broken = broken
 }
 
-// seize gives the lease to another holder, as nobody but a person or a partition does.
+// seize gives the lease to another holder, as only a person or a partition does.
 func (l *lease) seize(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func TestLeadKeepsTheLeaseUntilWorkHasReturned(t *testing.T) {
 	})
 }
 
-// TestLeadLosesTheLease cuts the leader off: work is told to stop, and the error says why.
+// TestLeadLosesTheLease cuts the leader off: work's context ends, and the error gives the reason.
 func TestLeadLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}
@@ -185,7 +185,7 @@ func TestLeadLosesTheLease(t *testing.T) {
 	})
 }
 
-// TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal tells, and from then on
+// TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal shows it, and from then on
 // nothing is written. Work ends at once, without waiting for the renewal deadline, and with the
 // cause that leaves no grace.
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
@@ -260,7 +260,7 @@ func TestFenceClosesThoughTheRenewalHangs(t *testing.T) {
 }
 
 // TestLeadStandsBy runs two replicas: the second works only after the first has stopped; a third
-// that is stopped while it stands by never works.
+// that is stopped while it waits to lead never works.
 func TestLeadStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &lease{}

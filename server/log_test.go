@@ -19,7 +19,7 @@ type record struct {
 	Stacktrace           string
 }
 
-// lines logs one line of each kind and returns what was written.
+// lines logs one line of each kind and returns the output.
 func lines(t *testing.T, l Log) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -26,9 +26,9 @@ const (
 	reportInterval = 5 * time.Second
 )
 
-// memory returns a budget with the memory limit of the process, in this order: the flag, GOMEMLIMIT, the
-// container's limit, a quarter of the machine's memory. A limit of the flag or of the container
-// also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
+// memory returns a budget with the memory limit of the process, in this order: the flag,
+// GOMEMLIMIT, the container's limit, a quarter of the machine's memory. A limit of the flag or of
+// the container also becomes Go's soft memory limit, unless GOMEMLIMIT is set.
 func (p *process) memory() (*budget.Budget, error) {
 	limit, source, err := p.memoryLimit()
 	if err != nil {

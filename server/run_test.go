@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fakeEngine works until it is told to stop and let go.
+// fakeEngine works until its context ends and it is released.
 type fakeEngine struct {
 	running chan struct{}
 	finish  chan struct{}
@@ -34,7 +34,7 @@ func (e *fakeEngine) Run(ctx context.Context) error {
 
 func (e *fakeEngine) Ready() bool { return true }
 
-// freeAddress is an address that nobody listened on a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +136,7 @@ func TestHooksOfTheProcessAreChecked(t *testing.T) {
 	}
 }
 
-// testKubeconfig is a file that names an API server which is not there.
+// testKubeconfig is a file that names an API server that does not exist.
 func testKubeconfig(t *testing.T) string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

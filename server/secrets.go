@@ -13,7 +13,7 @@ const resolver = "/etc/resolv.conf"
 
 // secrets returns the policy for sending values of Secrets.
 func (p *process) secrets() endpoint.Policy {
-	text, _ := os.ReadFile(resolver) // what cannot be read says nothing about the cluster
+	text, _ := os.ReadFile(resolver) // without the file the domain is unknown
 	return endpoint.Policy{
 		ClusterDomain: cmp.Or(p.ClusterDomain, clusterDomain(string(text))),
 		Unrestricted:  p.UnrestrictedSecretNamespaces,

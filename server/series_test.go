@@ -18,8 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// perController is what docs/running.md says of a controller with a sync hook whose syncs ended in
-// two ways.
+// perController is the number of series in docs/running.md for a controller with a sync hook and
+// two results of syncs.
 const perController = 51
 
 // TestSeriesGoWithTheirController starts and stops controllers that record everything: as many

@@ -53,7 +53,7 @@ func (b *spanBuffer) OnEnd(s sdktrace.ReadOnlySpan) {
 	b.SpanProcessor.OnEnd(s)
 }
 
-// countingExporter counts what becomes of each span.
+// countingExporter counts the results of spans.
 type countingExporter struct {
 	sdktrace.SpanExporter
 	buffer *spanBuffer

@@ -14,8 +14,8 @@ import (
 // maxHeldSpans bounds the spans that all provisional traces hold together.
 const maxHeldSpans = 8192
 
-// spanFilter holds the spans of provisional traces until their root spans end. Traces whose root is
-// a no-op are dropped and counted; all others go on to the next processor.
+// spanFilter holds the spans of provisional traces until their root spans end. Traces with a
+// no-op as root are dropped and counted; all others reach the next processor.
 type spanFilter struct {
 	sdktrace.SpanProcessor
 	dropped, noop prometheus.Counter
@@ -25,7 +25,7 @@ type spanFilter struct {
 	spans int
 }
 
-// heldTrace is a provisional trace whose root span has not ended.
+// heldTrace is a provisional trace with an open root span.
 type heldTrace struct {
 	root  trace.SpanID
 	spans []sdktrace.ReadOnlySpan

@@ -12,8 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// filtered is a provider whose spans go through a spanFilter; export returns the names of those
-// that were exported.
+// filtered returns a provider with a spanFilter; export returns the names of the exported spans.
 func filtered(
 	t *testing.T,
 	noopSyncs bool,

@@ -32,7 +32,7 @@ type tracing struct {
 	provider trace.TracerProvider
 	// sampled decides by the trace id alone, so that all syncs of a change, on all replicas, agree.
 	sampled func(trace.TraceID) bool
-	// stop sends what is left; it does nothing while tracing is off.
+	// stop exports the remaining spans; it does nothing if tracing is off.
 	stop func(context.Context) error
 }
 

@@ -1,5 +1,5 @@
 // Package cache keeps views of resources (package view) in step with the API server: one watch for
-// the whole process for each resource that somebody needs.
+// the whole process for each resource with a handle.
 //
 // Reading needs a Handle, which Acquire gives when the first list is in. If the list or the watch
 // of a resource fails for longer than a threshold, its view is stale: reads fail with a *view.Error
@@ -8,7 +8,7 @@
 // The package decides nothing and writes nothing. Its data comes from lists and watches, as raw
 // JSON (package object). A Cache is safe for concurrent use; the events of one resource are
 // delivered one after the other, in order, after the view shows them. It is tested against an HTTP
-// server that speaks list and watch, and through everything in test/integration.
+// server with list and watch, and through everything in test/integration.
 package cache
 
 import (
@@ -27,8 +27,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultStaleAfter is how long a list or a watch may fail before reads of the view do, if Settings
-// say nothing.
+// DefaultStaleAfter is the default of Settings.StaleAfter.
 const DefaultStaleAfter = 10 * time.Second
 
 // Settings configure a Cache.
@@ -36,8 +35,8 @@ type Settings struct {
 	Config *rest.Config
 	// Clock may be nil; then it is the real one.
 	Clock clock.WithDelayedExecution
-	// StaleAfter is how long a list or a watch may fail before reads of the view do; default is
-	// DefaultStaleAfter.
+	// StaleAfter is the time for which a list or a watch may fail before reads of the view fail;
+	// default is DefaultStaleAfter.
 	StaleAfter time.Duration
 }
 
@@ -127,7 +126,7 @@ func (c *Cache) Acquire(ctx context.Context, r object.Resource) (*Handle, error)
 	return h, nil
 }
 
-// informer returns the resource's watch, started if there is none, with one more user.
+// informer returns the resource's informer with one more user, and starts it if necessary.
 func (c *Cache) informer(r object.Resource) (*informer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +155,7 @@ func (c *Cache) LastError(r object.Resource) error {
 	return err
 }
 
-// ResourceStats is what one resource holds.
+// ResourceStats describes one resource in the cache.
 type ResourceStats struct {
 	Resource object.Resource
 	Objects  int
@@ -166,7 +165,7 @@ type ResourceStats struct {
 	Age time.Duration
 }
 
-// Stats lists what is held, for metrics.
+// Stats returns the size of each resource, for metrics.
 func (c *Cache) Stats() []ResourceStats {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -16,8 +16,7 @@ import (
 // nothing to deliver.
 const settle = time.Second
 
-// health is what is known of a resource's list and watch: whether they fail, since when, and the
-// last failure.
+// health tracks whether a resource's list and watch fail, since when, and the last failure.
 type health struct {
 	resource   object.Resource
 	clock      clock.WithDelayedExecution
@@ -35,7 +34,7 @@ type health struct {
 	// settlingAt by then.
 	expiry, settling clock.Timer
 	settlingAt       int
-	// followers hear of each change of stale.
+	// followers are called at each change of stale.
 	followers map[*func(error)]struct{}
 }
 

@@ -2,7 +2,7 @@
 // sources of events that are not Kubernetes objects, an initializer, a queue and workers. A Go
 // program can build its own controllers with it; all controllers of Hookloop are built with it.
 //
-// The type of the keys is a parameter: object.Ref for a controller whose keys are objects, any
+// The type of the keys is a parameter: object.Ref for a controller with objects as keys, any
 // comparable type for others. A key is reconciled only when the views show what its last reconcile
 // wrote, so that a reconciler reads its own writes.
 //
@@ -105,7 +105,7 @@ type Runtime[K comparable] interface {
 	Enqueue(key K, p queue.Priority, c queue.Cause)
 }
 
-// Controller is a declared controller whose keys are of type K.
+// Controller is a declared controller with keys of type K.
 type Controller[K comparable] struct {
 	name       string
 	settings   Settings
@@ -120,7 +120,7 @@ type Controller[K comparable] struct {
 	expected   expected[K]
 }
 
-// primary is a type whose objects are keys themselves.
+// primary is a type with a key for each object.
 type primary[K comparable] struct {
 	resource   object.Resource
 	key        mapper.KeyFunc[K]

@@ -74,7 +74,7 @@ func (c *Controller[K]) showsWrites(ctx context.Context, item queue.Item[K]) (qu
 	case met:
 	case a.since.IsZero():
 		a.since = now
-	case now.Sub(a.since) >= expectationTimeout: // preconditions guard what is decided from here on
+	case now.Sub(a.since) >= expectationTimeout: // preconditions guard the writes from here on
 		klog.FromContext(ctx).Info("own writes are not shown: the key is reconciled without",
 			"key", fmt.Sprint(item.Key), "writes", a.writes.Len(), "waited", expectationTimeout)
 		met = true

@@ -26,7 +26,7 @@ type silent struct{}
 func (silent) Wrote(string, string) {}
 
 // writer writes to an API server that takes everything with the same answer, and shows nothing of
-// it in the world's server: the test says when that is.
+// it in the world's server: the test decides when that is.
 func (w *world) writer(answer string) *act.Writer {
 	w.t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {

@@ -29,7 +29,7 @@ type slots struct {
 	// waiting are the reconciles without a slot.
 	waiting int
 	free    int
-	// back are reconciles whose wait is over, which need a slot again, the first one first.
+	// back are reconciles that have ended their wait and need a slot again, in order.
 	back []chan struct{}
 	// idle are the workers that wait for a key: any of them can be called off.
 	idle map[*idleWorker]struct{}
@@ -104,7 +104,7 @@ func (s *slots) release(size int64) bool {
 	return true
 }
 
-// regain returns when a reconcile whose wait is over has a slot again.
+// regain returns when a reconcile that has ended its wait has a slot again.
 func (s *slots) regain(size int64) {
 	ready := make(chan struct{})
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *slots) regain(size int64) {
 
 type slotsKey struct{}
 
-// slotsOf are the slots of the controller whose reconcile has a context.
+// slotsOf are the slots of the controller to which a context belongs.
 type slotsOf struct {
 	*slots
 	clock clock.WithTicker
@@ -137,10 +137,10 @@ func withSlots(ctx context.Context, s *slots, c clock.WithTicker) context.Contex
 	return context.WithValue(ctx, slotsKey{}, slotsOf{s, c})
 }
 
-// Wait notes that a reconcile is about to wait for a peer, such as a hook, and returns what ends
-// the wait. A wait that takes long does not count against Settings.Workers. Size is called where it
-// does: the bytes that are held meanwhile. The context is the reconcile's; with any other, nothing
-// is noted.
+// Wait reports that a reconcile is about to wait for a peer, such as a hook, and returns a function
+// that ends the wait. A long wait does not count against Settings.Workers; then size is called for
+// the bytes that the reconcile holds meanwhile. With a context that is not a reconcile's, Wait does
+// nothing.
 func Wait(ctx context.Context, size func() int64) (done func()) {
 	s, ok := ctx.Value(slotsKey{}).(slotsOf)
 	if !ok {

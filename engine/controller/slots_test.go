@@ -71,7 +71,7 @@ func TestSlowKeysHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// TestWaitsAreBounded: where there is no room for more waits, keys wait for workers.
+// TestWaitsAreBounded: without room for more waits, keys wait for workers.
 func TestWaitsAreBounded(t *testing.T) {
 	waits := share.NewWaits(1, 1<<20)
 	w := newWorld(t, controller.Settings{Workers: 1, Waits: waits})

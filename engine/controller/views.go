@@ -17,15 +17,15 @@ import (
 // views are the views that a controller holds while it runs.
 type views[K comparable] struct {
 	held atomic.Pointer[cache.Held]
-	// changed is called when Unreadable may have changed; nil for nobody.
+	// changed is called when Unreadable may have changed; may be nil.
 	changed func()
 
 	mu sync.Mutex // guards waiting
-	// waiting are the keys whose last reconcile failed because a view could not be read.
+	// waiting are the keys that could not be reconciled because a view could not be read.
 	waiting map[K]struct{}
 }
 
-// reader reads what a controller holds.
+// reader reads the views that a controller holds.
 type reader[K comparable] struct{ *Controller[K] }
 
 // View implements view.Reader. It fails before the controller runs, after it has ended, and for
@@ -65,8 +65,7 @@ func (c *Controller[K]) Unreadable() []*view.Error {
 // block.
 func (c *Controller[K]) ViewsChanged(f func()) { c.views.changed = f }
 
-// hold makes handles what Reader reads, and follows the health of their views until they are let
-// go.
+// hold lets Reader read handles, and follows the health of their views until letGo is called.
 func (c *Controller[K]) hold(handles cache.Held) (letGo func()) {
 	c.views.held.Store(&handles)
 	var cancels []func()
@@ -81,7 +80,7 @@ func (c *Controller[K]) hold(handles cache.Held) (letGo func()) {
 	}
 }
 
-// viewChanged hears that a view has become stale (err) or good again.
+// viewChanged handles that a view has become stale (err) or good again (nil).
 func (c *Controller[K]) viewChanged(r object.Resource, err error) {
 	if err == nil {
 		c.retryWaiting(r)
@@ -91,8 +90,7 @@ func (c *Controller[K]) viewChanged(r object.Resource, err error) {
 	}
 }
 
-// unreadable has a key come back as soon as the view is good again that its reconcile could not
-// read.
+// unreadable enqueues a key again as soon as the view is good that its reconcile could not read.
 func (c *Controller[K]) unreadable(key K, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || unknown.State != view.Stale {

@@ -52,8 +52,8 @@ func TestReaderReadsWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// TestStaleView has keys whose reconcile could not read a view come back as soon as it is good
-// again, whatever their backoff.
+// TestStaleView: keys that could not be reconciled because of a stale view come back as soon as it
+// is good again, without their backoff.
 func TestStaleView(t *testing.T) {
 	w := newWorldWith(t, controller.Settings{}, cache.Settings{StaleAfter: 10 * time.Millisecond})
 	w.For(books, mapper.Ref)

@@ -16,7 +16,7 @@ const (
 	Unreachable Kind = "HookUnreachable"
 	// TimedOut: no answer within the deadline.
 	TimedOut Kind = "HookTimeout"
-	// Failed: the hook was reached and said that it failed (status 500, codes.Internal).
+	// Failed: the hook was reached and reported a failure (status 500, codes.Internal).
 	Failed Kind = "HookFailed"
 	// Invalid: the hook answered with something that is no valid answer.
 	Invalid Kind = "InvalidHookAnswer"
@@ -38,7 +38,7 @@ type Error struct {
 	// Reason is the hook's own reason, in CamelCase, where it gave one; it replaces Kind as the
 	// condition's reason.
 	Reason string
-	// RetryAfter is the hook's wish, above 0 only if it said one.
+	// RetryAfter is the wait that the hook requests; 0 if it requests none.
 	RetryAfter time.Duration
 	Err        error
 }
@@ -49,7 +49,7 @@ func (e *Error) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of the first *Error in err's chain, or "" if there is none.
+// KindOf returns the kind of the first *Error in err's chain, or "" without one.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

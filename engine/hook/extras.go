@@ -39,8 +39,8 @@ type Result struct {
 	Message  string   `json:"message"`
 }
 
-// ChildState reports on one child: the one at Index of Answer.Children or, if Index is negative, the
-// one that Ref names.
+// ChildState reports on one child: the one at Index of Answer.Children or, if Index is negative,
+// the one that Ref names.
 type ChildState struct {
 	Index int
 	// Ref may have no namespace; then the child is in the parent's.
@@ -61,7 +61,7 @@ type Dependency struct {
 	Condition string
 }
 
-// Fatal is the first result that refuses the answer; nil if there is none.
+// Fatal returns the first result that rejects the answer; nil without one.
 func (a *Answer) Fatal() *Result {
 	for i := range a.Results {
 		switch a.Results[i].Severity {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// holding collects what is to be released at the end of a sync.
+// holding collects the releases for the end of a sync.
 type holding struct {
 	mu       sync.Mutex // guards the fields below
 	releases []func()
@@ -42,8 +42,8 @@ func Holds(ctx context.Context) bool {
 	return len(h.releases) > 0
 }
 
-// Hold has release called when the sync that ctx belongs to ends; at once, where ctx belongs to
-// none or it has ended.
+// Hold calls release when the sync of ctx ends; immediately if ctx belongs to no sync or the sync
+// has ended.
 func Hold(ctx context.Context, release func()) {
 	if h, ok := ctx.Value(holdingKey{}).(*holding); ok {
 		h.mu.Lock()

@@ -1,5 +1,5 @@
 // Package hook is the port between the engine and the user's code: one question, one answer, and
-// the kinds of error that tell "the hook said" from "the hook could not be reached".
+// the kinds of error, which distinguish a failure that the hook reports from an unreachable hook.
 //
 // It holds no transport: packages under transports implement Hook, the pipeline asks it, and
 // package internal/transports/middleware adds behaviour by wrapping it. Questions are built by the
@@ -86,8 +86,8 @@ type RelatedGroup struct {
 type Answer struct {
 	// Status is a JSON object, or nil if the hook gave none (or null).
 	Status json.RawMessage
-	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" where the
-	// hook said null.
+	// Children are the desired objects as JSON, unvalidated, in the hook's order; "null" for a
+	// null.
 	Children []json.RawMessage
 	// Labels and Annotations are a decorator's patch for its target: a nil value deletes the key.
 	Labels, Annotations map[string]*string
@@ -141,7 +141,7 @@ type Func func(ctx context.Context, q *Question) (*Answer, error)
 // Ask calls the function.
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
-// Settings say which hook to open. Field is the JSON of the transport's field in the controller's
+// Settings select the hook to open. Field is the JSON of the transport's field in the controller's
 // spec (spec.hooks.sync.webhook for the transport "webhook").
 type Settings struct {
 	// Controller is the declaring object's kind and name, as messages name it: CompositeController
@@ -168,16 +168,16 @@ type Settings struct {
 
 // Trigger names parents to sync: something has changed that the engine does not watch.
 type Trigger struct {
-	// Parents by name; without any, the selector says which.
+	// Parents are names; if empty, Selector applies.
 	Parents []ParentName
 	// Selector selects by labels; nil selects all.
 	Selector labels.Selector
-	// Reason says why, for people.
+	// Reason is a text for people.
 	Reason string
 	// LowPriority lets all other syncs go first.
 	LowPriority bool
-	// Invalidate discards what the engine has learnt from answers about these parents, because
-	// somebody else answers for them from now on.
+	// Invalidate discards the customize answers about these parents, because another hook answers
+	// for them from now on.
 	Invalidate bool
 }
 
@@ -205,7 +205,7 @@ type Opened struct {
 	Address string
 	// Timeout is how long one question may take; 0 if the transport sets none.
 	Timeout time.Duration
-	// Forget drops what is held about a parent that is gone. It may be nil.
+	// Forget drops the state of a parent that is deleted. It may be nil.
 	Forget func(parent types.UID)
 	// Close frees connections; calls under way may fail. It may be nil.
 	Close func() error

@@ -11,8 +11,8 @@ const (
 	Decorator ControllerKind = "decorator"
 )
 
-// Descriptor describes one kind of controller. The table of kinds is the only list of them: supervisor,
-// gateway and transports read it, so that a further kind is a further row.
+// Descriptor describes one kind of controller. The table of kinds is the only list of them:
+// supervisor, gateway and transports read it, so that a new kind is a new row.
 type Descriptor struct {
 	ControllerKind
 	// Declared is the kind of the declaring objects, in the API group metacontroller.k8s.io; Plural
@@ -61,8 +61,8 @@ func (k ControllerKind) Descriptor() Descriptor {
 	panic("hook: no kind of controller " + string(k))
 }
 
-// DescriptorOf returns the descriptor of the kind whose declaring objects have a kind, such as CompositeController. It
-// reports whether there is one.
+// DescriptorOf returns the descriptor of the kind of controller that a declaring object declares,
+// by the object's kind, such as CompositeController. It reports whether there is one.
 func DescriptorOf(declared string) (Descriptor, bool) {
 	i := slices.IndexFunc(kinds, func(k Descriptor) bool { return k.Declared == declared })
 	if i < 0 {

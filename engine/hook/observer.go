@@ -1,12 +1,12 @@
 package hook
 
-// Observer hears what a transport learns about a hook beside its answers. Its methods do not block
-// and may be called at any time, by several goroutines.
+// Observer receives the reports of a transport about a hook, beside its answers. Its methods do not
+// block. They may be called at any time, by several goroutines.
 type Observer interface {
-	// Serves tells for which operations of the controller's contract the hook has a function. It is
-	// called when that becomes known or changes.
+	// Serves receives the operations that the hook serves. It is called when they become known or
+	// change.
 	Serves([]Op)
-	// Intercepted names who answers for some of the controller's parents in place of its hooks;
-	// nobody if it is empty.
+	// Intercepted receives the names of those that answer for some of the controller's parents in
+	// place of its hooks; empty if the hooks answer for all.
 	Intercepted(by []string)
 }

@@ -16,10 +16,10 @@ import (
 // deleted one.
 type Func[K comparable] func(old, current *object.Object) []K
 
-// KeyFunc returns the key that stands for an object.
+// KeyFunc returns the key of an object.
 type KeyFunc[K comparable] func(object.Ref) K
 
-// Ref is the KeyFunc of controllers whose keys are objects: it returns its argument.
+// Ref is the KeyFunc of controllers with objects as keys: it returns its argument.
 func Ref(r object.Ref) object.Ref { return r }
 
 // Owner maps an object to the key of the owner that controls it, and to the key of the owner that

@@ -70,8 +70,8 @@ func (s *Selectors[K]) remove(key K) {
 	}
 }
 
-// Match returns the keys whose selectors match an object with these labels in a namespace, in no
-// order.
+// Match returns the keys with a selector that matches an object with these labels in a namespace,
+// in no order.
 func (s *Selectors[K]) Match(namespace string, set map[string]string) []K {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -120,8 +120,8 @@ func bucketsOf(namespace string, selector labels.Selector) []bucket {
 	return []bucket{{namespace: namespace}}
 }
 
-// Orphans maps objects without a controlling owner to the keys whose selectors match them, now or
-// before the event.
+// Orphans maps objects without a controlling owner to the keys with a selector that matches them,
+// now or before the event.
 func Orphans[K comparable](index *Selectors[K]) Func[K] {
 	return func(old, current *object.Object) []K {
 		var keys []K

@@ -15,15 +15,15 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads one API object from JSON. It keeps no reference to data. The error says what is
-// wrong with the JSON or which of apiVersion and kind is missing; a missing name is no error here,
-// because lists and bookmarks have none.
+// Decode reads one API object from JSON. It keeps no reference to data. The error describes
+// the fault of the JSON, or names the missing one of apiVersion and kind. A missing name is no
+// error, because lists and bookmarks have none.
 func Decode(data []byte) (*Object, error) {
 	return DecodeAs(schema.GroupVersionKind{}, data)
 }
 
-// DecodeAs is Decode for an item of a list, which may leave out the apiVersion and kind that the
-// list says for all: gvk stands in.
+// DecodeAs is Decode for an item of a list, which may omit the apiVersion and kind of all items:
+// gvk is their default.
 func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 	parts, err := split(data)
 	if err != nil {
@@ -33,7 +33,7 @@ func DecodeAs(gvk schema.GroupVersionKind, data []byte) (*Object, error) {
 		return nil, err
 	}
 	o := &Object{gvk: schema.FromAPIVersionAndKind(parts.apiVersion, parts.kind)}
-	// As the API server does, and encoding/json does not, tell Name from name.
+	// Names are case-sensitive, as for the API server and unlike in encoding/json.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(parts.metadata, &o.meta); err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
@@ -102,7 +102,7 @@ func member(value jsontext.Value, name string) (jsontext.Value, bool) {
 }
 
 // forget drops from the decoded metadata what does not stay in the body. Of managedFields it keeps
-// what was applied by server-side apply.
+// the fields that server-side apply has applied.
 func (o *Object) forget() {
 	for _, m := range o.meta.ManagedFields {
 		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil {
@@ -204,7 +204,7 @@ func split(data []byte) (*parts, error) {
 	return p, err
 }
 
-// complete puts in apiVersion and kind where they are absent and known.
+// complete adds apiVersion and kind if they are absent and known.
 func (p *parts) complete(gvk schema.GroupVersionKind) error {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	if p.kind == "" && kind != "" {

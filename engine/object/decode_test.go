@@ -228,7 +228,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// TestHeld counts what is kept beside the body: what dynamic and server-side apply have recorded.
+// TestHeld counts the bytes beside the body: the records of dynamic and server-side apply.
 func TestHeld(t *testing.T) {
 	for name, metadata := range map[string]string{
 		"nothing":           `{"name":"a"}`,

@@ -24,8 +24,8 @@ func heap(build func() any) int64 {
 	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
-// TestJSONBombs compares estimates with what is allocated where JSON is built as the webhook's
-// answers are, and as children are.
+// TestJSONBombs compares estimates with the allocations of JSON that is built like the webhook's
+// answers, and like children.
 func TestJSONBombs(t *testing.T) {
 	type condition struct{ Type, Status, Reason, Message string }
 	cases := map[string]struct {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Mismatch is what is wrong with a value of another type than expected, in the words of JSON: "got
-// a string, expected an object".
+// Mismatch describes a value of another type than expected in the words of JSON: "got a string,
+// expected an object".
 func Mismatch(wrong *json.UnmarshalTypeError) string {
 	kind, digits, _ := strings.Cut(wrong.Value, " ") // a number comes with its digits
 	want := jsonType(wrong.Type)
@@ -50,7 +50,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// jsonType is what a Go type is called in JSON.
+// jsonType returns the JSON name of a Go type.
 func jsonType(t reflect.Type) string {
 	if t == nil {
 		return "another type"

@@ -19,9 +19,9 @@ import (
 )
 
 // LastAppliedAnnotation is where dynamic apply keeps the desired state that it wrote last. The name
-// is Metacontroller's, so that a replaced installation goes on where it stood. Objects carry its
-// value beside the body (LastApplied), not in it; and so with what is kept of managedFields
-// (Applied).
+// is Metacontroller's, so that Hookloop continues with the objects of a replaced installation.
+// Objects keep its value (LastApplied), and the used part of managedFields (Applied), beside the
+// body.
 const LastAppliedAnnotation = "metacontroller.k8s.io/last-applied-configuration"
 
 // Object is one API object: metadata decoded, body raw. The zero value is not usable; Decode and
@@ -36,7 +36,7 @@ type Object struct {
 	hash        uint64
 }
 
-// applied is what a field manager has applied by server-side apply.
+// applied are the fields that a field manager has applied by server-side apply.
 type applied struct {
 	manager  string
 	fieldsV1 []byte

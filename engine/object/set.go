@@ -153,9 +153,9 @@ func (s Set) With(objects ...*Object) Set {
 	return NewSet(append(all, objects...)...)
 }
 
-// Compare tells of each object that is in one set and not in the other; an object that was replaced
-// is told once. Objects are compared by identity: it costs a comparison of pointers for each that
-// is in both.
+// Compare reports each object that is in one set and not in the other; an object that was replaced
+// is reported once. Objects are compared by identity: it costs a comparison of pointers for each
+// that is in both.
 func Compare(before, now Set, differs func(Ref)) {
 	for _, k := range before.kinds {
 		compareObjects(k.objects, now.Of(k.gvk), differs)

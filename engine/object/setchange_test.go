@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestChangesOfSets compares, in random sets, what is found by walking lists with what maps say.
+// TestChangesOfSets compares, in random sets, the result of walking lists with the result of maps.
 func TestChangesOfSets(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var before []*Object

@@ -6,7 +6,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// CauseKind says what sort of thing brought a key.
+// CauseKind is the kind of a cause.
 type CauseKind string
 
 // The kinds of cause.
@@ -24,11 +24,11 @@ const (
 // Cause is one reason for which a key is in the queue.
 type Cause struct {
 	Kind CauseKind
-	// Ref and ResourceVersion name the object whose event it was; empty if it was none.
+	// Ref and ResourceVersion identify the object of the event; empty if the cause is no event.
 	Ref             object.Ref
 	ResourceVersion string
 	At              time.Time
-	// Reason is what a trigger said; empty for other kinds.
+	// Reason is the text of a trigger; empty for other kinds.
 	Reason string
 	// TraceParent is the W3C trace context that the object carries, if any.
 	TraceParent string

@@ -1,7 +1,7 @@
 // Package queue holds the keys that are to be reconciled: each at most once, with a priority, the
 // causes that brought it, and a backoff after failures.
 //
-// It knows nothing of what a key stands for. Keys come from mappers, timers and sources; workers
+// The meaning of a key is its users' concern. Keys come from mappers, timers and sources; workers
 // take them out. A key is never handed to two workers at once, and one that is added while it is in
 // work is handed out again afterwards. A Queue is safe for concurrent use. Its tests run on a fake
 // clock; a property test adds and takes at random and counts.
@@ -52,7 +52,7 @@ type Settings struct {
 	MaxBackoff time.Duration
 }
 
-// Item is a key that has been taken, with what is known of why.
+// Item is a key that was taken, with its causes.
 type Item[K comparable] struct {
 	Key      K
 	Priority Priority
@@ -65,7 +65,7 @@ type Item[K comparable] struct {
 	Attempt int
 }
 
-// After returns the item with what an earlier one of the same key came for, which was put off.
+// After returns the item merged with an earlier one of the same key, which was postponed.
 func (i Item[K]) After(earlier Item[K]) Item[K] {
 	var all causes
 	for _, c := range earlier.Causes {
@@ -99,14 +99,14 @@ type Queue[K comparable] struct {
 	closed  bool
 }
 
-// entry is what is known of one key.
+// entry is the state of one key.
 type entry[K comparable] struct {
 	key      K
 	priority Priority
 	causes   causes
 	since    time.Time // when it became ready
 	serial   uint64    // order of arrival
-	at       int       // place in ready[priority]; -1 where it is not
+	at       int       // place in ready[priority]; -1 if it is in none
 	work     bool      // a worker has it
 	started  time.Time
 	dirty    bool // added again while in work
@@ -288,7 +288,7 @@ func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 	return item, 0, nil, true
 }
 
-// ripen makes ready what is due.
+// ripen makes ready the keys that are due.
 func (q *Queue[K]) ripen(now time.Time) {
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
 		d := heap.Pop(&q.later).(*delay[K])
@@ -297,7 +297,7 @@ func (q *Queue[K]) ripen(now time.Time) {
 	}
 }
 
-// next is the priority whose oldest key is to be taken, or -1 where none is ready. A key that has
+// next returns the priority of which to take the oldest key, or -1 if no key is ready. A key that has
 // waited counts as one priority higher for each age; of equals the one that came first is taken.
 func (q *Queue[K]) next(now time.Time) Priority {
 	class, rank, serial := Priority(-1), Priority(0), uint64(0)

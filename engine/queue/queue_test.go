@@ -23,7 +23,7 @@ func newQueue() *queue.Queue[object.Ref] {
 	return queue.New[object.Ref](queue.Settings{Name: "test", Clock: clock.RealClock{}})
 }
 
-// take takes one key and gives it back; it fails where none is ready.
+// take takes one key and gives it back; it fails if none is ready.
 func take(t *testing.T, q *queue.Queue[object.Ref]) queue.Item[object.Ref] {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)

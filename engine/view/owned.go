@@ -14,13 +14,13 @@ type ownedSet struct {
 	members group
 	sorted  []*object.Object
 	changed map[id]struct{} // since sorted was made
-	// unsorted reports that so much has changed that sorted and changed are given up, until
-	// somebody asks for the list.
+	// unsorted reports that sorted and changed were dropped after too many changes; the next read
+	// of the list makes them again.
 	unsorted bool
 }
 
-// maxChanged is how many changes more than there are members are remembered for a list that nobody
-// asks for.
+// maxChanged is the number of changes, beyond the number of members, that are kept for a list
+// without readers.
 const maxChanged = 64
 
 func (f *ownedSet) set(key id, o *object.Object) {

@@ -37,8 +37,8 @@ func thing(t testing.TB, namespace, name, owner string, version int) *object.Obj
 	return o
 }
 
-// TestIndexesAgreeWithAScan runs random changes; after each, every index says what a scan over all
-// objects says.
+// TestIndexesAgreeWithAScan runs random changes; after each, every index agrees with a scan over all
+// objects.
 func TestIndexesAgreeWithAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -85,10 +85,9 @@ func agree(t *testing.T, s *Store) {
 	}
 }
 
-// TestListsThatNobodyReads has objects come and go that nobody asks for, and more of them each time
-// that somebody does: what is remembered of the changes is bounded, and the list is right whenever
-// it is read.
-func TestListsThatNobodyReads(t *testing.T) {
+// TestListsWithoutReaders adds and removes objects of a list without readers, and more of them
+// before each read: the number of kept changes is bounded, and the list is right at each read.
+func TestListsWithoutReaders(t *testing.T) {
 	s := NewStore(things)
 	for version := range 1000 {
 		s.Put(thing(t, "ns", fmt.Sprint("n", version), "u", version))
@@ -123,7 +122,7 @@ func filled(b *testing.B, n int) (*Store, []*object.Object) {
 	return s, items
 }
 
-// BenchmarkOwnedBy finds the ten children of one owner among as many objects as its name says.
+// BenchmarkOwnedBy finds the ten children of one owner among the number of objects in its name.
 func BenchmarkOwnedBy(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -138,7 +137,7 @@ func BenchmarkOwnedBy(b *testing.B) {
 	}
 }
 
-// BenchmarkPut takes one event of an object among as many as its name says.
+// BenchmarkPut takes one event of an object among the number in its name.
 func BenchmarkPut(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -36,12 +36,12 @@ type State string
 
 // The states.
 const (
-	// Unwatched is the state of a resource without a handle: nobody has asked for its objects, or
-	// the handle has been released.
+	// Unwatched is the state of a resource without a handle: no handle was acquired, or
+	// it was released.
 	Unwatched State = "Unwatched"
 	// Filling is the state of a resource before its first list is in.
 	Filling State = "Filling"
-	// Stale is the state of a resource whose list or watch has failed for longer than a threshold.
+	// Stale is the state of a resource if its list or watch has failed for longer than a threshold.
 	Stale State = "Stale"
 )
 
@@ -51,7 +51,7 @@ type Error struct {
 	State    State
 	// Since is when the trouble began; zero unless State is Stale.
 	Since time.Time
-	// Err is the last failure of a list or a watch; nil if there was none.
+	// Err is the last failure of a list or a watch; nil without one.
 	Err error
 }
 
@@ -95,15 +95,15 @@ func (v View) Named(namespace string, names ...string) List {
 	return l
 }
 
-// OwnedBy lists the objects whose controller reference names owner, in the order of namespace and
-// name.
+// OwnedBy returns the objects with owner as their controller reference, in the order of namespace
+// and name.
 func (v View) OwnedBy(owner types.UID) List {
 	return List{resource: v.store.resource, objects: v.store.ownedBy(owner), sorted: true, known: true}
 }
 
-// Orphans lists the objects of a namespace ("" for all) without a controller reference that a
-// selector matches, in no order. It costs what the rarest label that the selector asks for has, not
-// what the namespace has.
+// Orphans returns the objects of a namespace ("" for all) without a controller reference that a
+// selector matches, in no order. Its cost depends on the number of objects with the rarest label that
+// the selector requires, not on that of the namespace.
 func (v View) Orphans(namespace string, selector labels.Selector) List {
 	return List{resource: v.store.resource, objects: v.store.orphans(namespace, selector), known: true}
 }

@@ -23,7 +23,7 @@ func names(l List) []string {
 }
 
 // TestStoreIsUnknownUntilItIsFilled gives no view before a complete list is in, not even of objects
-// that are there.
+// that it has.
 func TestStoreIsUnknownUntilItIsFilled(t *testing.T) {
 	s := NewStore(things)
 	s.Put(thing(t, "ns", "a", "", 1))
@@ -44,7 +44,7 @@ func TestStoreIsUnknownUntilItIsFilled(t *testing.T) {
 	}
 }
 
-// TestZeroViewPanics has no answer of a View that nobody gave.
+// TestZeroViewPanics: a zero View has no answer.
 func TestZeroViewPanics(t *testing.T) {
 	for name, read := range map[string]func(View){
 		"Resource": func(v View) { v.Resource() },

@@ -39,10 +39,10 @@ type CompositeControllerList struct {
 	Items           []CompositeController `json:"items"`
 }
 
-// CompositeControllerSpec says what is watched, what is owned and who is asked.
+// CompositeControllerSpec declares the parents, the children and the hooks.
 // +kubebuilder:validation:XValidation:rule="has(self.hooks) && has(self.hooks.sync)",fieldPath=".hooks",message="hooks.sync must be set: without it no parent can be synced"
 type CompositeControllerSpec struct {
-	// ParentResource is the resource whose objects are synced.
+	// ParentResource is the resource of the parents.
 	ParentResource ParentResourceRule `json:"parentResource"`
 	// ChildResources are all resources that the hook may ask for. An answer with any other is
 	// refused.
@@ -78,7 +78,7 @@ type ParentResourceRule struct {
 	// LabelSelector narrows the parents; unset, all objects of the resource are parents.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// RevisionHistory says which fields of a parent make a new revision for rolling updates.
+	// RevisionHistory selects the fields of a parent that make a new revision for rolling updates.
 	// +optional
 	RevisionHistory *RevisionHistory `json:"revisionHistory,omitempty"`
 	// IgnoreStatusChanges skips the sync for a change of a parent that touches neither generation,
@@ -87,10 +87,10 @@ type ParentResourceRule struct {
 	IgnoreStatusChanges *bool `json:"ignoreStatusChanges,omitempty"`
 }
 
-// RevisionHistory says what a revision is.
+// RevisionHistory selects the fields of a revision.
 type RevisionHistory struct {
-	// FieldPaths are dotted paths into the parent whose change starts a rolling update. Default:
-	// ["spec"].
+	// FieldPaths are dotted paths into the parent; a change of one starts a rolling update.
+	// Default: ["spec"].
 	// +optional
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
@@ -102,12 +102,13 @@ type ChildResourceRule struct {
 	UpdateStrategy *ChildUpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
-// ChildUpdateStrategy says how children of one resource are updated.
+// ChildUpdateStrategy is the update strategy of the children of one resource.
 type ChildUpdateStrategy struct {
 	// Method defaults to OnDelete.
 	// +optional
 	Method UpdateMethod `json:"method,omitempty"`
-	// StatusChecks are what an updated child must pass before a rolling update goes on.
+	// StatusChecks are the checks that an updated child must pass before a rolling update
+	// continues.
 	// +optional
 	StatusChecks StatusChecks `json:"statusChecks,omitempty"`
 }

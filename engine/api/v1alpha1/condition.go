@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ControllerStatus is what the engine reports about a declared controller.
 type ControllerStatus struct {
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// ObservedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Parents and Children are the plural names of the resources, in one line.
@@ -12,7 +12,7 @@ type ControllerStatus struct {
 	Parents string `json:"parents,omitempty"`
 	// +optional
 	Children string `json:"children,omitempty"`
-	// Conditions has the condition Ready and, if there is something to tell, HooksMatch and
+	// Conditions has the condition Ready and, if they apply, HooksMatch and
 	// Intercepted.
 	// +optional
 	// +listType=map
@@ -23,27 +23,27 @@ type ControllerStatus struct {
 // ConditionReady reports whether the controller runs and its hooks answer.
 const ConditionReady = "Ready"
 
-// ConditionHooksMatch reports whether the hooks have functions for what is declared, and for
-// nothing else. It is there if a hook says what it serves.
+// ConditionHooksMatch reports whether the hooks serve the declared operations and no others. It is
+// present if a hook reports its operations.
 const ConditionHooksMatch = "HooksMatch"
 
 // The reasons of condition HooksMatch.
 const (
 	// ReasonMatch: they do (True).
 	ReasonMatch = "Match"
-	// ReasonNotServed: a hook is declared whose program has no function for it (False).
+	// ReasonNotServed: a declared hook does not serve its operation (False).
 	ReasonNotServed = "NotServed"
 	// ReasonNotDeclared: a program has a function for a hook that is not declared (False).
 	ReasonNotDeclared = "NotDeclared"
 )
 
-// ConditionIntercepted reports whether somebody else answers for some parents in place of the
-// hooks. It is there once that has been so.
+// ConditionIntercepted reports whether an intercept answers for some parents in place of the hooks.
+// It is present after the first intercept.
 const ConditionIntercepted = "Intercepted"
 
 // The reasons of condition Intercepted.
 const (
-	// ReasonIntercepted: the message says who, and for which parents (True).
+	// ReasonIntercepted: the message names the intercepts and their parents (True).
 	ReasonIntercepted = "Intercepted"
 	// ReasonNotIntercepted: no longer (False).
 	ReasonNotIntercepted = "NotIntercepted"
@@ -65,11 +65,11 @@ const (
 	ReasonStopped = "Stopped"
 	// ReasonInvalidSpec: the spec cannot be used; the message names the field (False).
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonParentNotFound: the API server does not serve the parent's resource; it starts by
-	// itself when it does (False).
+	// ReasonParentNotFound: the API server does not serve the parent's resource; the controller
+	// starts automatically when it does (False).
 	ReasonParentNotFound = "ParentNotFound"
-	// ReasonChildNotFound: the API server does not serve a child's resource; it starts by itself
-	// when it does (False).
+	// ReasonChildNotFound: the API server does not serve a child's resource; the controller
+	// starts automatically when it does (False).
 	ReasonChildNotFound = "ChildNotFound"
 	// ReasonForbidden: the engine may not list or watch one of the resources (False).
 	ReasonForbidden = "Forbidden"

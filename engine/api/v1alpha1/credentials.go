@@ -31,8 +31,8 @@ type CABundle struct {
 	ConfigMapRef *KeyReference `json:"configMapRef,omitempty"`
 }
 
-// KeyReference names one key of a Secret or ConfigMap. The field that holds it says what the key
-// defaults to.
+// KeyReference names one key of a Secret or ConfigMap. Its default is documented at
+// the field that holds the reference.
 type KeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`

@@ -39,10 +39,10 @@ type DecoratorControllerList struct {
 	Items           []DecoratorController `json:"items"`
 }
 
-// DecoratorControllerSpec says what is decorated, with what, and who is asked.
+// DecoratorControllerSpec declares the decorated resources, the attachments and the hooks.
 // +kubebuilder:validation:XValidation:rule="has(self.hooks) && has(self.hooks.sync)",fieldPath=".hooks",message="hooks.sync must be set: without it no object can be synced"
 type DecoratorControllerSpec struct {
-	// Resources are the resources whose objects are decorated.
+	// Resources are the resources of the decorated objects.
 	Resources []DecoratedResourceRule `json:"resources"`
 	// Attachments are all resources that the hook may attach. An answer with any other is refused.
 	// +optional
@@ -95,7 +95,7 @@ type AttachmentRule struct {
 	UpdateStrategy *AttachmentUpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
-// AttachmentUpdateStrategy says how attachments of one resource are updated.
+// AttachmentUpdateStrategy is the update strategy of the attachments of one resource.
 type AttachmentUpdateStrategy struct {
 	// Method defaults to OnDelete; a rolling method acts as its plain kind.
 	// +optional

@@ -6,9 +6,9 @@
 // package supervisor acts on it, and a hook's transport settings are read by the transport of that
 // name. Its data comes from the API server, which has checked it against manifests/crds (generated
 // from the markers here by "make gen"); Default and Validate repeat the rules that matter for
-// objects that were stored under an older schema, and add those that a schema cannot say.
+// objects that were stored under an older schema, and add the rules that a schema cannot express.
 //
-// The values are plain structs: whoever shares one must not change it. The tests beside the files
+// The values are plain structs; a shared value must not be changed. The tests beside the files
 // run good and bad manifests through the generated schemas (structural schema, defaults, CEL within
 // its cost budget) and through Validate.
 //

@@ -13,7 +13,7 @@ const (
 	HookV2 HookVersion = "v2"
 )
 
-// Hook says how to reach the user's code: by exactly one transport.
+// Hook configures the transport to the user's code; exactly one transport must be set.
 // +kubebuilder:validation:XValidation:rule="(has(self.webhook) ? 1 : 0) + (has(self.grpc) ? 1 : 0) + (has(self.inproc) ? 1 : 0) == 1",message="exactly one of webhook, grpc and inproc must be set"
 type Hook struct {
 	// +optional
@@ -27,7 +27,7 @@ type Hook struct {
 	InProcess *InProcess `json:"inproc,omitempty"`
 }
 
-// UnmarshalMode says how strictly a webhook's JSON is read.
+// UnmarshalMode is the strictness with which a webhook's JSON is read.
 // +kubebuilder:validation:Enum=loose;strict
 type UnmarshalMode string
 
@@ -161,7 +161,7 @@ type GRPC struct {
 	// Insecure asks for plain text instead of TLS.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
-	// ServerName is the name that the hook's certificate must carry, where it is not the target's.
+	// ServerName is the name that the hook's certificate must have, if it is not the target's.
 	// +optional
 	ServerName string `json:"serverName,omitempty"`
 }

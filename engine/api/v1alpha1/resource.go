@@ -21,7 +21,7 @@ func (r ResourceRule) GVR() schema.GroupVersionResource {
 // String is resource.group/version, or resource.version for the core group.
 func (r ResourceRule) String() string { return r.Resource + "." + r.APIVersion }
 
-// UpdateMethod says how a child that differs from what the hook wants is brought there.
+// UpdateMethod is the method of changing a child that differs from its desired state.
 // +kubebuilder:validation:Enum="";OnDelete;Recreate;InPlace;RollingRecreate;RollingInPlace
 type UpdateMethod string
 

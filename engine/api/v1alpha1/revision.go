@@ -6,7 +6,7 @@ import (
 )
 
 // ControllerRevision is one revision of a parent during a rolling update. The engine writes it;
-// nobody else should.
+// no other client should.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

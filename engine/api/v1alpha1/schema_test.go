@@ -26,7 +26,7 @@ type schema struct {
 	cel        *cel.Validator
 }
 
-// admit defaults and prunes object in place, and says what the API server would answer.
+// admit defaults and prunes object in place, and returns the API server's errors.
 func (s schema) admit(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	if dropped := pruning.PruneWithOptions(

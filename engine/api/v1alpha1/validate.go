@@ -14,8 +14,8 @@ import (
 
 var specPath = field.NewPath("spec")
 
-// Validate says what is wrong with a defaulted spec; each error names the field and what was
-// expected. It is empty for every spec that the engine can run, and does not ask whether resources,
+// Validate returns the errors of a defaulted spec; each names the field and the expected value. It
+// is empty for every spec that the engine can run, and does not ask whether resources,
 // Secrets or hooks exist.
 func (c *CompositeController) Validate() field.ErrorList {
 	s := &c.Spec
@@ -39,8 +39,8 @@ func (c *CompositeController) Validate() field.ErrorList {
 	return append(errs, validateEndpoints(s.EndpointConfigs)...)
 }
 
-// Validate says what is wrong with a defaulted spec; each error names the field and what was
-// expected. It is empty for every spec that the engine can run, and does not ask whether resources,
+// Validate returns the errors of a defaulted spec; each names the field and the expected value. It
+// is empty for every spec that the engine can run, and does not ask whether resources,
 // Secrets or hooks exist.
 func (d *DecoratorController) Validate() field.ErrorList {
 	s := &d.Spec
@@ -119,7 +119,7 @@ func (s seenResources) add(r ResourceRule, at *field.Path) field.ErrorList {
 }
 
 // validate refuses paths that lead nowhere, and those into fields that change with every write or
-// say what the parent is.
+// identify the parent.
 func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
 	if h == nil {
 		return nil

@@ -100,7 +100,7 @@ func (w *Webhook) validate(at *field.Path) field.ErrorList {
 	return append(errs, credentials.validateCredentials(at)...)
 }
 
-// validateAddress checks what counts: the URL where there is one, else the service.
+// validateAddress checks the URL if it is set, else the service.
 func (w *Webhook) validateAddress(at *field.Path) field.ErrorList {
 	switch {
 	case w.URL != nil:

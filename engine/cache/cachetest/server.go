@@ -1,6 +1,6 @@
-// Package cachetest is an API server of a few lines that speaks list and watch, for tests of the
-// cache and of what stands on it: what a real one cannot be asked for, such as losing a watch at a
-// chosen moment or forbidding a resource, is a method here.
+// Package cachetest is a small API server with list and watch, for tests of the cache and of its
+// users. Its methods cause what a real API server cannot be made to do, such as losing a watch at a
+// chosen moment or forbidding a resource.
 //
 // It validates nothing and knows no kinds. A Server is safe for concurrent use.
 package cachetest
@@ -114,8 +114,8 @@ func (s *Server) Delete(r object.Resource, namespace, name string) {
 	s.send(path(r), "DELETED", was.raw)
 }
 
-// Bookmark tells watchers of a resource that the server has come to a later version, and returns
-// that.
+// Bookmark sends the watchers of a resource a bookmark with a later version, and returns the
+// version.
 func (s *Server) Bookmark(r object.Resource) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Server) Drop() {
 	}
 }
 
-// Forget drops the history: a watch that would go on from an earlier version is told to list anew.
+// Forget drops the history: a watch from an earlier version gets "410 Gone" and must list again.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func status(code int) json.RawMessage {
 }
 
 func (s *Server) write(w http.ResponseWriter, data []byte) {
-	_, _ = w.Write(data) // a client that has gone is its own affair
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
 func (s *Server) list(at string) []byte {
@@ -283,7 +283,7 @@ func (s *Server) open(r *http.Request) (*watcher, int) {
 	return w, 0
 }
 
-// watch sends the present objects where that is asked for, and then events until the watch is
+// watch sends the present objects if the request asks for them, and then events until the watch is
 // dropped.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	own, code := s.open(r)

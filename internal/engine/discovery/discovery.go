@@ -1,7 +1,7 @@
-// Package discovery knows which resources the API server serves, and says so when that changes.
+// Package discovery knows which resources the API server serves, and reports changes.
 //
 // It does not poll for changes: it follows the events of CustomResourceDefinitions and APIServices,
-// with a slow refresh behind for what has no event. Its data comes from the API server's discovery
+// with a slow refresh for changes without an event. Its data comes from the API server's discovery
 // documents. A Discovery is safe for concurrent use. It is tested against an HTTP server with
 // broken and changing documents, and through test/integration.
 package discovery
@@ -66,7 +66,7 @@ func (e *NotFoundError) Error() string {
 
 // Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API
 // server does not serve it; any other error reports that the apiVersion is malformed, or that it is
-// not known what is served.
+// unknown whether the API server does.
 func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -86,8 +86,8 @@ func (d *Discovery) Resource(apiVersion, plural string) (object.Resource, error)
 	return object.Resource{}, &NotFoundError{APIVersion: apiVersion, Name: plural}
 }
 
-// Similar returns a served resource that was probably meant by a name that is none: one whose kind
-// or plural it is but for case, in the same version or else in another version of the group.
+// Similar returns the served resource that a wrong name probably means: one with this kind or
+// plural in another case, in the same version or else in another version of the group.
 func (d *Discovery) Similar(apiVersion, name string) (object.Resource, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Discovery) Changed() <-chan struct{} {
 }
 
 // Refresh reads the API server's documents. If some groups cannot be read (a broken aggregated
-// API), what was known of them stays and the others are taken over; the error names them.
+// API), their last known resources stay and the others are updated; the error names them.
 func (d *Discovery) Refresh(ctx context.Context) error {
 	_, lists, err := d.settings.Client.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// served is what an API server serves. Only the one method that is asked of it is there.
+// served is the list of resources of an API server. It has only the method that is used.
 type served struct {
 	clientdiscovery.ServerResourcesInterface
 
@@ -74,7 +74,7 @@ func refresh(t *testing.T, d *discovery.Discovery) {
 	}
 }
 
-// knows compares what is found of three resources; nil means "not served".
+// knows compares the results for three resources; nil means "not served".
 func knows(t *testing.T, d *discovery.Discovery, want map[string]object.Resource) {
 	t.Helper()
 	got := map[string]object.Resource{}
@@ -124,7 +124,8 @@ func TestRefresh(t *testing.T) {
 	knows(t, d, map[string]object.Resource{"pods": pods, "nodes": nodes, "shops": shops})
 }
 
-// TestBrokenGroup keeps what was known of a group whose API is down, and takes the others over.
+// TestBrokenGroup keeps the last known resources of a group with a broken API, and updates the
+// others.
 func TestBrokenGroup(t *testing.T) {
 	s := &served{}
 	d := discovery.New(discovery.Settings{Client: s})

@@ -25,8 +25,8 @@ var documents = map[string]string{
 		{"name":"shops","kind":"Shop","namespaced":true,"verbs":["list","watch"]}]}`,
 }
 
-// TestFailedDocument fails each document in each way: the error is returned, and what was known
-// stays known.
+// TestFailedDocument fails each document in each way: the error is returned, and the last
+// known resources stay.
 func TestFailedDocument(t *testing.T) {
 	known := map[string]object.Resource{"nodes": nodes, "shops": shops}
 	for path := range documents {
@@ -42,7 +42,7 @@ func TestFailedDocument(t *testing.T) {
 						return
 					}
 					w.Header().Set("Content-Type", "application/json")
-					_, _ = w.Write([]byte(documents[r.URL.Path])) // a client that has gone is its own affair
+					_, _ = w.Write([]byte(documents[r.URL.Path])) // the client may have disconnected
 				}))
 				defer server.Close()
 				client, err := clientdiscovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL, QPS: -1})
@@ -63,7 +63,7 @@ func TestFailedDocument(t *testing.T) {
 	}
 }
 
-// keeps checks that what was known stays known. Whether anything else is served is known only if no
+// keeps checks that known resources stay known. Whether another one is served is known only if no
 // document failed.
 func keeps(t *testing.T, d *discovery.Discovery, known map[string]object.Resource) {
 	t.Helper()

@@ -16,7 +16,7 @@ var crds = object.Resource{
 	Plural: "customresourcedefinitions", HasStatus: true,
 }
 
-// sources are the resources whose events change what is served.
+// sources are the resources with events that change the served resources.
 var sources = []object.Resource{
 	crds,
 	{
@@ -27,7 +27,7 @@ var sources = []object.Resource{
 }
 
 // settle are the waits between the refreshes that follow an event: the API server serves a new
-// resource a little after it has said so.
+// resource a little after the event.
 var settle = []time.Duration{
 	0,
 	50 * time.Millisecond,

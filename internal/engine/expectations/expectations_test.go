@@ -52,7 +52,7 @@ func TestWrites(t *testing.T) {
 		t.Error("without a write there is something to wait for")
 	}
 	expectations.Written(ctx, pages, page(t, "u", 7, ""))
-	expectations.Written(t.Context(), pages, page(t, "u", 99, "")) // of somebody else
+	expectations.Written(t.Context(), pages, page(t, "u", 99, "")) // of another writer
 	if r.Met(reader{store: s}) || r.Len() != 1 {
 		t.Errorf("%d writes are awaited at version 5, want the one of version 7", r.Len())
 	}
@@ -82,7 +82,7 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
-// TestUnknownViews have not shown a write, unless nobody reads them.
+// TestUnknownViews do not show a write, unless they have no reader.
 func TestUnknownViews(t *testing.T) {
 	for state, want := range map[view.State]bool{view.Stale: false, view.Filling: false, view.Unwatched: true} {
 		var r expectations.Recorder

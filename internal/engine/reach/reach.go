@@ -1,6 +1,6 @@
-// Package reach decides when parents are asked about again whose hook could not be reached. While a
-// hook is down, one probe every few seconds stands for all parents that wait for it; when the hook
-// is reached again, by whatever sync, all of them are asked at once.
+// Package reach decides when the parents of an unreachable hook are synced again. While a hook is
+// down, one probe every few seconds replaces the retries of all parents that wait for it; when any
+// sync reaches the hook again, all of them are synced at once.
 //
 // It asks no hook itself: the pipeline reports how each sync went, and a probe is a sync like any
 // other. A Tracker belongs to one controller and is safe for concurrent use; its memory is bounded
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// downAfter is how many syncs in a row must miss a hook before it counts as down: one lost
-	// connection is retried at once.
+	// downAfter is the number of consecutive syncs that must miss a hook before it counts as down:
+	// one lost connection is retried at once.
 	downAfter = 3
 	// minProbe and maxProbe bound the time between two probes of a hook, which grows while it is
 	// down.
@@ -28,8 +28,8 @@ const (
 	// probeShare is the time between two probes, as one n-th of the time for which the hook has
 	// been down.
 	probeShare = 10
-	// fallback is when a parent that waits is synced again whatever the probes say, less up to a
-	// half.
+	// fallback is the time, less up to a half, after which a waiting parent is synced again without
+	// a successful probe.
 	fallback = 1000 * time.Second
 	// spread is the time between two parents that are asked about again, on average; maxSpread
 	// bounds it for all of them.
@@ -37,13 +37,13 @@ const (
 	maxSpread = 3 * time.Second
 )
 
-// Settings are what a Tracker is made of.
+// Settings configure a Tracker.
 type Settings[K comparable] struct {
 	Clock clock.WithTicker
 	// Enqueue has a parent synced after a time.
 	Enqueue func(key K, after time.Duration)
 	// Other returns a parent that does not wait, or false. Every second probe is one of it: a
-	// parent about which the hook fails each time says nothing about the hook.
+	// parent for which the hook always fails does not show the state of the hook.
 	Other func(waits func(K) bool) (K, bool)
 }
 
@@ -63,7 +63,7 @@ type Tracker[K comparable] struct {
 
 // hook is a hook that was missed.
 type hook[K comparable] struct {
-	// misses counts syncs in a row that missed it; since is when the first did.
+	// misses counts consecutive syncs that missed it; since is the time of the first.
 	misses int
 	since  time.Time
 	// waiting are the parents that wait, in the order of probes.
@@ -103,8 +103,8 @@ func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 	return fallback/2 + rand.N(fallback/2) //nolint:gosec // jitter needs no secret
 }
 
-// Reached notes that a sync of a parent reached a hook. The parents that wait for it are synced at
-// once, those that wait for the same as this one, too.
+// Reached records that a sync of a parent reached a hook. The parents that wait for it are synced
+// at once, and so are those that wait for the hook that this parent waited for.
 func (t *Tracker[K]) Reached(key K, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,8 +189,8 @@ func (t *Tracker[K]) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the probes that are due, and returns the time until the next one, 0 if there is none,
-// and what closes when that changes.
+// probe makes the probes that are due. It returns the time until the next one, 0 for none, and a
+// channel that is closed when that time changes.
 func (t *Tracker[K]) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Observer learns how long requests waited for their turn. It must not block.
+// Observer receives the time that a request waited for its turn. It must not block.
 type Observer func(flow string, waited time.Duration)
 
-// Limiter is a token bucket whose tokens go in turn to the flows that wait, so that a flow with
-// many requests delays another one's by one request at most. It implements client-go's
+// Limiter is a token bucket that gives its tokens in turn to the waiting flows, so that a flow with
+// many requests delays another one by one request at most. It implements client-go's
 // flowcontrol.RateLimiter.
 type Limiter struct {
 	qps     float64
@@ -65,7 +65,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 	}
 }
 
-// TryAccept takes a token, unless there is none or others wait for one.
+// TryAccept takes a token if one is left and no request waits for it.
 func (l *Limiter) TryAccept() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

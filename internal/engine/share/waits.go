@@ -15,10 +15,10 @@ type Waits struct {
 	refused int64
 }
 
-// NewWaits allows a number of syncs to wait whose questions have a number of bytes in all.
+// NewWaits returns a bound for the number of waiting syncs and for the bytes of their questions.
 func NewWaits(most int, mostBytes int64) *Waits { return &Waits{most: most, mostBytes: mostBytes} }
 
-// Take reserves room for one sync whose question has a size. It reports whether there is.
+// Take reserves room for one sync with a question of a size. It reports whether there is room.
 func (w *Waits) Take(size int64) bool {
 	if w == nil {
 		return false

@@ -132,7 +132,7 @@ func (s *Supervisor) openHooks(
 	return hooks, opened, nil
 }
 
-// open finds the one transport whose field the hook sets.
+// open opens the hook with the transport that its field selects.
 func (s *Supervisor) open(
 	c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc, observer hook.Observer,
 ) (*hook.Opened, error) {

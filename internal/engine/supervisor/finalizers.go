@@ -23,7 +23,7 @@ var configMapResource = object.Resource{
 	GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true,
 }
 
-// FinalizerRecord says on the objects of which resources a controller may have put its finalizer.
+// FinalizerRecord lists the resources with objects that may have a controller's finalizer.
 type FinalizerRecord struct {
 	Finalizer string           `json:"finalizer"`
 	Resources []ParentResource `json:"resources"`

@@ -32,7 +32,7 @@ type instance struct {
 	// notices are reported by the hooks' transports beside answers.
 	notices *notices
 	cancel  context.CancelCauseFunc
-	// filled is closed when the caches are filled. announced reports that an Event says so; it
+	// filled is closed when the caches are filled. announced reports that an Event was recorded; it
 	// belongs to the reconcile of the declaring object.
 	filled    chan struct{}
 	announced bool
@@ -285,7 +285,7 @@ type health struct {
 	last   string
 	// dropped reports that the parents keep no status.
 	dropped bool
-	// answersStatus reports that a hook answered a status for parents whose status is shared.
+	// answersStatus reports that a hook answered a status for parents with a shared status.
 	answersStatus bool
 }
 
@@ -386,7 +386,7 @@ func (s *Supervisor) starting(c *config) string {
 }
 
 // troubles lists the resources of a controller that the API server cannot list, with its answers;
-// empty if there are none.
+// empty if it can list all.
 func (s *Supervisor) troubles(c *config) string {
 	for _, r := range slices.Concat(c.resources, c.owned) {
 		if err := s.Cache.LastError(r); err != nil {

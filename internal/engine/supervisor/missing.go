@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// missingGrace is how long a resource may be missing before an Event warns of it: whoever applies a
-// CRD and its controller together has nothing to mend.
+// missingGrace is the time for which a resource may be missing before an Event warns of it: a user
+// who applies a CRD and its controller together has nothing to repair.
 const missingGrace = 5 * time.Second
 
 // missing notes since when controllers have waited for a resource. It is safe for concurrent use.

@@ -18,8 +18,7 @@ func selector(t *testing.T, text string) *metav1.LabelSelector {
 	return &s
 }
 
-// samples are selectors whose keys and values are few, so that all sets of labels that matter can
-// be tried.
+// samples are selectors with few keys and values, so that all relevant sets of labels can be tried.
 var samples = []string{
 	`{}`,
 	`{matchLabels: {a: x}}`,

@@ -55,7 +55,7 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 	}
 	health := s.conflict(ctx, key, o, s.health(key))
 	notices := s.noticed(key, o)
-	news, err := s.sayAll(ctx, o, config.summary(), append([]hook.Condition{health}, notices...)...)
+	news, err := s.reportAll(ctx, o, config.summary(), append([]hook.Condition{health}, notices...)...)
 	if news {
 		s.recordNotices(ctx, o, notices)
 	}
@@ -258,11 +258,11 @@ func (s *Supervisor) refused(
 	if !errors.As(err, &fault) {
 		fault = &Fault{Reason: "StartFailed", Problem: err.Error(), Retry: true}
 	}
-	news, sayErr := s.say(ctx, o, hook.Condition{
+	news, reportErr := s.report(ctx, o, hook.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: fault.Reason, Message: fault.Problem,
 	})
-	if sayErr != nil {
-		return controller.Result{}, sayErr
+	if reportErr != nil {
+		return controller.Result{}, reportErr
 	}
 	var grace time.Duration
 	if fault.Missing {
@@ -283,14 +283,14 @@ func (s *Supervisor) refused(
 	}
 }
 
-// say writes the condition Ready of a declaring object if it differs. It reports whether it did.
-func (s *Supervisor) say(ctx context.Context, o *object.Object, c hook.Condition) (bool, error) {
-	return s.sayAll(ctx, o, nil, c)
+// report writes the condition Ready of a declaring object if it differs. It reports whether it did.
+func (s *Supervisor) report(ctx context.Context, o *object.Object, c hook.Condition) (bool, error) {
+	return s.reportAll(ctx, o, nil, c)
 }
 
-// sayAll writes fields and conditions, Ready first, into the status of a declaring object if they
-// differ. It reports whether Ready did.
-func (s *Supervisor) sayAll(
+// reportAll writes fields and conditions, Ready first, into the status of a declaring object if
+// they differ. It reports whether Ready did.
+func (s *Supervisor) reportAll(
 	ctx context.Context,
 	o *object.Object,
 	fields map[string]any,

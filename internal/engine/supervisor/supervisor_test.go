@@ -67,7 +67,7 @@ type world struct {
 	ready metav1.Condition
 	// events are "reason: message".
 	events []string
-	// records is the data of the ConfigMap with the finalizers; nil while there is none.
+	// records is the data of the ConfigMap with the finalizers; nil while it does not exist.
 	// recordsRefused answers its requests instead.
 	records        map[string]string
 	recordsRefused int
@@ -99,7 +99,7 @@ func (served) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, e
 	return nil, nil
 }
 
-// recorder hears of syncs and keeps nothing.
+// recorder ignores syncs.
 type recorder struct{}
 
 func (recorder) Synced(string, pipeline.Outcome) {}
@@ -153,7 +153,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// open opens a hook that nobody asks.
+// open opens a hook that is never asked.
 func (w *world) open(hook.Settings) (*hook.Opened, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -391,7 +391,7 @@ func TestControllerThatEndsAfterItsStart(t *testing.T) {
 }
 
 // TestReadyThoughAControllerIsDeletedMeanwhile: between the first list and the subscription, so
-// that no event tells of it.
+// that it has no event.
 func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", webSpec)
@@ -419,8 +419,8 @@ func TestReadyThoughAControllerIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMissingResourceIsNoWarningAtFirst: whoever applies a CRD and its controller together is not
-// warned; whoever forgot the CRD is.
+// TestMissingResourceIsNoWarningAtFirst: a user who applies a CRD and its controller together is
+// not warned; a user who forgot the CRD is.
 func TestMissingResourceIsNoWarningAtFirst(t *testing.T) {
 	w := newWorld(t)
 	key := w.declare("hello", strings.Replace(webSpec, `"webs"`, `"apps"`, 1))
@@ -516,8 +516,8 @@ func TestUnknownRecordStopsAStart(t *testing.T) {
 	}
 }
 
-// TestRecordThatMayNotBeWritten stops no controller, but is reported: a missing right must not end a
-// working set-up at an upgrade.
+// TestRecordThatMayNotBeWritten stops no controller, but is reported: a missing right must not end
+// a working set-up at an upgrade.
 func TestRecordThatMayNotBeWritten(t *testing.T) {
 	w := newWorld(t)
 	w.Finalizers = NewFinalizerRecords(w.Writer, "home")

@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestUnknownDeclaringObjectsAreNotGone: a controller whose declaring object cannot be read runs
-// on, and keeps its finalizers.
+// TestUnknownDeclaringObjectsAreNotGone: a controller keeps running, and keeps its finalizers, if
+// its declaring object cannot be read.
 func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 	for _, state := range []view.State{view.Unwatched, view.Filling, view.Stale} {
 		w := newWorld(t)
@@ -42,7 +42,7 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 	}
 }
 
-// TestTriggersOfUnknownParents: one that somebody waits for fails; one in the background, such as
+// TestTriggersOfUnknownParents: one with a waiting caller fails; one in the background, such as
 // of a new build, is repeated when the parents are known.
 func TestTriggersOfUnknownParents(t *testing.T) {
 	asks := newTrigger(&config{declared: &declared{}, object: decoded(t)}, klog.Background())
