@@ -1,6 +1,6 @@
-// Package composite is the shape of composite controllers. It finds a parent's children by controller
-// reference, adopts the orphans that the parent's selector matches, and releases children that the
-// selector no longer matches. The hook's status replaces the parent's.
+// Package composite is the shape of composite controllers. It finds a parent's children by
+// controller reference, adopts the orphans that the parent's selector matches, and releases
+// children that the selector no longer matches. The hook's status replaces the parent's.
 //
 // The package starts nothing: package pipeline runs a Shape, and package supervisor starts the
 // pipeline. The Shape reads the cache and the declared CompositeController. It is safe for

@@ -7,7 +7,7 @@ import (
 )
 
 // Questions returns one question or, during a rolling update, one for each live revision of the
-// parent, the latest first. There are none if the children are not to be reconciled.
+// parent, the latest first. It returns none if the children are not to be reconciled.
 func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	q := shape.Question(hook.Composite, s.object, o)
 	switch {
@@ -27,8 +27,8 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	return questions
 }
 
-// Desired validates the answers, stamps their children and merges them. The latest revision's status
-// replaces the parent's, with observedGeneration added (compatibility: composite status).
+// Desired validates the answers, stamps their children and merges them. The latest revision's
+// status replaces the parent's, with observedGeneration added (compatibility: composite status).
 func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
 	desired, err := shape.Desired(in, answers, s.rules.Finalizer)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// Updated is the condition that a parent with rolling updates gets.
+	// Updated is the condition of a parent with rolling updates.
 	Updated = plan.Updated
-	// groupLabel and resourceLabel say what a ControllerRevision is a revision of.
+	// groupLabel and resourceLabel name the parent's resource on its ControllerRevisions.
 	groupLabel    = "metacontroller.k8s.io/apiGroup"
 	resourceLabel = "metacontroller.k8s.io/resource"
 )
@@ -30,14 +30,15 @@ var revisions = object.Resource{
 	Plural: v1alpha1.ControllerRevisions.Resource, Namespaced: true, HasStatus: true,
 }
 
-// rolling is what a controller declares about rolling updates.
+// rolling has the declarations of a controller about rolling updates.
 type rolling struct {
 	fields rollout.Fields
-	// checks are those of the kinds that have a rolling method; others are not in the map.
+	// checks has the kinds with a rolling update method, and no others.
 	checks map[schema.GroupVersionKind]rollout.Checks
 }
 
-// newRolling reads the declaration; nil where no kind of child has a rolling method.
+// newRolling reads the declarations. It returns nil if no kind of child has a rolling update
+// method.
 func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resource) *rolling {
 	r := &rolling{checks: map[schema.GroupVersionKind]rollout.Checks{}}
 	if spec.ParentResource.RevisionHistory != nil {
@@ -59,8 +60,8 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 	return r
 }
 
-// revisions reads the parent's revisions. It also returns the adoptions of orphaned revisions, those
-// of an earlier parent that was deleted without them.
+// revisions reads the parent's revisions. It also returns the adoptions of orphaned revisions,
+// those of an earlier parent that was deleted without them.
 func (s *Shape) revisions(
 	in shape.Input, o *plan.Observed, claimer *shape.Claimer,
 ) (*plan.Revisions, []plan.Action, error) {
@@ -81,8 +82,8 @@ func (s *Shape) revisions(
 	return r, adopt, err
 }
 
-// revisionLabels are those of new revisions: what they are a revision of, and what has the parent's
-// selector match them.
+// revisionLabels returns the labels of new revisions: own, which name the parent's resource, and
+// those that the parent's selector matches.
 func (s *Shape) revisionLabels(o *plan.Observed, own map[string]string) map[string]string {
 	all := maps.Clone(o.Scope.Labels)
 	if all == nil {
@@ -100,7 +101,7 @@ func (s *Shape) revisionLabels(o *plan.Observed, own map[string]string) map[stri
 	return all
 }
 
-// parents are the parent as it was at each live revision.
+// parents returns the parent as it was at each live revision.
 func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*object.Object, error) {
 	parents := make([]*object.Object, len(history))
 	for i, r := range history {
@@ -117,47 +118,23 @@ func (s *Shape) parents(parent *object.Object, history rollout.History) ([]*obje
 	return parents, nil
 }
 
-// roll merges the answers about all live revisions: each child of a rolling kind is desired as the
-// answer about its own revision says, all others as the latest does.
+// roll merges the answers about all live revisions: a child of a rolling kind follows the answer
+// about its own revision, and all others follow the latest one.
 func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desired) error {
 	o := in.Observed
-	w := rollout.World{Paused: o.Finalizing}
-	older := make([]map[rollout.Member]plan.Child, len(o.Revisions.History))
-	asked := 1
-	for i := 1; i < len(o.Revisions.History); i++ {
-		older[i] = map[rollout.Member]plan.Child{}
-		if o.Revisions.Parents[i] != nil {
-			children, err := plan.Children(in, answers[asked])
-			if err != nil {
-				return err
-			}
-			asked++
-			older[i] = s.members(o, children)
-		}
-		wants := make(map[rollout.Member]bool, len(older[i]))
-		for m := range older[i] {
-			wants[m] = true
-		}
-		w.Older = append(w.Older, wants)
+	older, err := s.older(in, answers)
+	if err != nil {
+		return err
 	}
-	var err error
+	w := rollout.World{Paused: o.Finalizing}
+	for _, children := range older[1:] {
+		w.Older = append(w.Older, names(children))
+	}
 	if w.Latest, err = s.latest(in, desired.Children); err != nil {
 		return err
 	}
 	step := o.Revisions.History.Next(w)
-	var merged []plan.Child // the list itself may be the parent's Recall's
-	for i, c := range desired.Children {
-		m := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
-		if at := step.At[m]; at > 0 {
-			if merged == nil {
-				merged = slices.Clone(desired.Children)
-			}
-			merged[i] = older[at][m]
-		}
-	}
-	if merged != nil {
-		desired.Children = merged
-	}
+	desired.Children = follow(o, desired.Children, older, step)
 	updated := metav1.ConditionFalse
 	if step.State == rollout.Done {
 		updated = metav1.ConditionTrue
@@ -169,7 +146,56 @@ func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desire
 	return err
 }
 
-// members are the children of rolling kinds by their names in a revision.
+// older returns the children of rolling kinds that each earlier revision desires, by the revision's
+// place in the history. The answers are those about the latest revision and about the earlier ones
+// that have a parent, in the same order.
+func (s *Shape) older(in plan.Input, answers []*hook.Answer) ([]map[rollout.Member]plan.Child, error) {
+	revisions := in.Observed.Revisions
+	older := make([]map[rollout.Member]plan.Child, len(revisions.History))
+	next := 1
+	for i := 1; i < len(older); i++ {
+		if revisions.Parents[i] == nil {
+			continue
+		}
+		children, err := plan.Children(in, answers[next])
+		if err != nil {
+			return nil, err
+		}
+		older[i] = s.members(in.Observed, children)
+		next++
+	}
+	return older, nil
+}
+
+// names returns the names of children in a revision.
+func names(children map[rollout.Member]plan.Child) map[rollout.Member]bool {
+	names := make(map[rollout.Member]bool, len(children))
+	for name := range children {
+		names[name] = true
+	}
+	return names
+}
+
+// follow returns the children of the latest revision, with those that follow an earlier one
+// replaced. It does not change the given list, because package plan compares it with the next one
+// by identity.
+func follow(
+	o *plan.Observed, latest []plan.Child, older []map[rollout.Member]plan.Child, step rollout.Step,
+) []plan.Child {
+	merged := latest
+	for i, c := range latest {
+		name := rollout.MemberOf(c.Ref, o.Scope.ParentNamespace)
+		if at := step.At[name]; at > 0 {
+			if &merged[0] == &latest[0] {
+				merged = slices.Clone(latest)
+			}
+			merged[i] = older[at][name]
+		}
+	}
+	return merged
+}
+
+// members returns the children of rolling kinds by their names in a revision.
 func (s *Shape) members(o *plan.Observed, children []plan.Child) map[rollout.Member]plan.Child {
 	members := make(map[rollout.Member]plan.Child, len(children))
 	for _, c := range children {
@@ -180,7 +206,8 @@ func (s *Shape) members(o *plan.Observed, children []plan.Child) map[rollout.Mem
 	return members
 }
 
-// latest is where the children of rolling kinds stand, seen from the latest revision.
+// latest returns the children of rolling kinds that the latest revision desires, and whether each
+// is up to date and ready.
 func (s *Shape) latest(in plan.Input, children []plan.Child) ([]rollout.Child, error) {
 	o := in.Observed
 	var latest []rollout.Child

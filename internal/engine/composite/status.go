@@ -9,15 +9,16 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// ownsStatus reports whether the parents' status is the hook's alone, and can be written without a
-// new generation: they are custom resources with a status subresource.
+// ownsStatus reports whether the hook's status replaces the parents' status without a new
+// generation: the parents are custom resources with a status subresource.
 func (s *Shape) ownsStatus() bool { return s.rules.Resource.HasStatus && s.custom(s.rules.Resource) }
 
-// status returns the parent's whole new status; nil leaves the status as it is. If the parents are
-// not custom resources, their status belongs to a controller of Kubernetes: the answer is merged
-// into it, and has no observedGeneration, which would say that this controller has seen the
-// generation. If the resource has no status subresource, a status is part of what counts as a new
-// generation, so that no observedGeneration can be kept in it.
+// status returns the parent's whole new status; nil leaves the status as it is.
+//
+// If the parents are not custom resources, their status belongs to a controller of Kubernetes. The
+// answer is merged into it and gets no observedGeneration, which would be a claim of that
+// controller. If the resource has no status subresource, each write of the status makes a new
+// generation, so that an observedGeneration would never be up to date.
 func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]any, error) {
 	if answer.Status == nil && !s.ownsStatus() && len(answer.Conditions) == 0 {
 		return nil, nil
@@ -38,7 +39,7 @@ func (s *Shape) status(parent *object.Object, answer *hook.Answer) (map[string]a
 	return status, nil
 }
 
-// shared merges an answered status into the parent's; conditions by their types.
+// shared merges an answered status into the parent's, and conditions by their types.
 func shared(parent *object.Object, answered map[string]any) (map[string]any, error) {
 	present := map[string]any{}
 	if raw, there := parent.Field("status"); there && string(raw) != "null" {
@@ -56,7 +57,7 @@ func shared(parent *object.Object, answered map[string]any) (map[string]any, err
 	return merged, nil
 }
 
-// byType returns conditions with others in the places of those of the same type, or behind.
+// byType merges conditions into others of the same type. It appends those of a new type.
 func byType(before, wanted []any) []any {
 	merged := slices.Clone(before)
 	for _, c := range wanted {
@@ -70,7 +71,7 @@ func byType(before, wanted []any) []any {
 	return merged
 }
 
-// conditionType returns a condition's type; nil if it is none.
+// conditionType returns a condition's type; nil if c is not a condition.
 func conditionType(c any) any {
 	m, _ := c.(map[string]any)
 	name, ok := m["type"].(string)

@@ -1,9 +1,9 @@
-// Package decorator is the shape of decorator controllers. They add labels, annotations, a status and
-// attachments to objects that belong to others.
+// Package decorator is the shape of decorator controllers. They add labels, annotations, a status
+// and attachments to objects that belong to others.
 //
 // The package starts nothing: package pipeline runs a Shape, and package supervisor starts the
-// pipeline. The Shape reads the cache and the declared DecoratorController. It is immutable and safe
-// for concurrent use. Its rules have table tests and are tested against a real API server
+// pipeline. The Shape reads the cache and the declared DecoratorController. It is immutable and
+// safe for concurrent use. Its rules have table tests and are tested against a real API server
 // (test/integration).
 package decorator
 
@@ -36,8 +36,8 @@ type Shape struct {
 
 var _ shape.Shape = (*Shape)(nil)
 
-// New returns the shape of a declared controller. The resources are those of the spec, in its order.
-// The error names a field of the spec.
+// New returns the shape of a declared controller. The resources are those of the spec, in its
+// order. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachments []object.Resource) (*Shape, error) {
 	s := &Shape{object: o, Watches: shape.Watches{Children: attachments}}
 	for i, r := range resources {
@@ -104,8 +104,8 @@ func (s *Shape) Questions(o *plan.Observed) []*hook.Question {
 	return []*hook.Question{q}
 }
 
-// Desired validates the answer and stamps its attachments. Labels, annotations and a status that the
-// answer leaves out stay as they are.
+// Desired validates the answer and stamps its attachments. Labels, annotations and a status that
+// the answer leaves out stay as they are.
 func (s *Shape) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
 	answer := answers[0]
 	desired, err := shape.Desired(in, answers, FinalizerPrefix+s.object.Name())

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector says whether an object matches both of a rule's selectors.
+// selector returns the predicate of objects that match both selectors of a rule.
 func selector(rule v1alpha1.DecoratedResourceRule) (func(*object.Object) bool, error) {
 	byLabel := labels.Everything()
 	if rule.LabelSelector != nil {
@@ -28,8 +28,8 @@ func selector(rule v1alpha1.DecoratedResourceRule) (func(*object.Object) bool, e
 	}, nil
 }
 
-// annotations is a selector by annotations. Its rules are those of label selectors, but its values
-// are free text, which package labels would refuse.
+// annotations returns the predicate of a selector by annotations. It has the rules of label
+// selectors, but its values are free text, which package labels would reject.
 func annotations(s *v1alpha1.AnnotationSelector) (func(map[string]string) bool, error) {
 	if s == nil {
 		return func(map[string]string) bool { return true }, nil
@@ -56,7 +56,7 @@ func annotations(s *v1alpha1.AnnotationSelector) (func(map[string]string) bool, 
 	}, nil
 }
 
-// holds says whether a requirement holds; as with labels, NotIn holds where the key is absent.
+// holds reports whether a requirement holds. As with labels, NotIn holds if the key is absent.
 func holds(r metav1.LabelSelectorRequirement, present map[string]string) bool {
 	value, ok := present[r.Key]
 	switch r.Operator {

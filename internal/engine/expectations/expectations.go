@@ -1,7 +1,7 @@
 // Package expectations lets a reconciler read its own writes (KEP-5647): a Recorder takes the
 // writes of one reconcile from its context, and reports whether the views show them.
 //
-// Package act records all its writes; package controller puts a Recorder
+// Package act records all writes that go through it. Package controller puts a Recorder
 // into the context of each reconcile, and runs a key only when the views show what its last
 // reconcile has written. The package reads views and knows neither. A Recorder is safe for
 // concurrent use, because a reconcile writes in parallel.
@@ -37,7 +37,7 @@ type expectation struct {
 // key is the context's key of the Recorder.
 type key struct{}
 
-// NewContext returns a context with a recorder of writes.
+// NewContext returns a context in which writes are recorded by r.
 func NewContext(ctx context.Context, r *Recorder) context.Context {
 	return context.WithValue(ctx, key{}, r)
 }
@@ -54,7 +54,7 @@ func Deleted(ctx context.Context, r object.Resource, ref object.Ref, uid types.U
 
 func record(ctx context.Context, e expectation) {
 	r, ok := ctx.Value(key{}).(*Recorder)
-	if !ok { // no reader waits for this write
+	if !ok { // no reconcile waits for the write
 		return
 	}
 	r.mu.Lock()
@@ -89,8 +89,8 @@ func (e expectation) met(reader view.Reader) bool {
 	return present == nil || present.UID() != e.uid || present.Deleting()
 }
 
-// isUnwatched reports whether the resource has no reader, so that there is nothing to wait for. A
-// view that is not known for another reason does not show the write.
+// isUnwatched reports whether the resource has no watch, so that there is no view to wait for. A
+// view that is unknown for another reason has not shown the write.
 func isUnwatched(err error) bool {
 	var unknown *view.Error
 	return errors.As(err, &unknown) && unknown.State == view.Unwatched

@@ -14,14 +14,15 @@ type Account interface {
 	Close()
 }
 
-// OpenAccount opens an account. The function shrink must drop what was used longest ago until at
-// most limit bytes are held, as far as possible, and call Set. It is called from any goroutine.
+// OpenAccount opens an account. The function shrink must drop the states that were used longest ago
+// until at most limit bytes are held, as far as possible, and call Set. It is called from any
+// goroutine.
 type OpenAccount func(shrink func(limit int64)) Account
 
 // uses orders keys by their last sync and adds up the bytes of their states.
 type uses struct {
-	// recent has the keys, the last used first; entries are its elements by key. A key that is being
-	// synced is in neither.
+	// recent has the keys, the last used first; entries are its elements by key. A key that is
+	// being synced is in neither.
 	recent  list.List
 	entries map[hook.Key]*list.Element
 	// bytes are the sizes by key and total is their sum. The size of a key that is being synced is

@@ -70,8 +70,8 @@ func (r *run) stage(ctx context.Context, actions []plan.Action) error {
 	return errors.Join(faults...)
 }
 
-// write carries out actions. Every write of a sync except that of the status goes through it, so that
-// none passes an open circuit.
+// write carries out actions. Every write of a sync except that of the status goes through it, so
+// that none passes an open circuit.
 func (r *run) write(ctx context.Context, actions []plan.Action) ([]act.Outcome, error) {
 	values := func(f circuit.Field) diff { return r.actionDiff(f, actions) }
 	if err := r.checkCircuit(ctx, rewrites(actions), values); err != nil {

@@ -38,8 +38,8 @@ type circuitState struct {
 // isOpen reports whether the parent's writes pause, or are tried again after a pause.
 func (c *circuitState) isOpen() bool { return c.breaker != nil && c.breaker.Open() }
 
-// admit begins a sync's part in the parent's circuit. It fails while the circuit is open. A departing
-// parent is always admitted: its finalizer must not wait for the end of a pause.
+// admit begins a sync's part in the parent's circuit. It fails while the circuit is open. A
+// departing parent is always admitted: its finalizer must not wait for the end of a pause.
 func (r *run) admit(observed *plan.Observed) error {
 	r.ignoreCircuit = r.Circuit.Limit <= 0 || observed.Finalizing || observed.Parent.Deleting()
 	b := r.state.circuit.breaker
@@ -55,8 +55,9 @@ func (r *run) admit(observed *plan.Observed) error {
 	return &e
 }
 
-// checkCircuit fails if one of the fields may not be rewritten: the circuit opens. The function find
-// returns the values at that field. If the parent rewrites nothing, checkCircuit costs nothing.
+// checkCircuit fails if one of the fields may not be rewritten: the circuit opens. The function
+// find returns the values at that field. If the parent rewrites nothing, checkCircuit costs
+// nothing.
 func (r *run) checkCircuit(ctx context.Context, fields []circuit.Field, find func(circuit.Field) diff) error {
 	r.tally.rewrites += len(fields)
 	b := r.state.circuit.breaker
@@ -74,8 +75,8 @@ func (r *run) checkCircuit(ctx context.Context, fields []circuit.Field, find fun
 	return e
 }
 
-// checkStatusCircuit is checkCircuit for a parent's whole status. It returns the fields to count once
-// the status is written.
+// checkStatusCircuit is checkCircuit for a parent's whole status. It returns the fields to count
+// once the status is written.
 func (r *run) checkStatusCircuit(
 	ctx context.Context, parent *object.Object, status map[string]any,
 ) ([]circuit.Field, error) {
@@ -119,8 +120,8 @@ func (r *run) closeCircuit() {
 	}
 }
 
-// identity returns a hash of everything of the parent that a user may change: its specification, and
-// those labels and annotations that no hook has written.
+// identity returns a hash of everything of the parent that a user may change: its specification,
+// and those labels and annotations that no hook has written.
 func (r *run) identity(parent *object.Object) uint64 {
 	keys := r.state.metadata.keys
 	identity := map[string]any{

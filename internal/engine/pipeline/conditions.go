@@ -22,8 +22,8 @@ func removeOptional(status map[string]any) bool {
 	return removed
 }
 
-// includeConditions puts the conditions of a sync into the desired status. It removes conditions of the
-// engine that do not hold: hooks copy them from the parent in the request.
+// includeConditions puts the conditions of a sync into the desired status. It removes conditions of
+// the engine that do not hold: hooks copy them from the parent in the request.
 func (r *run) includeConditions(parent *object.Object, desired *plan.Desired) error {
 	_, refused := r.rejectsConditions.Load(r.resource)
 	for _, c := range desired.Conditions {
@@ -54,9 +54,9 @@ func (r *run) includeConditions(parent *object.Object, desired *plan.Desired) er
 	return r.markSynced(parent, desired)
 }
 
-// markSynced puts the condition Synced=True into the desired status. A parent that does not have the
-// condition gets it only together with another change: after a swap from Metacontroller, converged
-// parents are not written.
+// markSynced puts the condition Synced=True into the desired status. A parent that does not have
+// the condition gets it only together with another change: after a swap from Metacontroller,
+// converged parents are not written.
 func (r *run) markSynced(parent *object.Object, desired *plan.Desired) error {
 	if !report.HasAny(parent, []string{plan.Synced}) {
 		report.Remove(desired.Status, plan.Synced)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// refusal returns the error that an answer reports itself; nil if it reports none. Name is the hook's.
+// refusal returns the error that an answer reports itself; nil if it reports none. Name is the
+// hook's.
 func refusal(name string, answer *hook.Answer) error {
 	fatal := answer.Fatal()
 	if fatal == nil {
@@ -28,7 +29,8 @@ func refusal(name string, answer *hook.Answer) error {
 	return e
 }
 
-// recordedEvents remembers what the last answer had recorded, so that the next one does not repeat it.
+// recordedEvents remembers what the last answer had recorded, so that the next one does not repeat
+// it.
 type recordedEvents struct {
 	// hashes are those of the last answer's events.
 	hashes map[uint64]bool
@@ -67,8 +69,8 @@ func (r *run) record(ctx context.Context, e plan.Event) {
 	}
 }
 
-// noteIntercept records an Event on the parent when somebody begins or ceases to answer in place of the
-// controller's hook.
+// noteIntercept records an Event on the parent when an intercept of the controller's hook begins or
+// ends.
 func (r *run) noteIntercept(ctx context.Context, by string) {
 	before := r.state.events.intercept
 	r.state.events.intercept = by

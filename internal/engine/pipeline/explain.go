@@ -30,7 +30,8 @@ func (r *run) explain(ctx context.Context, trip circuit.Trip, d diff) string {
 // rivals names the other writers of a field. It reads the object live, because the cache keeps no
 // managedFields.
 func (r *run) rivals(ctx context.Context, ref object.Ref, d diff) string {
-	const alone = "no other field manager owns it: the hook's answers differ, or another controller of this engine writes it"
+	const alone = "no other field manager owns it: the hook's answers differ, " +
+		"or another controller of this engine writes it"
 	if ref.Name == "" || d.resource.Plural == "" {
 		return alone
 	}

@@ -184,8 +184,8 @@ func (a *api) handle(r object.Resource, method, name string, body any) *object.O
 	return a.store(r, m)
 }
 
-// store gives an object its next version and stores it; it deletes one that was waiting for its last
-// finalizer.
+// store gives an object its next version and stores it; it deletes one that was waiting for its
+// last finalizer.
 func (a *api) store(r object.Resource, m map[string]any) *object.Object {
 	a.mu.Lock()
 	a.version++

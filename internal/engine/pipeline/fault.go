@@ -20,8 +20,8 @@ const Synced = plan.Synced
 
 // reportedFault is the fault that the parent's condition reports.
 type reportedFault struct {
-	// key identifies the fault (see faultKey); empty after a sync without a fault. Generation is the
-	// parent's at which it was reported.
+	// key identifies the fault (see faultKey); empty after a sync without a fault. Generation is
+	// the parent's at which it was reported.
 	key        string
 	generation int64
 	// resourceVersion is the parent's after the last write of such a condition.
@@ -30,8 +30,8 @@ type reportedFault struct {
 
 // reportFault reports a fault in the log, in an Event of the parent and in its condition. The
 // condition is written if the fault differs from the reported one; the Event is repeated with every
-// try, and the API server counts it. A parent whose status is not this controller's gets no
-// condition.
+// try, and the API server counts it. A parent gets no condition if its status is not this
+// controller's.
 func (r *run) reportFault(ctx context.Context, f fault, err error) {
 	if !f.known {
 		klog.FromContext(ctx).Error(loggable(err), "sync failed", "reason", f.reason)
@@ -63,8 +63,8 @@ func (r *run) reportFault(ctx context.Context, f fault, err error) {
 }
 
 // reportFaultInStatus writes the hook's status after a child could not be written, with the fault's
-// condition in it: the status may explain to the user what happens. The rest of a report waits for a
-// sync without a fault.
+// condition in it: the status may explain the fault to the user. The rest of a report waits for
+// a sync without a fault.
 func (r *run) reportFaultInStatus(
 	ctx context.Context, observed *plan.Observed, desired *plan.Desired, err error,
 ) error {
@@ -94,9 +94,9 @@ func (r *run) setReported(reason string, err error) {
 	r.state.fault.key, r.state.fault.generation = faultKey(reason, err), report.Generation(r.resource, r.parent)
 }
 
-// isOwnCondition reports whether the only cause of this sync is the condition that the last one wrote
-// to report a fault. It must not cut the backoff short. A hook's own status is a cause, because a
-// hook may continue from it.
+// isOwnCondition reports whether the only cause of this sync is the condition that the last one
+// wrote to report a fault. It must not cut the backoff short. A hook's own status is a cause,
+// because a hook may continue from it.
 func (r *run) isOwnCondition() bool {
 	version := r.state.fault.resourceVersion
 	if version == "" || r.item.Count != 1 {

@@ -21,8 +21,8 @@ type holder struct{ forgotten []hook.Key }
 
 func (h *holder) Forget(key hook.Key) { h.forgotten = append(h.forgotten, key) }
 
-// mentions returns the paths of a value at which a string contains text. It follows pointers, maps and
-// unexported fields.
+// mentions returns the paths of a value at which a string contains text. It follows pointers, maps
+// and unexported fields.
 func mentions(v reflect.Value, text string) []string {
 	var found []string
 	seen := map[any]bool{}
@@ -112,8 +112,8 @@ func TestForgetLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestReplacedParentIsForgotten has a parent deleted and created again between two syncs: nothing of the
-// earlier one is left, and the hooks forget it, once.
+// TestReplacedParentIsForgotten has a parent deleted and created again between two syncs: nothing
+// of the earlier one is left, and the hooks forget it, once.
 func TestReplacedParentIsForgotten(t *testing.T) {
 	w, p, _, uids := remembering(t)
 	key := event(queue.CauseObject).Key
@@ -146,8 +146,8 @@ func TestEveryPartIsReset(t *testing.T) {
 	}
 }
 
-// TestStateIsBounded has a hook and an API server that say more each time: what is remembered of one
-// parent has a limit, apart from what grows with its children and its status.
+// TestStateIsBounded has a hook and an API server that say more each time: what is remembered of
+// one parent has a limit, apart from what grows with its children and its status.
 func TestStateIsBounded(t *testing.T) {
 	n := 0
 	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {

@@ -45,8 +45,8 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 	return verdict{result: f.reason, retry: err}
 }
 
-// reach notes whether the hook was reached. It returns how long the parent need not be synced again,
-// because probes are made; 0 leaves it to its own backoff.
+// reach notes whether the hook was reached. It returns how long the parent need not be synced
+// again, because probes are made; 0 leaves it to its own backoff.
 func (r *run) reach(err error) time.Duration {
 	if r.Reach == nil || !r.asked {
 		return 0

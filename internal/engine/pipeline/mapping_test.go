@@ -12,9 +12,10 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
-// mapping is a third kind of controller, as small as it can be: for each Page that a parent selects, an
-// input, it wants output Pages. A key is the parent and the name of one input (its part). Outputs have
-// the name of their input in a label. The pipeline runs a mapping as it runs the other kinds.
+// mapping is a third kind of controller, as small as it can be: for each Page that a parent
+// selects, an input, it wants output Pages. A key is the parent and the name of one input (its
+// part). Outputs have the name of their input in a label. The pipeline runs a mapping as it runs
+// the other kinds.
 type mapping struct{ rules shape.ParentRules }
 
 var _ shape.Shape = mapping{}

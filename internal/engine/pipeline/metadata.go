@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// reachedMetadata remembers the labels and annotations that the hook last desired of its parent, and
-// those that the parent had after they were written. The zero value remembers nothing.
+// reachedMetadata remembers the labels and annotations that the hook last desired of its parent,
+// and those that the parent had after they were written. The zero value remembers nothing.
 type reachedMetadata struct {
 	// desired and observed are hashes (hashOf).
 	desired, observed uint64
@@ -16,8 +16,8 @@ type reachedMetadata struct {
 	keys map[string]bool
 }
 
-// holds reports whether the desired labels and annotations were written to the parent, and the parent
-// has not changed since: the server keeps other values.
+// holds reports whether the desired labels and annotations were written to the parent, and the
+// parent has not changed since: the server keeps other values.
 func (m *reachedMetadata) holds(parent *object.Object, d *plan.Desired) bool {
 	return m.desired != 0 && m.desired == hashOf(d.Labels, d.Annotations) &&
 		m.observed == hashOf(parent.Labels(), parent.Annotations())
@@ -29,8 +29,8 @@ func (m *reachedMetadata) set(parent *object.Object, d *plan.Desired) {
 }
 
 // patchMetadata patches the parent's labels and annotations and removes the finalizer, unless the
-// same patch was written before and the parent has not changed since. It returns the server's answer,
-// or nil if nothing was written.
+// same patch was written before and the parent has not changed since. It returns the server's
+// answer, or nil if nothing was written.
 func (r *run) patchMetadata(ctx context.Context, parent *object.Object, d *plan.Desired) (*object.Object, error) {
 	a := plan.Action{
 		Verb:            plan.PatchMetadata,

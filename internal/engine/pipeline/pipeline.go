@@ -1,6 +1,6 @@
-// Package pipeline runs one sync: observe → ask → plan → act → report. It is the only place in which
-// the stages meet. It holds their spans and the one table that turns an error into backoff, Event
-// and condition.
+// Package pipeline runs one sync: observe → ask → plan → act → report. It is the only place in
+// which the stages meet. It holds their spans and the one table that turns an error into backoff,
+// Event and condition.
 //
 // The pipeline knows no kind of controller: kinds differ in their shape.Shape. It reads the cache
 // and asks hooks; it writes through packages act and report. A Pipeline is safe for concurrent use
@@ -30,7 +30,7 @@ import (
 type Pipeline struct {
 	Settings
 	states *states
-	// rejectsConditions has the parents' resources whose schema rejects the engine's optional
+	// rejectsConditions has the parents' resources with a schema that rejects the engine's optional
 	// conditions.
 	rejectsConditions sync.Map
 }
@@ -110,8 +110,8 @@ type run struct {
 	state    *parentState
 	span     trace.Span
 	change   change.ID
-	// found is the parent in the view when the sync begins; nil if it is gone, or if the view is not
-	// known.
+	// found is the parent in the view when the sync begins; nil if it is gone, or if the view is
+	// not known.
 	found *object.Object
 	// parent is the observed parent; nil until observe has found it.
 	parent *object.Object
@@ -138,8 +138,8 @@ type tally struct {
 	gone, converged, statusDropped, answersStatus bool
 }
 
-// find looks up the parent. If it has replaced another one of its name, the earlier one is forgotten.
-// The error is a *view.Error if the parents are not known.
+// find looks up the parent. If it has replaced another one of its name, the earlier one is
+// forgotten. The error is a *view.Error if the parents are not known.
 func (r *run) find() error {
 	parents, err := r.Reader.View(r.resource)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// report writes the parent: labels and annotations, status, or the removal of the finalizer. If a sync
-// changes the metadata, the next sync writes the status, so that each writes the parent at most once.
-// The metadata has not changed if the server reverts it; then there is no next sync, and this one
-// writes the status. The sync that removes the finalizer is the last.
+// report writes the parent: labels and annotations, status, or the removal of the finalizer. If a
+// sync changes the metadata, the next sync writes the status, so that each writes the parent at
+// most once. The metadata has not changed if the server reverts it; then there is no next sync, and
+// this one writes the status. The sync that removes the finalizer is the last.
 func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan.Desired, result plan.Result) error {
 	ctx, span := r.Tracer.Start(ctx, "report")
 	defer span.End()

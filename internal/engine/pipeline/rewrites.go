@@ -55,8 +55,8 @@ func metadataFields(a plan.Action) []circuit.Field {
 	return fields
 }
 
-// movers returns the objects whose changes caused a sync. A trigger counts as one: its hook has seen
-// a change.
+// movers returns the objects that caused a sync by a change. A trigger counts as one: its hook has
+// seen a change.
 func movers(causes []queue.Cause) []object.Ref {
 	var refs []object.Ref
 	for _, c := range causes {

@@ -25,8 +25,8 @@ type Settings struct {
 	Controller *object.Object
 	Parents    []object.Resource
 	Shape      shape.Shape
-	// OwnsStatus reports whether the hook's status replaces the parents' status, and faults become a
-	// condition in it.
+	// OwnsStatus reports whether the hook's status replaces the parents' status, and faults become
+	// a condition in it.
 	OwnsStatus bool
 	// Apply is the way in which children are written.
 	Apply plan.Apply
@@ -43,21 +43,22 @@ type Settings struct {
 	Clock    clock.PassiveClock
 	// Reach may be nil; then every parent has its own backoff.
 	Reach Reach
-	// Holders have further state about keys, such as related objects. They forget a key together with
-	// the pipeline. There may be none.
+	// Holders have further state about keys, such as related objects. They forget a key together
+	// with the pipeline. There may be none.
 	Holders []Holder
 	// Circuit limits the rewrites of a field; the zero value does not.
 	Circuit circuit.Settings
 	// Account opens the account for the memory of the parents' states; nil for no limit.
 	Account OpenAccount
-	// ClusterUID is the UID of the namespace kube-system. It makes trace ids differ between clusters.
+	// ClusterUID is the UID of the namespace kube-system. It makes trace ids differ between
+	// clusters.
 	ClusterUID types.UID
 	// Sampled reports whether the change with a trace id is traced.
 	Sampled func(trace.TraceID) bool
 }
 
-// Reach learns which hooks are reached, and decides when the parents of an unreachable hook are synced
-// again (package reach).
+// Reach is notified which hooks are reached, and decides when the parents of an unreachable hook
+// are synced again (package reach).
 type Reach interface {
 	// Missed returns how long a parent need not be synced again; 0 leaves it to its own backoff.
 	Missed(parent hook.Key, hook string) time.Duration
@@ -84,28 +85,28 @@ type Recorder interface {
 	Synced(controller string, o Outcome)
 }
 
-// Gone is the result of a sync whose parent is gone, or no longer this controller's.
+// Gone is the result of a sync if the parent is gone, or no longer this controller's.
 const Gone = "gone"
 
 // Outcome is the outcome of one sync.
 type Outcome struct {
 	Key hook.Key
-	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its condition.
-	// "echo" is a sync that was caused by a condition of the engine alone.
+	// Result is "converged", "changed", "echo", Gone or, after a fault, the reason of its
+	// condition. "echo" is a sync that was caused by a condition of the engine alone.
 	Result string
-	// Err is the fault; nil if there was none. Asked reports whether a hook was asked; it has answered
-	// if Err has no hook kind.
+	// Err is the fault, or nil. Asked reports whether a hook was asked; it has
+	// answered if Err has no hook kind.
 	Err   error
 	Asked bool
 	// StatusDropped reports that the parent's resource has no status: the hook's status is lost.
 	StatusDropped bool
-	// AnswersStatus reports that the hook answered a status or conditions for a parent whose status is
-	// not this controller's.
+	// AnswersStatus reports that the hook answered a status or conditions although the parent's
+	// status is not this controller's.
 	AnswersStatus bool
 	Duration      time.Duration
 	Waited        time.Duration
-	// Tripped is the field whose rewrites have opened the parent's circuit in this sync; nil if none
-	// has. OpenCircuits is the number of the controller's parents whose circuit is open.
+	// Tripped is the field that has opened the parent's circuit by its rewrites in this sync, or
+	// nil. OpenCircuits is the number of the controller's parents with an open circuit.
 	Tripped      *circuit.Field
 	OpenCircuits int
 }

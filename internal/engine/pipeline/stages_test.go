@@ -69,8 +69,8 @@ func (r *recorder) Warning(_ context.Context, _ *object.Object, reason, _ string
 
 func (r *recorder) WarningUnlogged(_ *object.Object, reason, _ string) { r.note("event %s", reason) }
 
-// settings are those of a pipeline on a fake API server, whose hook logs "ask" with the children that
-// it is shown.
+// settings are those of a pipeline on a fake API server, whose hook logs "ask" with the children
+// that it is shown.
 func settings(t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (*hook.Answer, error)) (pipeline.Settings, *recorder) {
 	t.Helper()
 	tracer := noop.NewTracerProvider().Tracer("")
@@ -133,8 +133,8 @@ func answers(names ...string) func(*hook.Question) (*hook.Answer, error) {
 	}
 }
 
-// TestStages has one sync do its work, stage by stage, and a second one find nothing to do. Each case
-// is the log of both: what was asked, and what was written, in order.
+// TestStages has one sync do its work, stage by stage, and a second one find nothing to do. Each
+// case is the log of both: what was asked, and what was written, in order.
 func TestStages(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -210,8 +210,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestStatusBesideAFailedChild writes the hook's status although a child could not be written: it may
-// explain the fault. The sync is tried again, and the other child is written.
+// TestStatusBesideAFailedChild writes the hook's status although a child could not be written: it
+// may explain the fault. The sync is tried again, and the other child is written.
 func TestStatusBesideAFailedChild(t *testing.T) {
 	a := newAPI(t, web(""))
 	a.refuses = "a"
@@ -268,8 +268,8 @@ func TestDeletionLimit(t *testing.T) {
 	}
 }
 
-// TestMetadataThenStatus has a decorator change labels and a status. A sync writes the parent once, so
-// the second one writes the status.
+// TestMetadataThenStatus has a decorator change labels and a status. A sync writes the parent once,
+// so the second one writes the status.
 func TestMetadataThenStatus(t *testing.T) {
 	c := &v1alpha1.DecoratorController{ObjectMeta: metav1.ObjectMeta{Name: "deco"}, Spec: v1alpha1.DecoratorControllerSpec{
 		Resources: make([]v1alpha1.DecoratedResourceRule, 1), Hooks: &v1alpha1.DecoratorHooks{Sync: &v1alpha1.Hook{}},

@@ -9,23 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// parentState is everything that the pipeline remembers of one key between two syncs. Each part is a
-// hint: without it the next sync costs more, repeats an Event at most, and has the same result. So a
-// restart loses nothing, and a part may be dropped at any time between two syncs.
+// parentState is everything that the pipeline remembers of one key between two syncs. Each part is
+// a hint: without it the next sync costs more, repeats an Event at most, and has the same result.
+// So a restart loses nothing, and a part may be dropped at any time between two syncs.
 //
-// The queue never gives a key to two workers at once, so a parentState needs no lock. The type of a
-// part is declared in the file of its subject.
+// The queue never gives a key to two workers at the same time, so a parentState needs no lock. The
+// type of a part is declared in the file of its subject.
 //
 // Invariant: all parts are about the parent with this UID.
 type parentState struct {
 	uid types.UID
-	// converged has the children that were found or written as desired, and previous the last answer
-	// and its plan (package plan).
+	// converged has the children that were found or written as desired, and previous the last
+	// answer and its plan (package plan).
 	converged plan.Converged
 	previous  plan.Previous
 	// owned has the children that need not be classified again (package shape).
 	owned shape.OwnedSnapshot
-	// status and metadata are the last ones that were desired of the parent, as the server took them.
+	// status and metadata are the last ones that were desired of the parent, as the server took
+	// them.
 	status   reachedStatus
 	metadata reachedMetadata
 	// fault is the fault that the parent's condition reports.
@@ -38,8 +39,8 @@ type parentState struct {
 	change  tracedChange
 }
 
-// setParent makes the state that of the parent with a UID. If it was an earlier parent's of the same
-// name, everything is dropped and the earlier UID is returned.
+// setParent makes the state that of the parent with a UID. If it was an earlier parent's of the
+// same name, everything is dropped and the earlier UID is returned.
 func (s *parentState) setParent(uid types.UID) (earlier types.UID) {
 	if s.uid == uid {
 		return ""
@@ -49,7 +50,7 @@ func (s *parentState) setParent(uid types.UID) (earlier types.UID) {
 	return earlier
 }
 
-// size returns about how many bytes the state takes, without what is small for every parent.
+// size returns the approximate size of the state in bytes, without the parts that are always small.
 func (s *parentState) size() int64 {
 	return int64(s.previous.Bytes() + s.converged.Bytes() + len(s.status.answer) + s.warnings.bytes())
 }
@@ -58,11 +59,11 @@ func (s *parentState) size() int64 {
 type states struct {
 	account Account
 
-	// mu guards what follows. A parentState belongs to the one sync of its key that is running, and
-	// to mu while there is none.
+	// mu guards the fields below. A parentState belongs to the one sync of its key that is running,
+	// and to mu between syncs.
 	mu    sync.Mutex
 	byKey map[hook.Key]*parentState
-	// uses orders and counts the keys of byKey; open has those whose circuit is open.
+	// uses orders and counts the keys of byKey; open has those with an open circuit.
 	uses uses
 	open map[hook.Key]struct{}
 }
@@ -77,7 +78,7 @@ func newStates(open OpenAccount) *states {
 	return s
 }
 
-// of returns the state of a key, new if there is none. The caller must release the key.
+// of returns the state of a key, a new one if necessary. The caller must release the key.
 func (s *states) of(key hook.Key) *parentState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +127,8 @@ func (s *states) shrink(limit int64) {
 	s.account.Set(total)
 }
 
-// setOpen notes whether the circuit of a key is open, and returns the number of open ones. A key that
-// was forgotten has none.
+// setOpen notes whether the circuit of a key is open, and returns the number of open ones. A key
+// that was forgotten has none.
 func (s *states) setOpen(key hook.Key, open bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +140,7 @@ func (s *states) setOpen(key hook.Key, open bool) int {
 	return len(s.open)
 }
 
-// openCircuits returns the number of keys whose circuit is open.
+// openCircuits returns the number of keys with an open circuit.
 func (s *states) openCircuits() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,9 +36,9 @@ func (s *reachedStatus) set(parent *object.Object, desired uint64) {
 }
 
 // statusHash hashes a desired status and the conditions that are put into it, which name the
-// generation that they are about. The time in a condition does not count, nor do the ports and times
-// in the message of a fault: the status would be written with every sync if the server keeps no
-// conditions, or with every try.
+// generation that they are about. The time in a condition does not count, nor do the ports and
+// times in the message of a fault: the status would be written with every sync if the server keeps
+// no conditions, or with every try.
 func statusHash(d *plan.Desired, generation int64) uint64 {
 	desired := map[string]any{"value": d.Status}
 	for _, c := range d.Conditions {
@@ -98,7 +98,8 @@ func (r *run) writeStatus(ctx context.Context, parent *object.Object, desired *p
 }
 
 // replaceStatus writes a status. If the API server rejects it as invalid, it is written without the
-// optional conditions: the schema of a parent need not allow conditions that its hook does not know.
+// optional conditions: the schema of a parent need not allow conditions that its hook does not
+// know.
 func (r *run) replaceStatus(ctx context.Context, parent *object.Object, status map[string]any) (*object.Object, error) {
 	written, err := r.Status.Replace(ctx, r.resource, parent, status)
 	if !apierrors.IsInvalid(err) || !removeOptional(status) {
@@ -118,8 +119,6 @@ func (r *run) dropped(ctx context.Context, written *object.Object, status map[st
 		return
 	}
 	r.tally.statusDropped = true
-	r.Events.Warning(ctx, r.Controller, "SyncError", fmt.Sprintf(
-		"Sync error: parent resource %s does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
-		r.resource,
-	))
+	r.Events.Warning(ctx, r.Controller, "SyncError", fmt.Sprintf("Sync error: parent resource %s does not have "+
+		"subresource 'Status' enabled, and no field status: what the hook answers is lost", r.resource))
 }

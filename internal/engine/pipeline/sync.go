@@ -124,7 +124,8 @@ func (r *run) plan(
 	if err := plan.Guard(r.DeletionLimit, observed, result); err != nil {
 		return nil, plan.Result{}, err
 	}
-	r.tally.unchanged, r.tally.pending, r.tally.held, r.tally.waiting = result.Unchanged, result.Pending, result.HeldBack, result.Waiting
+	r.tally.unchanged, r.tally.pending = result.Unchanged, result.Pending
+	r.tally.held, r.tally.waiting = result.HeldBack, result.Waiting
 	r.addPlanResult(desired, result)
 	span.SetAttributes(
 		attribute.Int("hookloop.children.desired", len(desired.Children)),
@@ -133,8 +134,8 @@ func (r *run) plan(
 	return desired, result, nil
 }
 
-// addPlanResult adds the plan's own results to the desired state of the parent: its conditions or, if
-// the parent's status is not this controller's, Events and lines of the log.
+// addPlanResult adds the plan's own results to the desired state of the parent: its conditions or,
+// if the parent's status is not this controller's, Events and lines of the log.
 func (r *run) addPlanResult(desired *plan.Desired, result plan.Result) {
 	desired.RemoveFinalizer = result.RemoveFinalizer
 	if r.OwnsStatus && desired.Status != nil {

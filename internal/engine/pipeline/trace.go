@@ -16,21 +16,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// tracedChange is the change of a parent that is being traced: from a new generation until the parent
-// has converged at it.
+// tracedChange is the change of a parent that is being traced: from a new generation until the
+// parent has converged at it.
 type tracedChange struct {
-	// generation is the parent's, and closed the last one at which the parent converged. The change is
-	// open while they differ.
+	// generation is the parent's, and closed the last one at which the parent converged. The change
+	// is open while they differ.
 	generation, closed int64
 	// since is when the change began.
 	since time.Time
 }
 
-// begin starts the sync's span. While the parent has not converged at its generation, the span belongs
-// to the change's trace. Otherwise it begins a trace of its own with a link to the change, so that no
-// trace grows without limit; that trace is exported only if the sync writes something or fails. A
-// parent without generations has no changes. Causes are links, because the queue merges many events
-// into one sync. The returned context has a logger with the trace id.
+// begin starts the sync's span. While the parent has not converged at its generation, the span
+// belongs to the change's trace. Otherwise it begins a trace of its own with a link to the change,
+// so that no trace grows without limit; that trace is exported only if the sync writes something or
+// fails. A parent without generations has no changes. Causes are links, because the queue merges
+// many events into one sync. The returned context has a logger with the trace id.
 func (r *run) begin(ctx context.Context) context.Context {
 	parent, links := r.found, causeLinks(r.item.Causes)
 	within := false
@@ -56,8 +56,8 @@ func (r *run) begin(ctx context.Context) context.Context {
 }
 
 // isChanging reports whether the parent has not converged at its generation yet, and notes when the
-// change began. Nothing is remembered after a restart: a parent of the first list counts as converged
-// if its status has its generation.
+// change began. Nothing is remembered after a restart: a parent of the first list counts as
+// converged if its status has its generation.
 func (r *run) isChanging(parent *object.Object) bool {
 	c := &r.state.change
 	if c.generation == parent.Generation() && c.generation != 0 {

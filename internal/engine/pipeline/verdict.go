@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// reasonStaleView is the reason of a sync that cannot read a view, because the watch of its resource
-// has failed for too long.
+// reasonStaleView is the reason of a sync that cannot read a view, because the watch of its
+// resource has failed for too long.
 const reasonStaleView = "StaleView"
 
 // retry is the time at which a sync with a fault runs again.
@@ -45,7 +45,8 @@ type fault struct {
 	known bool
 }
 
-// rules is the one table from error to reason and retry. The first rule that matches the error wins.
+// rules is the one table from error to reason and retry. The first rule that matches the error
+// wins.
 var rules = []func(error) (fault, bool){
 	fenced,         // another replica may lead and continue
 	unknownView,    // the objects of a resource are not known

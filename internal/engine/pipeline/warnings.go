@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxWarned bounds the children of one parent with remembered warnings, and maxNamed those in the
-	// message of its condition.
+	// maxWarned bounds the children of one parent with remembered warnings, and maxNamed those in
+	// the message of its condition.
 	maxWarned = 32
 	maxNamed  = 3
 	// between separates children in the condition's message.
@@ -54,8 +54,8 @@ func (w *childWarnings) set(child, text string) (isNew bool) {
 	return true
 }
 
-// recordWarnings remembers the API server's warnings about a written child until the child is written
-// again. It records an Event for new ones: a field that stays unknown is reported once.
+// recordWarnings remembers the API server's warnings about a written child until the child is
+// written again. It records an Event for new ones: a field that stays unknown is reported once.
 func (r *run) recordWarnings(ctx context.Context, o act.Outcome) {
 	if o.Object == nil || o.Action.Desired == 0 || o.Action.Verb == plan.Delete {
 		return
@@ -66,8 +66,8 @@ func (r *run) recordWarnings(ctx context.Context, o act.Outcome) {
 	}
 }
 
-// restoreWarnings reads the warnings from the parent's condition after a restart: a child that is not
-// written again brings no warning.
+// restoreWarnings reads the warnings from the parent's condition after a restart: a child that is
+// not written again brings no warning.
 func (r *run) restoreWarnings(parent *object.Object) error {
 	if r.state.warnings != nil {
 		return nil

@@ -15,8 +15,8 @@ const DecoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
 
 // Claimer finds the objects that belong to one parent: those that it owns by controller reference,
 // and orphans that its selector matches, which it adopts (the rules of Kubernetes' controller
-// references; compatibility: ownership of composite controllers). It only decides. The adoptions and
-// releases are returned as actions, each bound to the observed version of its object.
+// references; compatibility: ownership of composite controllers). It only decides. The adoptions
+// and releases are returned as actions, each bound to the observed version of its object.
 type Claimer struct {
 	Parent   *object.Object
 	Owner    plan.Owner
@@ -39,7 +39,7 @@ type Claims struct {
 type relation int
 
 const (
-	// unrelated objects are owned by somebody else, are attachments of a decorator, or are orphans
+	// unrelated objects have another owner, are attachments of a decorator, or are orphans
 	// that the parent does not adopt.
 	unrelated relation = iota
 	// owned objects are the parent's and stay so.
@@ -73,9 +73,9 @@ func (c *Claimer) classify(o *object.Object, selector labels.Selector) relation 
 	return unrelated
 }
 
-// Children reads the objects of the declared kinds that belong to the parent. It classifies only the
-// owned objects that the snapshot does not have, and updates the snapshot. The error is a *view.Error
-// if the objects of a kind are not known.
+// Children reads the objects of the declared kinds that belong to the parent. It classifies only
+// the owned objects that the snapshot does not have, and updates the snapshot. The error is a
+// *view.Error if the objects of a kind are not known.
 func (c *Claimer) Children(in Input, kinds []plan.ChildKind) (Claims, error) {
 	lists := make([]view.List, len(kinds))
 	var adopted []*object.Object
@@ -105,10 +105,10 @@ func (c *Claimer) Children(in Input, kinds []plan.ChildKind) (Claims, error) {
 	return Claims{Children: view.SetOf(kept...).With(adopted...), Actions: c.release(lists, actions)}, nil
 }
 
-// Revisions reads the parent's ControllerRevisions (resource r) in a namespace. The parent keeps those that it
-// owns, whatever its selector, and adopts orphans that match its selector and the requirements of
-// kind: revisions of a parent that was deleted without them. Revisions that are being deleted are
-// left out.
+// Revisions reads the parent's ControllerRevisions (resource r) in a namespace. The parent keeps
+// those that it owns, whatever its selector, and adopts orphans that match its selector and the
+// requirements of kind: revisions of a parent that was deleted without them. Revisions that are
+// being deleted are left out.
 func (c *Claimer) Revisions(
 	in Input, r object.Resource, namespace string, kind labels.Requirements,
 ) (view.List, []plan.Action, error) {

@@ -10,8 +10,9 @@ import (
 )
 
 // Owned reads the objects of the declared kinds that a parent owns by controller reference and that
-// belong accepts, without adoption and release. It is for kinds that mark their objects, because others
-// may own objects of the parent, too. The error is a *view.Error if the objects of a kind are not known.
+// belong accepts, without adoption and release. It is for kinds that mark their objects, because
+// others may own objects of the parent, too. The error is a *view.Error if the objects of a kind
+// are not known.
 func Owned(
 	in Input, parent *object.Object, kinds []plan.ChildKind, belong func(*object.Object) bool,
 ) (view.Set, error) {

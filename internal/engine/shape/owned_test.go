@@ -40,8 +40,8 @@ func claimed(t *testing.T, c *Claimer, reader view.Reader, snapshot *OwnedSnapsh
 	return all
 }
 
-// TestSnapshotChangesNoDecision has random objects come, change and go under a parent, which is being
-// deleted in the end. With a snapshot the decisions are the same as without one.
+// TestSnapshotChangesNoDecision has random objects come, change and go under a parent, which is
+// being deleted in the end. With a snapshot the decisions are the same as without one.
 func TestSnapshotChangesNoDecision(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }

@@ -91,15 +91,18 @@ func equalButStatus(old, current *object.Object) bool {
 	if old.Generation() == 0 && current.Generation() == 0 {
 		return old.UID() == current.UID() && equalBody(old, current)
 	}
-	return old.UID() == current.UID() && old.Generation() == current.Generation() && old.Deleting() == current.Deleting() &&
+	sameUID := func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }
+	return old.UID() == current.UID() &&
+		old.Generation() == current.Generation() &&
+		old.Deleting() == current.Deleting() &&
 		maps.Equal(old.Labels(), current.Labels()) &&
 		maps.Equal(old.Annotations(), current.Annotations()) &&
 		slices.Equal(old.Finalizers(), current.Finalizers()) &&
-		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
+		slices.EqualFunc(old.OwnerReferences(), current.OwnerReferences(), sameUID)
 }
 
-// equalBody reports whether two objects are equal without status, resourceVersion and managedFields.
-// An object that cannot be decoded is equal to none.
+// equalBody reports whether two objects are equal without status, resourceVersion and
+// managedFields. An object that cannot be decoded is equal to none.
 func equalBody(old, current *object.Object) bool {
 	before, err := old.Map()
 	if err != nil {

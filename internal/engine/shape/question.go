@@ -24,8 +24,8 @@ func Question(kind hook.ControllerKind, controller *object.Object, o *plan.Obser
 }
 
 // Desired validates and merges the parts of answers that have the same meaning for all kinds: the
-// children, conditions and events of the first answer, the shortest resync of all, and the removal of
-// the finalizer once all answers to a finalize hook are final. The error is a *plan.AnswerError.
+// children, conditions and events of the first answer, the shortest resync of all, and the removal
+// of the finalizer once all answers to a finalize hook are final. The error is a *plan.AnswerError.
 func Desired(in plan.Input, answers []*hook.Answer, finalizer string) (*plan.Desired, error) {
 	children, err := plan.Children(in, answers[0])
 	if err != nil {

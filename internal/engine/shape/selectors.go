@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// uidLabel is the label of children whose parent's selector is generated (compatibility:
+// uidLabel is the label of children if the selector of their parent is generated (compatibility:
 // generateSelector).
 const uidLabel = "controller-uid"
 
-// Selectors derives the label selector of each parent. It also indexes the selectors of all parents,
-// so that the event of an orphan finds the parents that would adopt it. It is safe for concurrent
-// use.
+// Selectors derives the label selector of each parent. It also indexes the selectors of all
+// parents, so that the event of an orphan finds the parents that would adopt it. It is safe for
+// concurrent use.
 type Selectors struct {
 	generate bool
 	index    *mapper.Selectors[hook.Key]
@@ -42,9 +42,9 @@ func (s *Selectors) Labels(parent *object.Object) labels.Set {
 	return labels.Set{uidLabel: string(parent.UID())}
 }
 
-// Of returns the selector of a parent. A selector that is empty is an error, because it would select
-// every object. The error is a *ParentError. A departing parent without a valid selector gets one
-// that selects everything: its finalizer must not wait for somebody to correct the selector.
+// Of returns the selector of a parent. A selector that is empty is an error, because it would
+// select every object. The error is a *ParentError. A departing parent without a valid selector
+// gets one that selects everything: its finalizer must not wait for a correction of the selector.
 func (s *Selectors) Of(parent *object.Object, departing bool) (labels.Selector, error) {
 	if s.generate {
 		return labels.SelectorFromSet(labels.Set{uidLabel: string(parent.UID())}), nil
@@ -95,5 +95,5 @@ func (s *Selectors) Track(old, current *object.Object) []hook.Key {
 	return nil
 }
 
-// Orphans returns the mapper from an orphan to the parents whose selectors match it.
+// Orphans returns the mapper from an orphan to the parents with a selector that matches it.
 func (s *Selectors) Orphans() mapper.Func[hook.Key] { return mapper.Orphans(s.index) }

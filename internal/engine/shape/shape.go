@@ -1,7 +1,8 @@
-// Package shape defines a Shape, the part in which kinds of lambda controllers differ: how one finds
-// the children of a parent, which questions it asks, and how it merges the answers. It also holds
-// what shapes have in common: the rules about parents (ParentRules), adoption (Claimer, Selectors,
-// OwnedSnapshot), the common part of questions and answers, and the resources to watch (Watches).
+// Package shape defines a Shape, the part in which kinds of lambda controllers differ: how one
+// finds the children of a parent, which questions it asks, and how it merges the answers. It also
+// holds what shapes have in common: the rules about parents (ParentRules), adoption (Claimer,
+// Selectors, OwnedSnapshot), the common part of questions and answers, and the resources to watch
+// (Watches).
 //
 // Packages composite and decorator each implement a Shape; package pipeline runs one. A Shape reads
 // views of the cache and returns values of package plan. It never writes. A new kind of controller
@@ -18,7 +19,7 @@ import (
 )
 
 // Shape is one kind of lambda controller. Its methods depend on their arguments and on the views
-// alone, and write nothing. Several workers call them at once, for different keys.
+// alone, and write nothing. Several workers call them at the same time, for different keys.
 type Shape interface {
 	// Observe reads the state of a key: the parent, or one part of it. It returns nil if the parent
 	// does not exist or is not this controller's. The error is a *view.Error if the objects of a
@@ -41,7 +42,7 @@ type Input struct {
 	Owned *OwnedSnapshot
 }
 
-// ParentError reports a parent that cannot be reconciled until somebody changes it.
+// ParentError reports a parent that cannot be reconciled until it changes.
 type ParentError struct {
 	// Field is the path of the faulty field: spec.selector.
 	Field   string
