@@ -1,8 +1,8 @@
-// Package client holds what the client commands of hookloop do with a cluster: they read it as the
-// user does, from a kubeconfig.
+// Package client implements the client commands of hookloop. They read the cluster with the user's
+// kubeconfig.
 //
-// It changes nothing, and knows nothing of the process that "hookloop serve" runs. Its functions
-// are safe for concurrent use. It is tested against the real API server (test/tracing).
+// It changes nothing, and does not depend on the process of "hookloop serve". Its functions are
+// safe for concurrent use. It is tested against the real API server (test/tracing).
 package client
 
 import (
@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Target names an object as kubectl does.
+// Target identifies an object, in kubectl's notation.
 type Target struct {
 	// Kubeconfig is a file; empty follows kubectl's rules (KUBECONFIG, ~/.kube/config).
 	Kubeconfig string
@@ -65,7 +65,7 @@ func connect(t Target) (*cluster, error) {
 	return &cluster{objects, resources, namespace}, nil
 }
 
-// uid is the UID of the namespace kube-system, which stands for the cluster's.
+// uid returns the UID of the namespace kube-system, which identifies the cluster.
 func (c *cluster) uid(ctx context.Context) (types.UID, error) {
 	system, err := c.objects.Resource(
 		corev1.SchemeGroupVersion.WithResource("namespaces"),
@@ -92,7 +92,7 @@ func (c *cluster) get(ctx context.Context, resource, name string) (*metav1.Parti
 		full = &schema.GroupVersionResource{Group: short.Group, Resource: short.Resource}
 	}
 	found, err := mapper.ResourceFor(*full)
-	if err != nil { // as kubectl does: a version may have been a part of the group
+	if err != nil { // like kubectl: a version may have been a part of the group
 		if found, err = mapper.ResourceFor(short.WithVersion("")); err != nil {
 			return nil, fmt.Errorf("%q: %w; expected a resource such as websites or websites.example.com", resource, err)
 		}

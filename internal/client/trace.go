@@ -6,9 +6,9 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/change"
 )
 
-// Trace returns the id of the trace of an object's latest change: of its generation, which the
-// syncs of every controller whose parent the object is belong to. The trace exists if such a
-// controller exports traces and has sampled this one.
+// Trace returns the id of the trace of an object's latest change, that is, of its generation. The
+// syncs of all controllers of this parent belong to the trace. It exists if such a controller
+// exports traces and has sampled this one.
 func Trace(ctx context.Context, t Target) (id string, err error) {
 	c, err := connect(t)
 	if err != nil {

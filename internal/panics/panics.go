@@ -1,8 +1,8 @@
 // Package panics turns panics into errors, so that a fault in one sync, write or hook does not end
 // the process.
 //
-// It decides nothing about the error: callers wrap it. Functions are safe for concurrent use. It is
-// tested by itself, and by the tests of every package that recovers.
+// Callers wrap the error. Functions are safe for concurrent use. It has its own tests, and every
+// package that recovers tests it, too.
 package panics
 
 import (

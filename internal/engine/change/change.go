@@ -1,6 +1,6 @@
-// Package change gives every change of a parent one trace: the trace id derives from the cluster,
-// the parent's UID and its generation, so that all syncs which one change needs are found together,
-// whatever replica runs them.
+// Package change gives every change of a parent one trace. The trace id derives from the cluster,
+// the parent's UID and its generation, so that all syncs of one change are in one trace, on any
+// replica.
 //
 // It holds no exporter and no tracer; package server sets those up, with IDGenerator in the
 // provider, and package pipeline starts the spans. Its values are immutable. Table tests pin the
@@ -39,14 +39,13 @@ func Of(clusterUID, parent types.UID, generation int64) ID {
 	return id
 }
 
-// Context makes ID the remote parent of the spans that are started under the returned context.
-// Sampled is decided from the trace id by the caller, because a sampler never asks for the ratio
-// below a remote parent.
+// Context returns a context with ID as the remote parent of its spans. The caller decides sampled
+// from the trace id, because a sampler does not evaluate the ratio below a remote parent.
 func (id ID) Context(ctx context.Context, sampled bool) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, id.SpanContext(sampled))
 }
 
-// SpanContext is the root span's context.
+// SpanContext returns the context of the root span.
 func (id ID) SpanContext(sampled bool) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: id.Trace, SpanID: id.Root, TraceFlags: trace.TraceFlags(0).WithSampled(sampled), Remote: true,
@@ -55,8 +54,8 @@ func (id ID) SpanContext(sampled bool) trace.SpanContext {
 
 type forcedKey struct{}
 
-// AsRoot makes the next root span that is started under the returned context the change's own: it
-// gets the ID's trace id and span id. This works with a provider that uses IDGenerator.
+// AsRoot returns a context for the root span of the change: the next root span gets the ID's trace
+// id and span id. This works with a provider that uses IDGenerator.
 func (id ID) AsRoot(ctx context.Context) context.Context {
 	return context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), forcedKey{}, id)
 }

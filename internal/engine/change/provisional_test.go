@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// TestPropagatorOfProvisionalTraces has the sampled flag cleared where it is not known yet whether
-// the trace is exported.
+// TestPropagatorOfProvisionalTraces clears the sampled flag while the export of the trace is
+// undecided.
 func TestPropagatorOfProvisionalTraces(t *testing.T) {
 	for _, test := range []struct {
 		name string

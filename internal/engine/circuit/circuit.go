@@ -1,11 +1,10 @@
-// Package circuit decides when the engine must stop rewriting a field of an object: a hook that
-// answers differently each time, or a second writer, would otherwise have it written for as long as
-// both live.
+// Package circuit decides when the engine must stop rewriting a field of an object. Otherwise a
+// hook with random answers, or a second writer, would cause endless writes.
 //
-// It is pure: the time is an argument, and it neither reads nor writes objects. What it counts
-// comes from the pipeline, which reports each successful rewrite and asks before the next one. A
-// Breaker belongs to one parent and is used by one sync at a time; its memory is bounded. Table
-// tests tell the stories, and a property test drives it with random writers.
+// It is pure: the time is an argument, and it neither reads nor writes objects. The pipeline
+// reports each successful rewrite, and asks before the next one. A Breaker belongs to one parent
+// and is used by one sync at a time; its memory is bounded. Table tests have typical cases, and a
+// property test has random writers.
 package circuit
 
 import (
@@ -19,25 +18,25 @@ import (
 const Window = time.Minute
 
 const (
-	// maxFields bounds the fields that a Breaker counts.
+	// maxFields bounds the number of fields that a Breaker counts.
 	maxFields = 32
-	// minLimit is the smallest limit of a field whose circuit was open shortly before.
+	// minLimit is the smallest limit of a field with a circuit that was open shortly before.
 	minLimit = 3
-	// maxStrikes bounds how often the limit is halved.
+	// maxStrikes bounds the number of times that the limit is halved.
 	maxStrikes = 8
 )
 
 // Settings configure all Breakers of a process.
 type Settings struct {
-	// Limit is how many rewrites of one field a minute are allowed, also in one burst; 0 turns the
-	// circuit off.
+	// Limit is the number of rewrites of one field that are allowed in a minute, also in one burst; 0
+	// turns the circuit off.
 	Limit int
 	// Pause is how long an open circuit stays open before one sync may try again.
 	Pause time.Duration
 }
 
-// Field is a field that is rewritten. A Ref without a name means all objects of its kind: they
-// are replaced by others.
+// Field is a field that is rewritten. A Ref without a name means all objects of its kind: other
+// objects replace them.
 type Field struct {
 	Ref  object.Ref
 	Path string
@@ -46,7 +45,7 @@ type Field struct {
 // Trip is an opened circuit.
 type Trip struct {
 	Field Field
-	// Until is when one sync may try again.
+	// Until is the time at which one sync may try again.
 	Until time.Time
 }
 
@@ -66,7 +65,7 @@ type Breaker struct {
 
 	phase phase
 	trip  Trip
-	// syncs counts the syncs of a trial, the trying one included.
+	// syncs counts the syncs of a trial, including the first.
 	syncs int
 	// strikes counts trips without a quiet Window between them; each halves the limit.
 	strikes  int
@@ -76,13 +75,13 @@ type Breaker struct {
 
 // counters count the rewrites of one field.
 type counters struct {
-	// all counts every rewrite, driven the ones that no other object's change explains.
+	// all counts every rewrite, driven only those without a change of another object as their cause.
 	all, driven bucket
 }
 
-// Begin starts a sync. Identity is a hash of what a user may change of the parent: a new one closes
-// the circuit. Causes are the objects whose changes brought the sync. It returns how long the
-// circuit stays open; 0 lets the sync go on.
+// Begin starts a sync. Identity is a hash of the fields of the parent that a user may change: a new
+// one closes the circuit. Causes are the objects with changes that caused the sync. It returns the
+// time for which the circuit stays open; 0 lets the sync continue.
 func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) time.Duration {
 	if b.identity != identity {
 		*b = Breaker{identity: identity}
@@ -99,8 +98,8 @@ func (b *Breaker) Begin(now time.Time, identity uint64, causes []object.Ref) tim
 	return 0
 }
 
-// Check reports whether one of the fields may not be rewritten: the circuit opens, and the Trip
-// names the field.
+// Check reports whether one of the fields must not be rewritten: the circuit opens, and the Trip
+// holds the field.
 func (b *Breaker) Check(s Settings, now time.Time, fields []Field) (Trip, bool) {
 	if s.Limit <= 0 {
 		return Trip{}, false
@@ -115,16 +114,16 @@ func (b *Breaker) Check(s Settings, now time.Time, fields []Field) (Trip, bool) 
 	return Trip{}, false
 }
 
-// tries reports whether a trial has failed: the field is rewritten once more.
+// tries reports whether a trial has failed: the field is rewritten again.
 func (b *Breaker) tries(f Field) bool { return b.phase == trial && b.syncs > 1 && f == b.trip.Field }
 
-// full reports whether a field has been rewritten as often as it may.
+// full reports whether a field has reached its limit of rewrites.
 func (b *Breaker) full(s Settings, now time.Time, f Field) bool {
 	c := b.fields[f]
 	return c != nil && c.driven.at(s, now) > float64(b.limit(s, now))-1
 }
 
-// limit is smaller for a circuit that was open shortly before.
+// limit returns the limit, which is smaller for a circuit that was open shortly before.
 func (b *Breaker) limit(s Settings, now time.Time) int {
 	if b.strikes > 0 && b.phase == closed && now.Sub(b.closedAt) > Window {
 		b.strikes = 0
@@ -147,21 +146,21 @@ func (b *Breaker) Wrote(s Settings, now time.Time, fields []Field) {
 	}
 }
 
-// provoked reports whether a change of another object explains a rewrite: progress of children that
-// a status follows, for instance. An object that is itself rewritten over and over explains
-// nothing.
+// provoked reports whether a change of another object explains a rewrite. For instance, a status
+// follows the progress of children. An object that is itself rewritten often explains nothing.
 func (b *Breaker) provoked(s Settings, now time.Time, f Field) bool {
 	return slices.ContainsFunc(b.causes, func(cause object.Ref) bool {
 		return !covers(f.Ref, cause) && !b.hot(s, now, cause)
 	})
 }
 
-// covers reports whether ref names an object, or its whole kind.
+// covers reports whether ref identifies an object, or its whole kind.
 func covers(ref, o object.Ref) bool {
 	return ref == o || ref.Name == "" && ref.GVK == o.GVK
 }
 
-// hot reports whether an object is rewritten so often that its events are likely to be echoes.
+// hot reports whether an object is rewritten so often that its events are probably effects of the
+// rewrites.
 func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 	enough := float64(max(2, s.Limit/10))
 	for f, c := range b.fields {
@@ -172,8 +171,8 @@ func (b *Breaker) hot(s Settings, now time.Time, o object.Ref) bool {
 	return false
 }
 
-// counters returns those of a field. Where there are too many fields, the one that was rewritten
-// least makes room.
+// counters returns the counters of a field. With too many fields, it drops the one with the fewest
+// rewrites.
 func (b *Breaker) counters(s Settings, now time.Time, f Field) *counters {
 	if c := b.fields[f]; c != nil {
 		return c
@@ -199,8 +198,8 @@ func (b *Breaker) coldest(s Settings, now time.Time) (coldest Field) {
 	return coldest
 }
 
-// Quiet ends a good sync that rewrote nothing: it closes a circuit that was tried. It reports
-// whether nothing is left to know, so that the Breaker may be dropped.
+// Quiet ends a successful sync without a rewrite: it closes a circuit in trial. It reports whether
+// the Breaker has no state left, so that it may be dropped.
 func (b *Breaker) Quiet(s Settings, now time.Time) bool {
 	if b.phase == trial {
 		b.phase, b.closedAt = closed, now
@@ -214,10 +213,10 @@ func (b *Breaker) Quiet(s Settings, now time.Time) bool {
 	return b.phase == closed && b.strikes == 0 && len(b.fields) == 0
 }
 
-// Open reports whether the circuit is open, or tried.
+// Open reports whether the circuit is open or in trial.
 func (b *Breaker) Open() bool { return b.phase != closed }
 
-// Fields is how many fields are counted, for tests and metrics.
+// Fields returns the number of counted fields, for tests and metrics.
 func (b *Breaker) Fields() int { return len(b.fields) }
 
 // bucket is a leaky bucket: it drains by Settings.Limit in a Window.

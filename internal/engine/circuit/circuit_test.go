@@ -22,19 +22,19 @@ func child(name string) object.Ref {
 
 func data(name string) Field { return Field{child(name), "data"} }
 
-// world drives one Breaker as the pipeline does.
+// world drives one Breaker like the pipeline.
 type world struct {
 	t *testing.T
 	Breaker
 	now      time.Time
 	identity uint64
-	// writes are the rewrites that went through.
+	// writes counts the successful rewrites.
 	writes int
 }
 
 func newWorld(t *testing.T) *world { return &world{t: t, now: time.Unix(1e9, 0), identity: 1} }
 
-// sync runs one sync that wants to rewrite fields, after a time. It reports whether it was allowed.
+// sync runs one sync that rewrites fields, after a time. It reports whether it was allowed.
 func (w *world) sync(after time.Duration, causes []object.Ref, fields ...Field) bool {
 	w.now = w.now.Add(after)
 	if w.Begin(w.now, w.identity, causes) > 0 {
@@ -51,7 +51,7 @@ func (w *world) sync(after time.Duration, causes []object.Ref, fields ...Field) 
 	return true
 }
 
-// loop repeats a sync until it is refused, at most n times, and returns how often it was allowed.
+// loop repeats a sync until it is refused, at most n times, and returns the number of allowed ones.
 func (w *world) loop(n int, every time.Duration, sync func(i int, every time.Duration) bool) int {
 	for i := range n {
 		if !sync(i, every) {
@@ -69,8 +69,8 @@ func refs(names ...string) []object.Ref {
 	return out
 }
 
-// fight is a child that something else writes back, or that the hook answers differently each time:
-// own events alone.
+// fight rewrites a child that another writer, or a random hook, changes each time: all events are
+// effects of the rewrites.
 func (w *world) fight(n int, every time.Duration) int {
 	return w.loop(n, every, func(_ int, every time.Duration) bool { return w.sync(every, refs("a"), data("a")) })
 }
@@ -80,7 +80,7 @@ func TestLoops(t *testing.T) {
 	tests := []struct {
 		name string
 		sync func(w *world, i int, every time.Duration) bool
-		// most is how many syncs may pass before the circuit opens.
+		// most is the greatest number of syncs before the circuit opens.
 		most int
 	}{
 		{"a child is rewritten because of its own events", func(w *world, _ int, every time.Duration) bool {
@@ -152,8 +152,8 @@ func TestHonestWork(t *testing.T) {
 	}
 }
 
-// TestOpenThenTried: after the pause one sync may write; another rewrite of the field opens the
-// circuit again, a sync without one closes it.
+// TestOpenThenTried: after the pause one sync may write. Another rewrite of the field opens the
+// circuit again; a sync without one closes it.
 func TestOpenThenTried(t *testing.T) {
 	w := newWorld(t)
 	if n := w.fight(200, time.Millisecond); n < 100 || n > 101 {
@@ -177,8 +177,8 @@ func TestOpenThenTried(t *testing.T) {
 	}
 }
 
-// TestReopensSooner: a fight that goes on after a quiet moment is not let through a hundred times
-// more.
+// TestReopensSooner: a fight that continues after a quiet moment may not write a hundred times
+// again.
 func TestReopensSooner(t *testing.T) {
 	w := newWorld(t)
 	w.fight(200, time.Millisecond)
@@ -217,8 +217,9 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestProperties drives Breakers at random: memory is bounded, what is driven by itself is at most
-// the limit in a burst and its rate afterwards, and a Breaker is forgotten once all is quiet.
+// TestProperties drives Breakers at random: memory is bounded, rewrites without another cause are
+// at most the limit in a burst and its rate afterwards, and a Breaker is dropped after a quiet
+// time.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -35,7 +35,7 @@ func sameNumber(i int64, f float64) bool {
 	return exact && whole == i
 }
 
-// integer is a float as an integer, and whether it is exactly that.
+// integer returns a float as an integer, and reports whether the float is a whole number.
 func integer(f float64) (i int64, exact bool) {
 	const limit = 1 << 63
 	if f < -limit || f >= limit {
@@ -45,20 +45,21 @@ func integer(f float64) (i int64, exact bool) {
 	return i, float64(i) == f
 }
 
-// maxDiff bounds a difference's text, in bytes, and maxPaths the paths in it.
+// maxDiff bounds the text of a difference, in bytes, and maxPaths the number of its paths.
 const (
 	maxDiff  = 256
 	maxPaths = 4
 )
 
-// Diff names the first paths at which two objects differ: "metadata.labels.app, spec.replicas". It
-// never shows values, because they may be secret. It is empty for equal objects, and only for them.
+// Diff returns the first paths at which two objects differ: "metadata.labels.app, spec.replicas".
+// It never contains values, because they may be secret. It is empty if and only if the objects are
+// equal.
 func Diff(before, after map[string]any) string {
 	text, _ := DiffPaths(before, after)
 	return text
 }
 
-// DiffPaths returns what Diff does, and the paths that it names.
+// DiffPaths returns the text of Diff and the paths in it.
 func DiffPaths(before, after map[string]any) (text string, paths []string) {
 	total := 0
 	Differences(before, after, func(path string, _, _ any) {
@@ -78,7 +79,7 @@ func DiffPaths(before, after map[string]any) (text string, paths []string) {
 }
 
 // Differences calls visit for each place at which two objects differ, in the order of the fields'
-// names; an absent value is nil. Fields of objects and items of equally long lists are compared one
+// names. An absent value is nil. Fields of objects and items of equally long lists are compared one
 // by one.
 func Differences(before, after map[string]any, visit func(path string, before, after any)) {
 	for _, name := range names(before, after) {
@@ -91,7 +92,7 @@ func Differences(before, after map[string]any, visit func(path string, before, a
 	}
 }
 
-// differ visits a difference, or the ones inside of it.
+// differ visits a difference, or the differences inside of it.
 func differ(path string, before, after any, visit func(path string, before, after any)) {
 	switch after := after.(type) {
 	case map[string]any:
@@ -112,7 +113,7 @@ func differ(path string, before, after any, visit func(path string, before, afte
 	visit(path, before, after)
 }
 
-// names are the fields of either object, in order.
+// names returns the fields of both objects, in order.
 func names(before, after map[string]any) []string {
 	all := slices.AppendSeq(make([]string, 0, max(len(before), len(after))), maps.Keys(after))
 	for name := range before {
@@ -124,8 +125,8 @@ func names(before, after map[string]any) []string {
 	return all
 }
 
-// step is a field's name as it stands in a path. One that would not show, or would break the line,
-// is quoted.
+// step returns a field's name in its form in a path. A name that is unprintable, or contains a line
+// break, is quoted.
 func step(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)

@@ -1,12 +1,10 @@
-// Package merge is dynamic apply's three-way merge: observed, last applied and desired in, the
-// object to write out. It also compares JSON values and names the paths at which two of them
-// differ.
+// Package merge is dynamic apply's three-way merge: from observed, last applied and desired to the
+// object to write. It also compares JSON values and returns the paths at which two of them differ.
 //
-// It is pure and knows nothing of Kubernetes' schemas: lists merge by the keys that
-// Metacontroller's users rely on (compatibility: dynamic apply). Inputs are decoded JSON
-// (map[string]any, []any, string, bool, int64, float64, nil) and are never changed; outputs share
-// no mutable part with them. Table tests, properties (apply twice = once) and a fuzz target cover
-// it.
+// It is pure and does not use Kubernetes' schemas: lists merge by the keys that Metacontroller's
+// users rely on (compatibility: dynamic apply). Inputs are decoded JSON (map[string]any, []any,
+// string, bool, int64, float64, nil) and are never changed; outputs share no mutable part with
+// them. Table tests, properties (apply twice = once) and a fuzz target cover it.
 package merge
 
 import (
@@ -15,32 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MergeKeys are the keys by which items of a list are matched, in the order in which they are
-// tried.
+// MergeKeys are the keys that match items of lists, in the order in which they are tried.
 var MergeKeys = []string{"containerPort", "port", "mountPath", "name", "uid", "ip", "path"}
 
-// system are the metadata fields that belong to the API server and are never changed by an apply.
+// system are the metadata fields of the API server, which an apply never changes.
 var system = []string{
 	"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "managedFields",
 }
 
-// Apply returns observed with desired laid over it: what desired names is set, what lastApplied
-// names and desired does not is removed, all else stays. System metadata and status stay as
-// observed. A null in desired stands for an absent field, as the API server drops nulls.
-// lastApplied may be nil.
+// Apply returns observed with the fields of desired. Fields that lastApplied has and desired lacks
+// are removed; all others stay. System metadata and status stay as observed. A null in desired is
+// an absent field, because the API server drops nulls. lastApplied may be nil.
 func Apply(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := object(observed, lastApplied, desired)
 	restore(merged, observed)
 	return merged
 }
 
-// Overlay returns observed with desired laid over it, as Apply does for a part of an object:
-// nothing is removed, and no field is special.
+// Overlay returns observed with the fields of desired, like Apply for a part of an object. It
+// removes nothing, and no field is special.
 func Overlay(observed, desired map[string]any) map[string]any { return object(observed, nil, desired) }
 
-// Strip removes from desired, in place, what an apply never changes: a hook that answers with
-// objects as it saw them does not desire their resourceVersion.
+// Strip removes from desired, in place, the fields that an apply never changes: a hook that returns
+// observed objects does not desire their resourceVersion.
 func Strip(desired map[string]any) {
 	delete(desired, "status")
 	if metadata, ok := desired["metadata"].(map[string]any); ok {
@@ -50,7 +46,7 @@ func Strip(desired map[string]any) {
 	}
 }
 
-// restore puts back what an apply never changes.
+// restore restores the fields that an apply never changes.
 func restore(merged, observed map[string]any) {
 	keep(merged, observed, "status")
 	metadata, _ := merged["metadata"].(map[string]any)
@@ -66,7 +62,7 @@ func restore(merged, observed map[string]any) {
 	}
 }
 
-// keep makes a field what it was.
+// keep restores one field.
 func keep(merged, before map[string]any, field string) {
 	if value, ok := before[field]; ok {
 		merged[field] = runtime.DeepCopyJSONValue(value)
@@ -75,7 +71,7 @@ func keep(merged, before map[string]any, field string) {
 	}
 }
 
-// value merges one value of any type; where the type changes, desired replaces observed.
+// value merges one value of any type. If the type changes, desired replaces observed.
 func value(observed, lastApplied, desired any) any {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -97,7 +93,8 @@ func value(observed, lastApplied, desired any) any {
 	}
 }
 
-// object merges field by field. A field that was applied as null was never there for us to remove.
+// object merges field by field. A field that was applied as null never existed, so that it is not
+// removed.
 func object(observed, lastApplied, desired map[string]any) map[string]any {
 	merged := make(map[string]any, max(len(observed), len(desired)))
 	for name, present := range observed {
@@ -117,7 +114,7 @@ func object(observed, lastApplied, desired map[string]any) map[string]any {
 	return merged
 }
 
-// list merges by key where every item of all three lists is an object with that key; else desired
+// list merges by key if every item of all three lists is an object with that key. Otherwise desired
 // replaces observed.
 func list(observed, lastApplied, desired []any) []any {
 	key := mergeKey(observed, lastApplied, desired)
@@ -145,7 +142,7 @@ func list(observed, lastApplied, desired []any) []any {
 	return merged
 }
 
-// replaced is desired, or observed where nulls are all that tells them apart.
+// replaced returns desired, or observed if the two differ by nulls only.
 func replaced(observed, desired []any) []any {
 	wanted := withoutNulls(desired)
 	if Equal(withoutNulls(observed), wanted) {
@@ -154,8 +151,8 @@ func replaced(observed, desired []any) []any {
 	return wanted.([]any)
 }
 
-// mergeKey is the first key by which the items of all lists can be told apart; empty where there is
-// none.
+// mergeKey returns the first key with different values for the items of each list; empty if no key
+// has them.
 func mergeKey(lists ...[]any) string {
 	for _, key := range MergeKeys {
 		if keyed(key, lists) {
@@ -165,9 +162,9 @@ func mergeKey(lists ...[]any) string {
 	return ""
 }
 
-// keyed says whether every item of all lists has the key, with a value that no other item of its
-// list has. Values that repeat name no item: the ports 53/TCP and 53/UDP merge by their names, if
-// at all.
+// keyed reports whether every item of all lists has the key, with a value that is unique in its
+// list. Repeated values identify no item: the ports 53/TCP and 53/UDP merge by their names, if at
+// all.
 func keyed(key string, lists [][]any) bool {
 	items := 0
 	for _, list := range lists {
@@ -181,8 +178,8 @@ func keyed(key string, lists [][]any) bool {
 	return items > 0 && !slices.ContainsFunc(lists, func(list []any) bool { return len(byKey(list, key)) < len(list) })
 }
 
-// identity is the value of an item's key, in the one form that equal values share; nil where the
-// item has none that is a scalar.
+// identity returns the value of an item's key, in a form that equal values share; nil if the item
+// has no scalar key.
 func identity(item any, key string) any {
 	m, _ := item.(map[string]any)
 	switch v := m[key].(type) {
@@ -205,7 +202,7 @@ func byKey(list []any, key string) map[any]map[string]any {
 	return out
 }
 
-// withoutNulls copies a value and leaves out fields that are null.
+// withoutNulls returns a copy of a value without the fields that are null.
 func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

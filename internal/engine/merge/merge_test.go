@@ -10,7 +10,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// decode reads JSON as the engine does; an empty text is nil.
+// decode reads JSON like the engine; an empty text is nil.
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	if text == "" {
@@ -162,10 +162,12 @@ var lists = []story{
 	},
 	{
 		"a port that is desired twice merges by name",
-		`{"l":[{"port":53,"name":"tcp","protocol":"TCP","nodePort":1},{"port":53,"name":"udp","protocol":"UDP","nodePort":2}]}`,
+		`{"l":[{"port":53,"name":"tcp","protocol":"TCP","nodePort":1},{"port":53,"name":"udp","protocol":"UDP",` +
+			`"nodePort":2}]}`,
 		``,
 		`{"l":[{"port":53,"name":"udp","protocol":"UDP"},{"port":53,"name":"tcp","protocol":"TCP"}]}`,
-		`{"l":[{"port":53,"name":"tcp","protocol":"TCP","nodePort":1},{"port":53,"name":"udp","protocol":"UDP","nodePort":2}]}`,
+		`{"l":[{"port":53,"name":"tcp","protocol":"TCP","nodePort":1},{"port":53,"name":"udp","protocol":"UDP",` +
+			`"nodePort":2}]}`,
 	},
 	{
 		"80 and 80.0 are one port",
@@ -194,7 +196,8 @@ var server = []story{
 		"system metadata stays as the server has it",
 		`{"metadata":{"name":"a","uid":"1","resourceVersion":"7","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z"}}`,
 		``,
-		`{"metadata":{"name":"a","uid":"2","resourceVersion":"9","generation":9,"creationTimestamp":null,"deletionTimestamp":"x","selfLink":"/","managedFields":[]}}`,
+		`{"metadata":{"name":"a","uid":"2","resourceVersion":"9","generation":9,"creationTimestamp":null,` +
+			`"deletionTimestamp":"x","selfLink":"/","managedFields":[]}}`,
 		`{"metadata":{"name":"a","uid":"1","resourceVersion":"7","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z"}}`,
 	},
 	{
@@ -260,7 +263,8 @@ func TestApplyOfADefaultedDeploymentChangesNothing(t *testing.T) {
 
 func TestStrip(t *testing.T) {
 	desired := decode(t,
-		`{"metadata":{"name":"a","uid":"1","resourceVersion":"2","creationTimestamp":null,"labels":{"uid":"x"}},"spec":{"status":1},"status":{}}`)
+		`{"metadata":{"name":"a","uid":"1","resourceVersion":"2","creationTimestamp":null,"labels":{"uid":"x"}},`+
+			`"spec":{"status":1},"status":{}}`)
 	merge.Strip(desired)
 	want := decode(t, `{"metadata":{"name":"a","labels":{"uid":"x"}},"spec":{"status":1}}`)
 	if diff := cmp.Diff(want, desired); diff != "" {

@@ -23,8 +23,8 @@ func ParseOwned(fieldsV1 []byte) (*Owned, error) {
 	return &Owned{set}, nil
 }
 
-// Dropped are the owned fields that desired does not name: what an apply of desired gives up.
-// Status and what an apply never changes (Strip) are left out.
+// Dropped returns the owned fields that desired lacks: an apply of desired would give them up. It
+// leaves out status and the fields that an apply never changes (Strip).
 func (o *Owned) Dropped(desired map[string]any) *Owned {
 	dropped := &fieldpath.Set{}
 	for path := range o.set.All() {
@@ -35,24 +35,24 @@ func (o *Owned) Dropped(desired map[string]any) *Owned {
 	return &Owned{dropped}
 }
 
-// Empty says whether nothing is in the set.
+// Empty reports whether the set is empty.
 func (o *Owned) Empty() bool { return o.set.Empty() }
 
-// Less is the set without another.
+// Less returns the fields of the set that are not in another set.
 func (o *Owned) Less(other *Owned) *Owned { return &Owned{o.set.Difference(other.set)} }
 
-// FieldsV1 is the set as managedFields records it.
+// FieldsV1 returns the set in the form of managedFields.
 func (o *Owned) FieldsV1() ([]byte, error) { return o.set.ToJSON() }
 
-// Remove takes the set's fields out of m, in place. An item of a list goes with its key; an object
-// that is owned stays while something is in it that is not.
+// Remove removes the set's fields from m, in place. An item of a list is removed with its key. An
+// owned object stays while it has a field that is not owned.
 func (o *Owned) Remove(m map[string]any) {
 	for path := range o.set.Leaves().All() {
 		removeAt(m, path)
 	}
 }
 
-// unchanging says whether a path leads into status, or into metadata that belongs to the API
+// unchanging reports whether a path leads into status, or into metadata that belongs to the API
 // server.
 func unchanging(path fieldpath.Path) bool {
 	switch {
@@ -73,7 +73,7 @@ func isField(e fieldpath.PathElement, name string) bool {
 	return e.FieldName != nil && *e.FieldName == name
 }
 
-// holds says whether a value has something where a path leads.
+// holds reports whether a value exists at a path.
 func holds(v any, path fieldpath.Path) bool {
 	for _, e := range path {
 		var ok bool
@@ -101,7 +101,7 @@ func follow(v any, e fieldpath.PathElement) (any, bool) {
 	return nil, false
 }
 
-// place finds an item of a list; -1 where there is none.
+// place returns the index of an item in a list, or -1.
 func place(list []any, e fieldpath.PathElement) int {
 	for i, item := range list {
 		switch {
@@ -114,8 +114,8 @@ func place(list []any, e fieldpath.PathElement) int {
 	return -1
 }
 
-// hasKey says whether an item has a key's values. A field that the item leaves out may be one that
-// the server defaults (a port's protocol), and counts as equal; one of them must be there.
+// hasKey reports whether an item has a key's values. A field that the item lacks may be one that
+// the server defaults (a port's protocol), and counts as equal. At least one of them must exist.
 func hasKey(item any, key smd.FieldList) bool {
 	m, ok := item.(map[string]any)
 	if !ok {
@@ -135,8 +135,8 @@ func hasKey(item any, key smd.FieldList) bool {
 	return found
 }
 
-// removeAt returns v without what a path leads to. The item of a list whose key is given up goes as
-// a whole.
+// removeAt returns v without the value at a path. An item of a list is removed as a whole with its
+// key.
 func removeAt(v any, path fieldpath.Path) any {
 	last := len(path) == 1
 	switch v := v.(type) {
@@ -163,7 +163,7 @@ func removeAt(v any, path fieldpath.Path) any {
 	return v
 }
 
-// isKey says whether an element is one of a key's fields.
+// isKey reports whether an element is one of a key's fields.
 func isKey(e fieldpath.PathElement, key smd.FieldList) bool {
 	for _, field := range key {
 		if isField(e, field.Name) {
@@ -173,11 +173,11 @@ func isKey(e fieldpath.PathElement, key smd.FieldList) bool {
 	return false
 }
 
-// Touches reports whether a field of the set is at a path, inside of it or around it. Body is the
-// object, by which items of lists are found; the path is as Differences writes it.
+// Touches reports whether a field of the set is at a path, inside of it or around it. Items of
+// lists are found in body, the object; the path has the form of Differences.
 func (o *Owned) Touches(body map[string]any, path string) bool {
 	touches := false
-	for owned := range o.set.Leaves().All() { // without a break, which the library's sequence does not allow
+	for owned := range o.set.Leaves().All() { // without a break, which the library's sequence does not permit
 		text := render(body, owned)
 		touches = touches || text == path || inside(text, path) || inside(path, text)
 	}
@@ -190,7 +190,7 @@ func inside(path, outer string) bool {
 	return ok && rest != "" && (rest[0] == '.' || rest[0] == '[')
 }
 
-// render writes a path as Differences does. It ends at an item that is not in the body.
+// render returns a path in the form of Differences. It ends at an item that is not in the body.
 func render(v any, path fieldpath.Path) string {
 	var text strings.Builder
 	for i, e := range path {

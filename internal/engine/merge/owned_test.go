@@ -9,10 +9,10 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-const ports = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:name":{}}}}}`
+const ports = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},` +
+	`"f:containerPort":{},"f:name":{}}}}}`
 
-// TestDropped compares what is owned with what is desired; what an object loses by that is in the
-// last column.
+// TestDropped compares owned and desired fields; the last column is the object's loss.
 func TestDropped(t *testing.T) {
 	tests := []struct{ name, owned, desired, dropped, before, after string }{
 		{"all is desired", `{"f:data":{"f:a":{}}}`, `{"data":{"a":"1"}}`, `{}`, `{"data":{"a":"1"}}`, `{"data":{"a":"1"}}`},
@@ -112,8 +112,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// FuzzOwned has any record and any object: nothing panics, and what is dropped of an object that is
-// wanted as it is changes nothing in it.
+// FuzzOwned has any record and any object: nothing panics, and dropping fields of an object that is
+// desired unchanged does not change it.
 func FuzzOwned(f *testing.F) {
 	f.Add(ports, `{"spec":{"ports":[{"containerPort":80,"name":"web"}]}}`)
 	f.Add(`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"i:1":{}}}}`, `{"metadata":{"finalizers":["b"]}}`)
@@ -139,7 +139,7 @@ func FuzzOwned(f *testing.F) {
 	})
 }
 
-// TestTouches finds fields by the paths that differences have.
+// TestTouches finds fields by the paths of differences.
 func TestTouches(t *testing.T) {
 	body := map[string]any{
 		"data": map[string]any{"a": "x", "b": "y"},
@@ -151,7 +151,8 @@ func TestTouches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{
-		"data": true, "data.a": true, "data.b": false, "data.a.inner": true, "dat": false, "spec.replicas": true, "spec.rep": false,
+		"data": true, "data.a": true, "data.b": false, "data.a.inner": true, "dat": false,
+		"spec.replicas": true, "spec.rep": false,
 		"spec.list[0].image": true, "spec.list[0]": true, "spec.list[1]": false, "metadata.labels": false,
 	} {
 		if got := owned.Touches(body, path); got != want {

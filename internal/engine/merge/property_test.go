@@ -13,7 +13,7 @@ import (
 
 const worlds = 3000
 
-// maker makes random JSON in which the same names come up again and again, so that merges meet.
+// maker makes random JSON with few different names, so that values overlap.
 type maker struct{ *rand.Rand }
 
 func newMaker(seed uint64) maker { return maker{rand.New(rand.NewPCG(seed, 1))} }
@@ -46,7 +46,7 @@ func (m maker) value(depth int) any {
 	}
 }
 
-// keyed is a list of items with names, some with ports as well.
+// keyed returns a list of items with names, some with ports as well.
 func (m maker) keyed(depth int) []any {
 	list := []any{}
 	for _, i := range m.Perm(4)[:m.IntN(4)] {
@@ -64,7 +64,7 @@ func (m maker) scalar() any {
 	return []any{nil, true, "x", "y", int64(1), int64(1<<53 + 1), 1.5, 1.0}[m.IntN(8)]
 }
 
-// part is a part of a value that an apply of the part would leave as it is.
+// part returns a part of a value. An apply of the part does not change the value.
 func (m maker) part(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -87,7 +87,7 @@ func TestApplyTwiceIsApplyOnce(t *testing.T) {
 	}
 }
 
-// twiceIsOnce checks what holds for any three objects.
+// twiceIsOnce checks the properties of any three objects.
 func twiceIsOnce(t *testing.T, name string, observed, last, desired map[string]any) {
 	t.Helper()
 	inputs := []any{runtime.DeepCopyJSON(observed), runtime.DeepCopyJSON(last), runtime.DeepCopyJSON(desired)}
@@ -132,7 +132,7 @@ func TestOutputSharesNothingWithInputs(t *testing.T) {
 	}
 }
 
-// spoil changes everything that can be changed in a value.
+// spoil changes every mutable part of a value.
 func spoil(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,10 +1,10 @@
 // Package reach decides when the parents of an unreachable hook are synced again. While a hook is
-// down, one probe every few seconds replaces the retries of all parents that wait for it; when any
-// sync reaches the hook again, all of them are synced at once.
+// down, one probe every few seconds replaces the syncs of all parents that wait for it. When any
+// sync reaches the hook again, all of them are synced soon.
 //
-// It asks no hook itself: the pipeline reports how each sync went, and a probe is a sync like any
-// other. A Tracker belongs to one controller and is safe for concurrent use; its memory is bounded
-// by the controller's parents. Tests run on a fake clock.
+// It calls no hook itself: the pipeline reports the result of each sync, and a probe is a sync like
+// any other. A Tracker belongs to one controller and is safe for concurrent use; its memory is
+// bounded by the controller's parents. Tests run on a fake clock.
 package reach
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// downAfter is the number of consecutive syncs that must miss a hook before it counts as down:
-	// one lost connection is retried at once.
+	// downAfter is the number of consecutive syncs that must miss a hook before it counts as down: one
+	// lost connection is retried immediately.
 	downAfter = 3
 	// minProbe and maxProbe bound the time between two probes of a hook, which grows while it is
 	// down.
@@ -28,11 +28,10 @@ const (
 	// probeShare is the time between two probes, as one n-th of the time for which the hook has
 	// been down.
 	probeShare = 10
-	// fallback is the time, less up to a half, after which a waiting parent is synced again without
-	// a successful probe.
+	// fallback is the time after which a waiting parent is synced in any case, less up to a half.
 	fallback = 1000 * time.Second
-	// spread is the time between two parents that are asked about again, on average; maxSpread
-	// bounds it for all of them.
+	// spread is the average time between the syncs of two parents after an outage; maxSpread bounds
+	// the time for all of them.
 	spread    = 2 * time.Millisecond
 	maxSpread = 3 * time.Second
 )
@@ -40,21 +39,21 @@ const (
 // Settings configure a Tracker.
 type Settings[K comparable] struct {
 	Clock clock.WithTicker
-	// Enqueue has a parent synced after a time.
+	// Enqueue adds a parent to the queue after a time.
 	Enqueue func(key K, after time.Duration)
-	// Other returns a parent that does not wait, or false. Every second probe is one of it: a
-	// parent for which the hook always fails does not show the state of the hook.
+	// Other returns a parent that does not wait, or false. Every second probe syncs such a parent: if
+	// the hook fails about one parent each time, this proves nothing about the hook.
 	Other func(waits func(K) bool) (K, bool)
 }
 
-// Tracker follows whether the hooks of one controller are reached.
+// Tracker tracks whether the hooks of one controller are reachable.
 type Tracker[K comparable] struct {
 	Settings[K]
 
 	mu sync.Mutex // guards the fields below
 	// hooks are those that the last sync missed, by name.
 	hooks map[string]*hook[K]
-	// waits names the hook that each parent waits for. Invariant: a key is in waits exactly if it
+	// waits holds the hook that each parent waits for. Invariant: a key is in waits if and only if it
 	// is in the waiting of that hook.
 	waits map[K]string
 	// changed is closed and replaced when a hook goes down.
@@ -63,7 +62,7 @@ type Tracker[K comparable] struct {
 
 // hook is a hook that was missed.
 type hook[K comparable] struct {
-	// misses counts consecutive syncs that missed it; since is the time of the first.
+	// misses counts consecutive syncs that missed the hook; since is the time of the first.
 	misses int
 	since  time.Time
 	// waiting are the parents that wait, in the order of probes.
@@ -77,8 +76,8 @@ func New[K comparable](s Settings[K]) *Tracker[K] {
 	return &Tracker[K]{Settings: s, hooks: map[string]*hook[K]{}, waits: map[K]string{}, changed: make(chan struct{})}
 }
 
-// Missed notes that a sync of a parent did not reach a hook. It returns how long the parent need
-// not be synced again, because probes are made; 0 leaves the parent to its own backoff.
+// Missed records that a sync of a parent did not reach a hook. It returns the time for which the
+// parent need not be synced, because of the probes; 0 leaves the parent to its own backoff.
 func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +102,8 @@ func (t *Tracker[K]) Missed(key K, name string) time.Duration {
 	return fallback/2 + rand.N(fallback/2) //nolint:gosec // jitter needs no secret
 }
 
-// Reached records that a sync of a parent reached a hook. The parents that wait for it are synced
-// at once, and so are those that wait for the hook that this parent waited for.
+// Reached records that a sync of a parent reached a hook. The parents that wait for this hook are
+// synced soon, and so are those that wait for the same hook as this parent.
 func (t *Tracker[K]) Reached(key K, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +113,7 @@ func (t *Tracker[K]) Reached(key K, name string) {
 	t.wake(name, key)
 }
 
-// wake has the parents synced that wait for a hook, but for the one that has got through.
+// wake enqueues the parents that wait for a hook, except the one that reached it.
 func (t *Tracker[K]) wake(name string, through K) {
 	h := t.hooks[name]
 	if h == nil {
@@ -131,15 +130,15 @@ func (t *Tracker[K]) wake(name string, through K) {
 	}
 }
 
-// Forget drops a parent that is gone.
+// Forget drops a deleted parent.
 func (t *Tracker[K]) Forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(key)
 }
 
-// leave takes a parent out of those that wait. A hook for which none waits is forgotten: nothing
-// would probe it.
+// leave removes a parent from those that wait. A hook without waiting parents is dropped, because
+// nothing would probe it.
 func (t *Tracker[K]) leave(key K) {
 	name, waits := t.waits[key]
 	if !waits {
@@ -158,7 +157,7 @@ func (t *Tracker[K]) leave(key K) {
 	}
 }
 
-// Waiting is how many parents wait.
+// Waiting returns the number of waiting parents.
 func (t *Tracker[K]) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,8 +188,8 @@ func (t *Tracker[K]) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the probes that are due. It returns the time until the next one, 0 for none, and a
-// channel that is closed when that time changes.
+// probe makes the due probes. It returns the time until the next one, or 0 without one, and a
+// channel that is closed when that changes.
 func (t *Tracker[K]) probe(ctx context.Context) (time.Duration, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,8 +214,8 @@ func (t *Tracker[K]) probe(ctx context.Context) (time.Duration, <-chan struct{})
 	return wait, t.changed
 }
 
-// candidate is the parent that the next probe syncs: those that wait in turn, and every second time
-// one that does not.
+// candidate returns the parent of the next probe: the waiting ones in turn, and every second time
+// one that does not wait.
 func (t *Tracker[K]) candidate(h *hook[K]) K {
 	h.probes++
 	if h.probes%2 == 0 && t.Other != nil {
@@ -229,5 +228,5 @@ func (t *Tracker[K]) candidate(h *hook[K]) K {
 	return key
 }
 
-// jitter is a time, more or less up to a quarter.
+// jitter returns a time that differs by up to a quarter.
 func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) } //nolint:gosec // needs no secret

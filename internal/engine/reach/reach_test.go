@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func key(i int) object.Ref { return object.Ref{Name: fmt.Sprint(i)} }
 
-// world is parents that are synced when a Tracker or their fallback asks for it, and a hook that is
-// up or down.
+// world holds parents that are synced when a Tracker or their fallback enqueues them, and a hook
+// that is up or down.
 type world struct {
 	*Tracker[object.Ref]
 	mu    sync.Mutex // guards the fields below
@@ -44,7 +44,7 @@ func (w *world) enqueue(k object.Ref, after time.Duration) {
 	time.AfterFunc(after, func() { w.sync(k) })
 }
 
-// sync asks about a parent.
+// sync syncs a parent.
 func (w *world) sync(k object.Ref) time.Duration {
 	w.mu.Lock()
 	w.asked[k]++
@@ -58,7 +58,7 @@ func (w *world) sync(k object.Ref) time.Duration {
 	return w.Missed(k, "sync")
 }
 
-// reset returns how many parents were asked about, and how often in all, since the last time.
+// reset returns the number of parents that were synced, and of syncs, since the last call.
 func (w *world) reset() (parents, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +73,8 @@ func (w *world) turn(up bool) {
 	w.up = up
 }
 
-// TestOutage takes a hook down for five minutes: a probe every few seconds in all, and every parent
-// is asked about within seconds once the hook is back.
+// TestOutage takes a hook down for five minutes: there is one probe every few seconds, and every
+// parent is synced within seconds after the hook is back.
 func TestOutage(t *testing.T) {
 	for _, parents := range []int{1, 2, 500} {
 		t.Run(fmt.Sprint(parents), func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestOneBadParent has the hook fail about one parent only: others show that it is up, and the
-// parent is left to its own backoff.
+// TestOneBadParent has a hook that fails for one parent only: other parents prove that it is up,
+// and the parent has its own backoff.
 func TestOneBadParent(t *testing.T) {
 	w := newWorld(2)
 	for range downAfter - 1 {
@@ -123,8 +123,8 @@ func TestOneBadParent(t *testing.T) {
 	}
 }
 
-// TestOtherHook: a parent that waits for its customize hook is not asked about because the sync
-// hook was reached about another one.
+// TestOtherHook: a parent that waits for its customize hook is not synced because another parent
+// reached the sync hook.
 func TestOtherHook(t *testing.T) {
 	w := newWorld(0)
 	for range downAfter {
@@ -141,7 +141,7 @@ func TestOtherHook(t *testing.T) {
 	}
 }
 
-// TestForget keeps nothing of parents that are gone.
+// TestForget keeps no state of deleted parents.
 func TestForget(t *testing.T) {
 	w := newWorld(0)
 	for i := range 5 {

@@ -7,22 +7,22 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// Checks are what a child at the latest revision must pass before the next one moves
+// Checks are the conditions that a child at the latest revision must meet before the next one moves
 // (updateStrategy.statusChecks).
 type Checks struct {
 	Conditions []Condition
-	// Observed has a child that counts observed generations catch up with its own first. It is for
+	// Observed requires that the status of a child with observed generations is current. It is for
 	// children that are updated in place.
 	Observed bool
 }
 
-// Condition is a condition that a child's status must have. A nil Status or Reason takes any.
+// Condition is a condition that a child's status must have. A nil Status or Reason accepts any.
 type Condition struct {
 	Type           string
 	Status, Reason *string
 }
 
-// reported is what the checks read of a status.
+// reported holds the fields of a status that the checks read.
 type reported struct {
 	ObservedGeneration *int64 `json:"observedGeneration"`
 	Conditions         []struct {
@@ -32,8 +32,8 @@ type reported struct {
 	} `json:"conditions"`
 }
 
-// Lacks says in a few words which check a child fails; empty where it passes all. A status that
-// cannot be read fails.
+// Lacks returns the first check that a child fails, in a few words; empty if it passes all. A
+// status that cannot be read fails.
 func (c Checks) Lacks(child *object.Object) string {
 	var status reported
 	if raw, ok := child.Field("status"); ok {

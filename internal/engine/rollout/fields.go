@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fields are dotted paths into a parent (revisionHistory.fieldPaths); a change of what they lead to
-// is a new revision. Other changes of the parent reach all children at once.
+// Fields are dotted paths into a parent (revisionHistory.fieldPaths). A change of their values
+// makes a new revision. Other changes of the parent apply to all children immediately.
 type Fields []string
 
-// latest is the revision that the parent is at.
+// latest returns the parent's current revision.
 func (f Fields) latest(parent *object.Object) (*Revision, error) {
 	whole, err := parent.Map()
 	if err != nil {
@@ -30,8 +30,8 @@ func (f Fields) latest(parent *object.Object) (*Revision, error) {
 	return r, err
 }
 
-// Parent is the parent as it was at a revision: the fields that make revisions are the revision's,
-// all others are the parent's own.
+// Parent returns the parent at a revision: the revision's values of these fields, and the parent's
+// own values of all others.
 func (f Fields) Parent(parent *object.Object, r *Revision) (*object.Object, error) {
 	whole, err := parent.Map()
 	if err != nil {
@@ -48,8 +48,8 @@ func (f Fields) Parent(parent *object.Object, r *Revision) (*object.Object, erro
 	return object.FromMap(whole)
 }
 
-// Name is the name of a revision's ControllerRevision: <plural>.<group or core>-<hash>. The hash
-// depends on the parent's UID and the revision alone, so that creating it twice is found out.
+// Name returns the name of a revision's ControllerRevision: <plural>.<group or core>-<hash>. The
+// hash depends only on the parent's UID and the revision, so that a second creation fails.
 func (r *Revision) Name(resource object.Resource, parent types.UID) string {
 	group := resource.GVK.Group
 	if group == "" {
@@ -59,7 +59,7 @@ func (r *Revision) Name(resource object.Resource, parent types.UID) string {
 	return resource.Plural + "." + group + "-" + hex.EncodeToString(sum[:20])
 }
 
-// get follows steps; false where one is absent or leads into something else than an object.
+// get follows steps; false if one is absent or its parent is not an object.
 func get(m map[string]any, steps []string) (any, bool) {
 	for _, step := range steps[:len(steps)-1] {
 		next, ok := m[step].(map[string]any)
@@ -72,7 +72,7 @@ func get(m map[string]any, steps []string) (any, bool) {
 	return value, ok
 }
 
-// set puts a value where steps lead, and makes the objects on the way.
+// set sets the value at the steps, and creates the objects on the way.
 func set(m map[string]any, steps []string, value any) {
 	for _, step := range steps[:len(steps)-1] {
 		next, ok := m[step].(map[string]any)
@@ -85,7 +85,7 @@ func set(m map[string]any, steps []string, value any) {
 	m[steps[len(steps)-1]] = value
 }
 
-// remove takes away what steps lead to.
+// remove removes the value at the steps.
 func remove(m map[string]any, steps []string) {
 	for _, step := range steps[:len(steps)-1] {
 		next, ok := m[step].(map[string]any)

@@ -1,11 +1,11 @@
-// Package rollout decides a rolling update: which revision of a parent each child belongs to, and
-// which one child moves to the latest revision next (compatibility: rolling update; the
-// Metacontroller book, Revision History and ControllerRevision).
+// Package rollout decides a rolling update: the revision of each child, and the one child that
+// moves to the latest revision next (compatibility: rolling update; the Metacontroller book,
+// Revision History and ControllerRevision).
 //
 // It is pure and writes nothing: package plan turns a Step into writes of ControllerRevisions, and
-// the composite shape asks the hook once for each live revision. What it knows comes from the
-// ControllerRevisions alone, so that a restart goes on where it was. Its values are not shared.
-// Table tests cover the rules; a property test has random rollouts come to rest, one child at a
+// the composite shape asks the hook once for each live revision. Its state is in the
+// ControllerRevisions only, so that a rollout continues after a restart. Its values are not shared.
+// Table tests cover the rules; a property test runs random rollouts to their end, one child at a
 // time.
 package rollout
 
@@ -21,11 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Member names a child in a revision's list of children. Children of one parent have one namespace,
-// except under a cluster-scoped parent: there Name is namespace/name.
+// Member identifies a child in a revision's list of children. Children of one parent have one
+// namespace, except under a cluster-scoped parent: there Name is namespace/name.
 type Member struct{ Group, Kind, Name string }
 
-// MemberOf names a child of a parent in parentNamespace.
+// MemberOf returns the Member for a child of a parent in parentNamespace.
 func MemberOf(ref object.Ref, parentNamespace string) Member {
 	m := Member{Group: ref.GVK.Group, Kind: ref.GVK.Kind, Name: ref.Name}
 	if parentNamespace == "" {
@@ -36,24 +36,24 @@ func MemberOf(ref object.Ref, parentNamespace string) Member {
 
 // Revision is one revision of a parent.
 type Revision struct {
-	// Object is the ControllerRevision; nil where none is on record yet.
+	// Object is the ControllerRevision; nil if it does not exist yet.
 	Object *object.Object
 	// Patch holds the parent's fields that make this revision, in the shape of the parent.
 	Patch map[string]any
-	// Members are the children on record as this revision's.
+	// Members are the children that the ControllerRevision lists.
 	Members map[Member]bool
 
-	// text is Patch as JSON with sorted keys: equal texts are equal revisions.
+	// text is Patch as JSON with sorted keys: revisions with the same text are equal.
 	text string
 }
 
 // History are the revisions of a parent, the latest one first.
 type History []*Revision
 
-// Read sorts a parent's ControllerRevisions: the one that stands for the parent as it is comes
-// first (a new one where there is none), the others after it, the youngest first. The error names
-// the ControllerRevision that cannot be read. It is an error, too, if the list is unknown: without
-// a parent's revisions, all of its children would move at once.
+// Read sorts a parent's ControllerRevisions: first the one of the parent's current fields (a new
+// one if it does not exist), then the others, the youngest first. An error contains the name of an
+// invalid ControllerRevision. An unknown list is an error, too: without a parent's revisions, all
+// of its children would move immediately.
 func Read(parent *object.Object, fields Fields, records view.List) (History, error) {
 	if !records.Known() {
 		return nil, errors.New("internal error: the parent's revisions are not known; expected a list from a view")
@@ -87,13 +87,13 @@ func sorted(records view.List) []*object.Object {
 	})
 }
 
-// record is the part of a ControllerRevision that this package reads and writes.
+// record holds the fields of a ControllerRevision that this package reads and writes.
 type record struct {
 	ParentPatch json.RawMessage `json:"parentPatch"`
 	Children    []group         `json:"children"`
 }
 
-// group names children of one kind.
+// group lists children of one kind.
 type group struct {
 	APIGroup string   `json:"apiGroup"`
 	Kind     string   `json:"kind"`
@@ -119,14 +119,14 @@ func decode(o *object.Object) (*Revision, error) {
 	return r, err
 }
 
-// canonical is a value as JSON with sorted keys.
+// canonical returns a value as JSON with sorted keys.
 func canonical(v any) (string, error) {
 	data, err := json.Marshal(v)
 	return string(data), err
 }
 
-// Children is a list of members as a ControllerRevision keeps it: grouped by kind, in alphabetical
-// order.
+// Children returns a list of members in the form of a ControllerRevision: grouped by kind, in
+// alphabetical order.
 func Children(members map[Member]bool) []any {
 	names := map[schema.GroupKind][]string{}
 	for m := range members {

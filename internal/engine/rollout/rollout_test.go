@@ -28,11 +28,13 @@ func parse(t *testing.T, text string) *object.Object {
 }
 
 func setOf(spec string) string {
-	return `{"apiVersion":"example.com/v1","kind":"Set","metadata":{"namespace":"shop","name":"web","uid":"u"},"spec":` + spec + `}`
+	return `{"apiVersion":"example.com/v1","kind":"Set",` +
+		`"metadata":{"namespace":"shop","name":"web","uid":"u"},"spec":` + spec + `}`
 }
 
 func recorded(name, made, patch, children string) string {
-	return `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"ControllerRevision","metadata":{"namespace":"shop","name":"` + name +
+	return `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"ControllerRevision","metadata":{"namespace":"shop",` +
+		`"name":"` + name +
 		`","creationTimestamp":"` + made + `"},"parentPatch":` + patch + `,"children":` + children + `}`
 }
 
@@ -46,16 +48,16 @@ var revisions = object.Resource{
 	Plural: "controllerrevisions",
 }
 
-// TestReadNeedsAKnownList has no history of revisions that may lack some: all children would move
-// at once.
+// TestReadNeedsAKnownList returns no history for an incomplete list of revisions, because all
+// children would move immediately.
 func TestReadNeedsAKnownList(t *testing.T) {
 	if history, err := Read(parse(t, setOf(`{"a":1}`)), Fields{"spec"}, view.List{}); err == nil {
 		t.Errorf("Read = %+v, want an error", history)
 	}
 }
 
-// TestRead finds the parent's revision among the records, whatever they are called and however
-// their JSON is written.
+// TestRead finds the parent's revision among the records, with any name and any notation of their
+// JSON.
 func TestRead(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -154,8 +156,8 @@ func TestReadNamesABrokenRecord(t *testing.T) {
 	}
 }
 
-// TestParent asks for the parent as it was: fields that make revisions are the revision's, all
-// others the parent's own.
+// TestParent returns the parent at a revision: the revision's values of some fields, and the
+// parent's own values of all others.
 func TestParent(t *testing.T) {
 	tests := []struct{ name, spec, patch, want string }{
 		{
@@ -190,7 +192,7 @@ func TestName(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := history[0].Name(sets, "u")
-	// on record in clusters: it must not change
+	// clusters have this name: it must not change
 	if want := "sets.example.com-088232a670add4627b8c12357652fcbdefca4de9"; got != want {
 		t.Errorf("name %s, want %s", got, want)
 	}

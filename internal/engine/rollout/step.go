@@ -2,28 +2,27 @@ package rollout
 
 import "fmt"
 
-// Child is one child of a rolling kind, as the latest revision wants it.
+// Child is one child of a rolling kind in the latest revision's answer.
 type Child struct {
 	Member Member
-	// Matches says that it is there, and is as the latest revision wants it.
+	// Matches reports that the child exists and is as the latest revision desires.
 	Matches bool
-	// Lacks says what the rollout has to wait for once the child is at the latest revision; empty
-	// for nothing.
+	// Lacks is the reason to wait after the child has reached the latest revision; empty for none.
 	Lacks string
 }
 
-// World is what a step is decided from.
+// World is the input of a step.
 type World struct {
-	// Latest are the children that the latest revision wants, in its hook's order.
+	// Latest are the children that the latest revision desires, in its hook's order.
 	Latest []Child
-	// Older says which children each older revision wants, in the history's order: Older[0] is
+	// Older holds the children that each older revision desires, in the history's order: Older[0] is
 	// history[1].
 	Older []map[Member]bool
-	// Paused has no further child move to the latest revision.
+	// Paused keeps further children from moving to the latest revision.
 	Paused bool
 }
 
-// State is where a rollout stands, and the reason of the parent's condition Updated.
+// State is the state of a rollout, and the reason of the parent's condition Updated.
 type State string
 
 // The states (compatibility: rolling update).
@@ -33,7 +32,7 @@ const (
 	Done        State = "OnLatestRevision"
 )
 
-// Step is what comes next.
+// Step is the next step of a rollout.
 type Step struct {
 	// Members are the children of each revision from now on, in the history's order.
 	Members []map[Member]bool
@@ -43,10 +42,10 @@ type Step struct {
 	Message string
 }
 
-// Next decides one step. A child stays with the youngest revision that has it on record and still
-// wants it; a child that none has, and one that is as the latest revision wants it, is the latest's
-// at once, and one that the latest does not want is nobody's. Of all others the first moves to the
-// latest, if no child of the latest lacks anything.
+// Next decides one step. A child stays with the youngest revision that lists it and still desires
+// it. A child that no revision lists, and one that matches the latest revision, belongs to the
+// latest immediately. A child that the latest does not desire belongs to no revision. Of all others
+// the first moves to the latest, if no child of the latest lacks anything.
 func (h History) Next(w World) Step {
 	s := Step{At: h.standing(w), State: Done, Message: "all children are at the latest revision"}
 	next := -1
@@ -69,7 +68,7 @@ func (h History) Next(w World) Step {
 	return s
 }
 
-// standing is the revision of each child before anything moves.
+// standing returns the revision of each child before anything moves.
 func (h History) standing(w World) map[Member]int {
 	recorded := map[Member]int{}
 	for i, r := range h {
@@ -89,7 +88,7 @@ func (h History) standing(w World) map[Member]int {
 	return at
 }
 
-// move brings a child to the latest revision, unless the rollout has to wait.
+// move moves a child to the latest revision, unless the rollout has to wait.
 func (s *Step) move(w World, m Member) {
 	s.State = Waiting
 	if w.Paused {

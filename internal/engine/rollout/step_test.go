@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestNext writes children as letters: a history is "ab cd" (the latest revision's, then an older
-// one's), the latest answer "a b! c?", where ! stands for a child that lacks something and = for
-// one that matches, and what older revisions want "ab".
+// TestNext writes children as letters. A history is "ab cd" (the latest revision's, then an older
+// one's). The latest answer is "a b! c?": ! marks a child that lacks something, and = one that
+// matches. The children of older revisions are "ab".
 func TestNext(t *testing.T) {
 	tests := []struct {
 		name, history, latest, older, want string
@@ -97,10 +97,10 @@ func shown(s Step) string {
 	return strings.Join(all, " ")
 }
 
-// TestRolloutsComeToRest rolls random sets of children forward, with children that come, go, are
-// lost and fail their checks for a while, and crashes between the records. In no step does more
-// than one child move that had to be changed, none moves past one that is unwell, and in the end
-// all are at the latest revision.
+// TestRolloutsComeToRest runs random rollouts with children that are added, removed, lost and
+// unhealthy for a while, and with crashes between the records. In no step does more than one child
+// move that had to change, none moves past an unhealthy one, and in the end all are at the latest
+// revision.
 func TestRolloutsComeToRest(t *testing.T) {
 	for seed := range uint64(500) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -146,7 +146,7 @@ type numbered struct {
 
 func (c *cluster) member(i int) Member { return Member{Kind: "Pod", Name: fmt.Sprint(i)} }
 
-// change makes a new revision; sometimes another number of children is wanted from then on.
+// change makes a new revision, sometimes with another number of children.
 func (c *cluster) change() {
 	c.latest++
 	c.history = append([]numbered{{number: c.latest}}, c.history...)
@@ -155,8 +155,7 @@ func (c *cluster) change() {
 	}
 }
 
-// sync decides one step, records it (in part, where the engine crashes in between) and brings the
-// children to it.
+// sync decides one step, records it (partly, if the engine crashes) and moves the children.
 func (c *cluster) sync(t *testing.T) {
 	t.Helper()
 	c.disturb()
@@ -181,7 +180,7 @@ func (c *cluster) sync(t *testing.T) {
 	c.record(step)
 }
 
-// disturb loses a child, or makes one unwell or well again.
+// disturb loses a child, or changes the health of one.
 func (c *cluster) disturb() {
 	c.unwell = map[Member]bool{}
 	if c.calm {
@@ -219,8 +218,8 @@ func (c *cluster) seen() (History, World) {
 	return h, w
 }
 
-// record puts a step on record and acts on it. A crash leaves out the older revisions' records, and
-// what comes after them.
+// record records a step and acts on it. A crash leaves out the older revisions' records, and all
+// later actions.
 func (c *cluster) record(step Step) {
 	crash := !c.calm && c.rand.IntN(5) == 0
 	var history []numbered
