@@ -17,18 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AnswerError says what is wrong with one item of a hook's answer. The whole answer is refused.
+// AnswerError reports a fault in one item of a hook's answer. The engine rejects the whole answer.
 type AnswerError struct {
-	// Field is the answer's list; empty stands for children. Index is the item's place in it; -1
-	// where Item names a field of the answer.
+	// Field is the answer's list; empty means children. Index is the item's place in it, or -1 if
+	// Item names a field of the answer.
 	Field string
 	Index int
-	// Item names the object, as far as it can be told: Deployment.apps/v1 "shop/api".
+	// Item names the object as far as it is known: Deployment.apps/v1 "shop/api".
 	Item    string
 	Problem string
 }
 
-// Error names the item and what was expected: children[1]: got null, expected an object.
+// Error returns the item and the problem: children[1]: got null, expected an object.
 func (e *AnswerError) Error() string {
 	where := truncated(e.Item)
 	if e.Index >= 0 {
@@ -37,7 +37,7 @@ func (e *AnswerError) Error() string {
 	return where + ": " + truncated(e.Problem)
 }
 
-// truncated is the beginning of a text that a hook may have made as long as it likes.
+// truncated returns the beginning of a text of any length.
 func truncated(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -45,27 +45,26 @@ func truncated(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// field is the name of an answer's list of children.
+// field returns the name of an answer's list of children.
 func field(name string) string { return cmp.Or(name, "children") }
 
 const (
 	// maxText bounds each part of an error's text, in bytes.
 	maxText = 1 << 10
-	// maxFaults is how many faults of one answer are named.
+	// maxFaults bounds the faults of one answer in an error.
 	maxFaults = 3
-	// maxDepth is how deep the JSON of an item may be nested.
+	// maxDepth bounds the nesting of an item's JSON.
 	maxDepth = 100
-	// MaxItemBytes is how large one desired child may be: what the API server accepts in one
-	// request.
+	// MaxItemBytes bounds one desired child: the API server accepts no larger request.
 	MaxItemBytes = 3 << 20
-	// maxItemMemory is how much one desired child may take once it is decoded: several times what
-	// one of that size usually does.
+	// maxItemMemory bounds the memory of one decoded child, in bytes. A child of MaxItemBytes
+	// usually needs a fraction of it.
 	maxItemMemory = 16 << 20
 )
 
-// Children validates the desired children of an answer, with what it reports about each of them. The
-// error joins the first faults, each an *AnswerError; nothing of such an answer may be applied. The
-// caller must not change the list: if the answer is the previous one, so is the list.
+// Children validates the desired children of an answer and its child states. The error joins the
+// first faults, each an *AnswerError; nothing of such an answer may be applied. The caller must not
+// change the list: an answer that equals the previous one has the same list.
 func Children(in Input, a *hook.Answer) ([]Child, error) {
 	children, err := items(in, a.Children)
 	if err != nil || len(a.States) == 0 {
@@ -110,8 +109,8 @@ func items(in Input, items []json.RawMessage) ([]Child, error) {
 	return children, nil
 }
 
-// duplicates finds children that are desired duplicates. Items that are all of the last answer are all
-// different.
+// duplicates finds children that are desired twice. If all items are the previous answer's, there
+// are none.
 func duplicates(scope *Scope, children []Child) (faults []error) {
 	seen := make(map[object.Ref]int, len(children))
 	for i, c := range children {
@@ -138,7 +137,7 @@ func name(ref object.Ref) string {
 	return ref.String()
 }
 
-// validate reads one item as far as its identity needs. With an error it returns the reference as
+// validate reads the identity of one item and checks it. With an error it returns the reference as
 // far as it is known.
 func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	if len(raw) > MaxItemBytes {
@@ -171,7 +170,7 @@ func validate(scope *Scope, raw json.RawMessage) (Child, error) {
 	return newChild(ref, raw, o, declared, scope), nil
 }
 
-// childKind finds the declaration of a kind.
+// childKind returns the declared kind of a child.
 func (s *Scope) childKind(gvk schema.GroupVersionKind) (ChildKind, error) {
 	kinds := make([]string, 0, len(s.ChildKinds))
 	for _, d := range s.ChildKinds {
@@ -184,8 +183,8 @@ func (s *Scope) childKind(gvk schema.GroupVersionKind) (ChildKind, error) {
 		strings.Join(kinds, ", "))
 }
 
-// checkNamespace checks name and namespace, and puts in the parent's namespace where the hook left it out.
-// Both become parts of a URL's path.
+// checkNamespace checks name and namespace, both of which become parts of a URL's path, and fills
+// in the parent's namespace if the hook left it out.
 func (s *Scope) checkNamespace(ref *object.Ref, r object.Resource) error {
 	if ref.Name == "" {
 		return errors.New("metadata.name is missing; expected a name (generateName is not one: it differs with every sync)")
@@ -213,7 +212,7 @@ func (s *Scope) checkNamespace(ref *object.Ref, r object.Resource) error {
 	return nil
 }
 
-// checkMarks refuses a child that would not be told from one of another controller.
+// checkMarks refuses a child that would look like another controller's.
 func (s *Scope) checkMarks(o *object.Object) error {
 	for key, want := range s.Marks {
 		value, there := o.Annotations()[key]
@@ -229,7 +228,7 @@ func (s *Scope) checkMarks(o *object.Object) error {
 	return nil
 }
 
-// withStamps are the labels that a child will have.
+// withStamps returns the labels that a child will have.
 func withStamps(own, stamps map[string]string) labels.Set {
 	if len(stamps) == 0 {
 		return own
@@ -243,8 +242,8 @@ func withStamps(own, stamps map[string]string) labels.Set {
 	return all
 }
 
-// describeMismatch describes a value of the wrong type, and what was expected, in JSON's words instead of
-// Go's.
+// describeMismatch describes a value of the wrong type, and the expected type, in JSON's words
+// instead of Go's.
 func describeMismatch(err error, raw []byte) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -257,8 +256,8 @@ func describeMismatch(err error, raw []byte) error {
 	return fmt.Errorf("%s: %s", at, object.Mismatch(wrong))
 }
 
-// mistypedKey finds the label or annotation that is no string, which the decoder does not name: ["app"]. It
-// is empty for other fields.
+// mistypedKey returns the label or annotation that is no string, which the decoder does not name:
+// ["app"]. It is empty for other fields.
 func mistypedKey(raw []byte, wrong *json.UnmarshalTypeError) string {
 	if wrong.Field != "labels" && wrong.Field != "annotations" || wrong.Type.Kind() != reflect.String {
 		return ""

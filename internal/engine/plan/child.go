@@ -9,28 +9,26 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// Child is one desired child: validated, its identity known, its body not decoded before somebody
-// needs it.
+// Child is one validated desired child. Its body is decoded when somebody needs it.
 type Child struct {
 	Ref object.Ref
-	// Hash stands for the desired state in Memory.
+	// Hash identifies the desired state in Converged.
 	Hash uint64
 	Kind ChildKind
-	// Ready and DependsOn are the child's State.
+	// Ready and DependsOn are from the child's ChildState.
 	Ready     *bool
 	DependsOn []hook.Dependency
 
 	raw   []byte
 	scope *Scope
-	item  json.RawMessage // what it was read from
-	// depends is DependsOnAnnotation, empty for none; nil in an answer without dependencies, which
-	// leaves the annotation alone.
+	item  json.RawMessage // of the answer
+	// depends is the value of DependsOnAnnotation, empty for none. It is nil if the answer has no
+	// dependencies; then the annotation stays as it is.
 	depends *string
 }
 
-// newChild keeps bytes only: those of the item where the object has the same, so that they are held
-// once. The scope's stamps are the same for all children of a parent, so that the hash needs no
-// more.
+// newChild keeps bytes only: the item's if the object has the same, so that they are held once. All
+// children of a parent have the same stamps, so the hash leaves them out.
 func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared ChildKind, scope *Scope) Child {
 	raw := o.Raw()
 	if bytes.Equal(raw, item) {
@@ -39,9 +37,9 @@ func newChild(ref object.Ref, item json.RawMessage, o *object.Object, declared C
 	return Child{Ref: ref, Hash: o.Hash(), Kind: declared, raw: raw, scope: scope, item: item}
 }
 
-// Map is the desired state as it is written to the last-applied annotation: namespace and stamps
-// put in, no owner reference, nothing that an apply never changes (merge.Strip). The caller owns
-// the map.
+// Map returns the desired state as the last-applied annotation has it: with namespace and stamps,
+// without owner reference and without the fields that an apply never changes (merge.Strip). The
+// caller owns the map.
 func (c Child) Map() (map[string]any, error) {
 	m, err := c.whole()
 	if err != nil {
@@ -51,8 +49,8 @@ func (c Child) Map() (map[string]any, error) {
 	return m, nil
 }
 
-// whole is the child as the hook gave it, namespace and stamps put in. The name is the one that was
-// validated, whatever else in the JSON may look like a name.
+// whole returns the child as the hook answered it, with namespace and stamps. Its name is the
+// validated one, even if the JSON has other fields that look like a name.
 func (c Child) whole() (map[string]any, error) {
 	m, err := object.DecodeMap(c.raw)
 	if err != nil {
@@ -69,7 +67,7 @@ func (c Child) whole() (map[string]any, error) {
 	return m, nil
 }
 
-// stamp puts values in where the key is absent.
+// stamp sets the values of absent keys.
 func stamp(metadata map[string]any, field string, values map[string]string) {
 	if len(values) == 0 {
 		return
@@ -82,8 +80,8 @@ func stamp(metadata map[string]any, field string, values map[string]string) {
 	}
 }
 
-// objectField returns a field that is an object; an absent, null or other one is replaced by an empty
-// object.
+// objectField returns a field that is an object. It replaces an absent or null field, and one of
+// another type, by an empty object.
 func objectField(m map[string]any, field string) map[string]any {
 	present, ok := m[field].(map[string]any)
 	if !ok {

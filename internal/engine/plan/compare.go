@@ -5,32 +5,22 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// Apply says how children are written (compatibility: the flags apply-strategy and
-// apply-strategy-ssa-field-manager).
-type Apply struct {
-	// ServerSide is server-side apply; otherwise dynamic apply, which keeps what it applied in an
-	// annotation.
-	ServerSide bool
-	// Manager is the field manager of server-side apply. Dynamic apply looks at what it has applied
-	// where the annotation is missing.
-	Manager string
-}
-
-// comparison is a child beside what is desired of it.
+// comparison is an observed child beside its desired state.
 type comparison struct {
-	// desired is as the hook wants it, applied with the owner reference put in; merged is what an
-	// apply makes of before.
+	// desired is the hook's, applied is desired with the owner reference, before is the observed
+	// object, and merged is the result of an apply to it.
 	desired, applied, before, merged map[string]any
-	// why is the first difference between before and merged, fields the paths in it; empty if there
-	// is none.
+	// why names the first differences between before and merged, fields the paths in it. Both are
+	// empty if there is none.
 	why    string
 	fields []string
-	// recorded reports whether the object carries the strategy's own record of this apply, and same
-	// whether the apply that is on record wanted what is desired now. unknown reports that there is
-	// no record of any apply.
+	// recorded reports whether the object carries the strategy's own record of this apply, same
+	// whether the recorded apply had the present desired state, and unknown whether there is no
+	// record of any apply.
 	recorded, same, unknown bool
 }
 
+// comparison compares an observed child with its desired state.
 func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error) {
 	if v.desired, err = c.Map(); err != nil {
 		return v, err
@@ -58,8 +48,8 @@ func (p *planner) comparison(c Child, o *object.Object) (v comparison, err error
 	return v, nil
 }
 
-// dropped are the fields that a manager applied by server-side apply and are no longer desired; nil
-// where nothing was applied so. A record that cannot be read counts as none: the next apply
+// dropped returns the fields that a manager has applied by server-side apply and that are no longer
+// desired; nil if it has applied none. A record that cannot be read counts as none: the next apply
 // replaces it.
 func dropped(o *object.Object, manager string, applied map[string]any) *merge.Owned {
 	record := o.Applied(manager)
@@ -73,10 +63,10 @@ func dropped(o *object.Object, manager string, applied map[string]any) *merge.Ow
 	return owned.Dropped(applied)
 }
 
-// compare looks for a difference and, if there is one, updates or recreates the child by its
-// method. A missing or different record of the apply is written, so that later removals work, but
-// nothing is recreated for it: a child that is recreated gets its annotation when it is created,
-// and is applied in place to record it in managedFields.
+// compare looks for a difference, and updates or recreates the child by its method if there is one.
+// It also writes a missing or different record of the apply, so that later removals work, but
+// recreates nothing for that: a new child gets its annotation with its creation, and is applied in
+// place to record it in managedFields.
 func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	v, err := p.comparison(c, o)
 	if err != nil {
@@ -104,10 +94,10 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	return p.update(c, o, v)
 }
 
-// requireDryRun has the last delete asked about first. The hook wants what it wanted before, or nothing is
-// known of that, and nothing is remembered of what the server made of it, as after a restart: the
-// difference may be the server's own notation of a value (1000m is 1), for which nothing must be
-// recreated.
+// requireDryRun makes the last delete depend on a dry run. It is for a child whose recorded apply
+// had the same desired state, or none, and of which no ignored difference is known, as after a
+// restart. Its difference may be the server's notation of a value (1000m is 1), for which nothing
+// must be recreated.
 func (p *planner) requireDryRun(c Child, v comparison) error {
 	a := &p.deletes[len(p.deletes)-1]
 	a.Owner = p.in.Observed.Scope.Owner
@@ -120,6 +110,7 @@ func (p *planner) requireDryRun(c Child, v comparison) error {
 	return nil
 }
 
+// update writes the child in place.
 func (p *planner) update(c Child, o *object.Object, v comparison) error {
 	a := Action{
 		Verb: Update, Resource: c.Kind.Resource, Ref: c.Ref, UID: o.UID(), ResourceVersion: o.ResourceVersion(),

@@ -1,20 +1,45 @@
 package plan
 
 import (
-	"encoding/binary"
 	"hash/maphash"
-	"maps"
-	"math"
-	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-var seed = maphash.MakeSeed()
+// Converged holds the children of a parent that were found converged. It is a hint: a plan is right
+// without it, and cheaper with it.
+type Converged map[object.Ref]ConvergedAt
 
-// AfterWrite returns what to remember of a child after the server has answered an action that brings about a desired
-// state. Dynamic apply finds in the answer's annotation what that state was.
+// ConvergedAt is the state in which a child was found converged. The zero value is none.
+type ConvergedAt struct {
+	// Desired is the hash of the desired state (Child.Hash).
+	Desired uint64
+	// ResourceVersion is the observed object's at which there was nothing to do.
+	ResourceVersion string
+	// IgnoredDiff is the hash of the differences that remained after a write of Desired, because the
+	// server drops or changes values. While nothing but these differs, there is nothing to do. It is
+	// 0 if the server kept every value.
+	IgnoredDiff uint64
+	// HeldBack names the fields that the hook wants changed and that OnDelete holds back; empty if
+	// there are none.
+	HeldBack string
+	// Superseded reports that the last apply to a child of method OnDelete may have had another
+	// desired state than Desired. Then the planner compares the child after each change.
+	Superseded bool
+	// Unrecorded reports that the server kept no record of the apply (the annotation,
+	// managedFields) although it was written. Then it is not written again.
+	Unrecorded bool
+}
+
+// convergedBytes is the approximate size of an entry of Converged.
+const convergedBytes = 200
+
+// Bytes returns the approximate size in memory.
+func (c Converged) Bytes() int { return convergedBytes * len(c) }
+
+// AfterWrite returns the state of a child after the server has answered an action that brings about
+// a desired state. With dynamic apply, that state is in the answer's annotation.
 func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	body, err := answer.Map()
 	if err != nil {
@@ -40,8 +65,9 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	return s, nil
 }
 
-// ignoredDiff is a hash of the differences between an object and what an apply makes of it; 0 if there
-// is none. It does not depend on the rest of the object, which others may change at any time.
+// ignoredDiff returns a hash of the differences between an object and the result of an apply to it;
+// 0 if there are none. It does not depend on the other fields of the object, which others may change
+// at any time.
 func ignoredDiff(before, merged map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -56,76 +82,4 @@ func ignoredDiff(before, merged map[string]any) uint64 {
 		return 0
 	}
 	return max(1, h.Sum64())
-}
-
-// volatile are the metadata fields that change without anybody changing the object's meaning.
-var volatile = map[string]bool{"resourceVersion": true, "generation": true, "managedFields": true}
-
-// StableHash is a hash of an object without its status and without volatile metadata. The order of
-// fields does not matter. It is never 0.
-func StableHash(m map[string]any) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if name == "status" {
-			continue
-		}
-		value := m[name]
-		if metadata, ok := value.(map[string]any); ok && name == "metadata" {
-			value = withoutVolatile(metadata)
-		}
-		writeString(&h, name)
-		writeValue(&h, value)
-	}
-	return max(1, h.Sum64())
-}
-
-func withoutVolatile(metadata map[string]any) map[string]any {
-	kept := maps.Clone(metadata)
-	maps.DeleteFunc(kept, func(name string, _ any) bool { return volatile[name] })
-	return kept
-}
-
-// writeValue writes a value in a form that no other value has: a tag, then a length or the value
-// itself.
-func writeValue(h *maphash.Hash, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		writeNumber(h, 'o', uint64(len(v)))
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			writeString(h, name)
-			writeValue(h, v[name])
-		}
-	case []any:
-		writeNumber(h, 'a', uint64(len(v)))
-		for _, item := range v {
-			writeValue(h, item)
-		}
-	case string:
-		writeString(h, v)
-	case int64:
-		writeNumber(h, 'i', uint64(v)) //nolint:gosec // only the bits count
-	case float64:
-		writeNumber(h, 'f', math.Float64bits(v))
-	case bool:
-		tag := byte('-')
-		if v {
-			tag = '+'
-		}
-		writeNumber(h, tag, 0)
-	default:
-		writeNumber(h, 'n', 0)
-	}
-}
-
-func writeString(h *maphash.Hash, s string) {
-	writeNumber(h, 's', uint64(len(s)))
-	_, _ = h.WriteString(s) // a hash never fails
-}
-
-func writeNumber(h *maphash.Hash, tag byte, n uint64) {
-	var b [9]byte
-	b[0] = tag
-	binary.BigEndian.PutUint64(b[1:], n)
-	_, _ = h.Write(b[:]) // a hash never fails
 }

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxExtras is the largest number of conditions in one answer, of Events, and of results.
+// maxExtras bounds the conditions of one answer, its events, and its results.
 const maxExtras = 32
 
-// Conditions validates the conditions of an answer. The error is a *AnswerError.
+// Conditions validates the conditions of an answer. The error is an *AnswerError.
 func Conditions(a *hook.Answer) ([]hook.Condition, error) {
 	if err := few("conditions", len(a.Conditions)); err != nil {
 		return nil, err
@@ -57,8 +57,7 @@ func reasonFault(reason string) string {
 	return fmt.Sprintf("reason is %q; expected one word in camel case such as AllUp", shortened(reason))
 }
 
-// Events validates the Events and results of an answer that is not fatal. The error is a
-// *AnswerError.
+// Events validates the events and results of an answer. The error is an *AnswerError.
 func Events(a *hook.Answer) ([]Event, error) {
 	if err := few("events", len(a.Events)); err != nil {
 		return nil, err
@@ -97,7 +96,7 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", shortened(text))
 }
 
-// shortened bounds what a message quotes of an answer.
+// shortened bounds a text of an answer that a message quotes.
 func shortened(text string) string {
 	const limit = 80
 	if len(text) <= limit {

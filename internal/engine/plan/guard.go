@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// AllowDeletionsAnnotation on a parent lets an answer pass that a DeletionLimit holds: "3/120"
+// AllowDeletionsAnnotation on a parent accepts an answer that exceeds its DeletionLimit: "3/120"
 // allows 120 deletions while the parent is at generation 3.
 const AllowDeletionsAnnotation = "hookloop.dev/allow-deletions"
 
-// DeletionLimit is how many children one answer may have deleted. Nil sets no limit.
+// DeletionLimit is the largest number of children that one answer may delete. Nil sets no limit.
 type DeletionLimit intstr.IntOrString
 
 // exceeded reports whether a number of deletions is above the limit.
@@ -28,11 +28,11 @@ func (l *DeletionLimit) exceeded(deletions, observed int) bool {
 	return err != nil || deletions*100 > percent*observed // one that cannot be read allows nothing
 }
 
-// String is the limit as it was given.
+// String returns the limit as it was given.
 func (l *DeletionLimit) String() string { return (*intstr.IntOrString)(l).String() }
 
-// DeletionLimitError reports that an answer would have more children deleted than the limit allows. Nothing
-// of it is written.
+// DeletionLimitError reports that an answer would delete more children than the limit allows.
+// Nothing of it is written.
 type DeletionLimitError struct {
 	Limit               *DeletionLimit
 	Deletions, Observed int
@@ -46,8 +46,8 @@ func (e *DeletionLimitError) Error() string {
 		e.Deletions, e.Observed, e.Limit, AllowDeletionsAnnotation, e.Generation, e.Deletions)
 }
 
-// Guard returns a *HeldError if the answer behind a plan deletes more than the limit. A parent that
-// leaves is never held up.
+// Guard returns a *DeletionLimitError if the answer behind a plan deletes more than the limit. A
+// parent that departs is never held up.
 func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
 	if limit == nil || result.Undesired == 0 || observed.Finalizing || observed.Parent.Deleting() {
 		return nil

@@ -20,8 +20,8 @@ const (
 )
 
 // holdBack leaves a child of method OnDelete as it is, and notes the fields that the hook wants
-// changed. If the child is as the hook wanted it when it was made, there are none: drift is not
-// held back, nobody asks for it.
+// changed. There are none if the hook still wants the state that the child was created with: drift
+// is not a change by the hook.
 func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 	at := ConvergedAt{
 		Desired:         c.Hash,
@@ -53,8 +53,8 @@ func (p *planner) holdBack(c Child, o *object.Object, known ConvergedAt) error {
 }
 
 // heldBack names the fields that an update would change because the hook wants them changed; empty
-// if there are none. If it is on record what was applied last, a field counts only if the hook
-// wants something else now: another difference is the server's notation, or drift.
+// if there are none. If the last applied state is on record, a field counts only if its desired
+// value has changed since: other differences are the server's notation, or drift.
 func (v comparison) heldBack(last map[string]any, c Child) string {
 	asked := func(string) bool { return true }
 	if last != nil {
@@ -92,13 +92,13 @@ func (v comparison) heldBack(last map[string]any, c Child) string {
 	return text
 }
 
-// within reports whether a path is another one or leads to a place inside of it.
+// within reports whether a path equals another one or leads into it.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// sameNotation reports whether two values are the same to most servers: quantities of one amount,
+// sameNotation reports whether two values mean the same to most servers: quantities of one amount,
 // or an empty value and none.
 func sameNotation(present, wanted any) bool {
 	if present == nil {
@@ -120,8 +120,7 @@ func sameNotation(present, wanted any) bool {
 	return err == nil && bad == nil && x.Cmp(y) == 0
 }
 
-// heldConditions report on the parent which changes of its children OnDelete holds back; none if
-// there are none.
+// heldConditions returns the condition ChangesHeldBack if OnDelete holds back changes of children.
 func (p *planner) heldConditions() []hook.Condition {
 	if len(p.heldBack) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 // maxAnnotations is the API server's limit for all annotations of an object, in bytes.
 const maxAnnotations = 256 << 10
 
-// Make decides what to write: deletes first, then creates and updates in the hook's order. Children
-// that are being deleted are left alone, and so are, for now, those whose dependencies are not met.
+// Make decides the writes of one sync: deletes first, then creates and updates in the hook's order.
+// It leaves alone children that are being deleted and, for now, children with unmet dependencies.
 // The error is an *AnswerError about a desired child that cannot be written, or an *UnknownError if
 // the observed children may lack objects.
 func Make(in Input, desired *Desired) (Result, error) {
@@ -38,8 +38,8 @@ func Make(in Input, desired *Desired) (Result, error) {
 	return p.result, nil
 }
 
-// children decides about all children, or, where it can go on from the last plan, about those about
-// which something changed.
+// children decides about all children or, if it can continue from the previous plan, about those
+// that have changed.
 func (p *planner) children(desired []Child) error {
 	previous := p.in.Previous
 	places, ok := previous.changed(p.in, desired)
@@ -70,19 +70,19 @@ func (p *planner) children(desired []Child) error {
 	return nil
 }
 
-// planner is a plan in the making.
+// planner makes one plan.
 type planner struct {
 	in      Input
 	waves   waves
 	deletes []Action
 	writes  []Action
 	result  Result
-	// heldBack are the first children with changes that are heldBack back, each with its fields.
+	// heldBack names the first children with changes that are held back, each with its fields.
 	heldBack []string
 }
 
-// undesired removes observed children that are not desired, each after those that depend on it. It
-// says whether there are any.
+// undesired deletes observed children that are not desired, each after those that depend on it. It
+// reports whether there are any.
 func (p *planner) undesired(desired []Child) bool {
 	wanted := make(map[object.Ref]bool, len(desired))
 	for _, c := range desired {
@@ -119,7 +119,7 @@ func (p *planner) remove(d ChildKind, o *object.Object, why string) {
 	p.deletes = append(p.deletes, Action{Verb: Delete, Resource: d.Resource, Ref: o.Ref(), UID: o.UID(), Why: why})
 }
 
-// child decides about one desired child. What is remembered as settled costs two comparisons.
+// child decides about one desired child. A child that was found converged costs two comparisons.
 func (p *planner) child(c Child) error {
 	o := p.in.Observed.Children.Get(c.Ref)
 	known := p.in.Converged[c.Ref]
@@ -146,9 +146,8 @@ func (p *planner) converged(c Child, s ConvergedAt) {
 	p.result.Converged[c.Ref] = s
 }
 
-// create posts the desired state without the fields that only the server sets. A status is passed
-// on: it reaches objects whose kind has no status subresource, and is ignored by the server for all
-// others.
+// create posts the desired state without the fields that only the server sets. It passes a status
+// on: kinds without a status subresource store it, all others ignore it.
 func (p *planner) create(c Child) error {
 	desired, err := c.whole()
 	if err != nil {
@@ -175,8 +174,8 @@ func (p *planner) create(c Child) error {
 	return nil
 }
 
-// lastApplied decodes the annotation; nil where the object has none. One that is no JSON object was
-// not written by us and counts as none: the next write replaces it.
+// lastApplied decodes the annotation; it is nil if the object has none. An annotation that is no
+// JSON object was not written by the engine and counts as none: the next write replaces it.
 func lastApplied(o *object.Object) map[string]any {
 	if o.LastApplied() == "" {
 		return nil
@@ -188,7 +187,7 @@ func lastApplied(o *object.Object) map[string]any {
 	return last
 }
 
-// annotate puts the last-applied annotation into body, which carries none.
+// annotate puts the last-applied annotation into body.
 func annotate(body, desired map[string]any) error {
 	last, err := json.Marshal(desired)
 	if err != nil {
@@ -208,8 +207,8 @@ func annotate(body, desired map[string]any) error {
 	return nil
 }
 
-// setOwner makes owner the controller of a body that is to be created, in place of a reference to it
-// that the hook copied.
+// setOwner makes owner the controller of a new object's body. It replaces a reference to it that
+// the hook has copied.
 func setOwner(body map[string]any, owner Owner) {
 	metadata := objectField(body, "metadata")
 	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
@@ -220,7 +219,7 @@ func setOwner(body map[string]any, owner Owner) {
 }
 
 // keepOwner leaves the reference to the owner as observed: a child is not given away because a hook
-// copied its references once, or copies them wrongly.
+// has copied its references, or copied them wrongly.
 func keepOwner(merged, before map[string]any, owner types.UID) {
 	ours := func(r any) bool { return refersTo(r, owner) }
 	observed := references(before)

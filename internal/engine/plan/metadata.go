@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// CheckMetadata says what is wrong with the labels and annotations that a hook wants on a target; a
-// nil value deletes the key. The error is an *AnswerError that names the key.
+// CheckMetadata validates the labels and annotations that a hook wants on a target; a nil value
+// deletes the key. The error is an *AnswerError that names the key.
 func CheckMetadata(labels, annotations map[string]*string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		faults := validation.IsQualifiedName(key)
@@ -37,8 +37,8 @@ func CheckMetadata(labels, annotations map[string]*string) error {
 	return nil
 }
 
-// Patch is what has to be done to present so that desired holds: the keys whose values differ, nil
-// for those that are to go. It is nil where nothing has.
+// Patch returns the changes that make present match desired: the keys with other values, and nil
+// for keys to remove. It is nil if there are none.
 func Patch(present map[string]string, desired map[string]*string) map[string]*string {
 	var patch map[string]*string
 	for key, want := range desired {

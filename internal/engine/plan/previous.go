@@ -10,10 +10,10 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// Previous is what is kept of a parent's last answer and of the plan that was made of it, so that the
-// next ones cost what changed: items of an answer that are the same are not read again, and
-// children about which nothing changed are not looked at again. It is a hint, as Memory is: without
-// it plans are the same. The zero value remembers nothing. It belongs to one sync at a time.
+// Previous holds a parent's previous answer and the plan that was made from it, so that the next
+// ones cost as much as has changed: equal items are not decoded again, and children that have not
+// changed are not compared again. It is a hint: plans are the same without it. The zero value holds
+// nothing. It is used by one sync at a time.
 type Previous struct {
 	scope    Scope
 	children []Child // of the last answer, each with the item that it was read from
@@ -21,29 +21,24 @@ type Previous struct {
 	plan     previousPlan
 }
 
-const (
-	// childBytes is about what a Child takes beside its JSON, placeBytes an entry of
-	// recalledPlan.at, and convergedBytes one of Memory.
-	childBytes, placeBytes, convergedBytes = 300, 150, 200
-)
+// childBytes is the approximate size of a Child beside its JSON, placeBytes that of an entry of
+// previousPlan.at.
+const childBytes, placeBytes = 300, 150
 
-// Bytes is about how much memory the Recall takes. JSON that a stream's session holds, too, is
-// counted once more.
+// Bytes returns the approximate size in memory. JSON that the session of a stream holds too is
+// counted in both places.
 func (r *Previous) Bytes() int { return r.bytes + placeBytes*len(r.plan.at) }
 
-// Bytes is about how much memory the Memory takes.
-func (m Converged) Bytes() int { return convergedBytes * len(m) }
-
-// previousPlan is the last plan, where the next may go on from it.
+// previousPlan is the previous plan, if the next plan may continue from it.
 type previousPlan struct {
 	children []Child
 	observed view.Set
-	// open are the places of children that were not found settled, in order.
+	// open are the places of children that were not found converged, in order.
 	open []int
 	at   map[object.Ref]int
 }
 
-// sameScope are those of the last answer, if it was read under the same scope.
+// sameScope returns the children of the previous answer if that was read under the same scope.
 func (r *Previous) sameScope(scope *Scope) []Child {
 	if r == nil || len(r.children) == 0 {
 		return nil
@@ -65,14 +60,14 @@ func sameSelector(a, b *Scope) bool {
 	return a.Selector.String() == b.Selector.String()
 }
 
-// itemReader finds the items of an answer in the one before it. Items keep their order from one answer
-// to the next, as a rule.
+// itemReader finds the items of an answer in the previous answer. Items usually keep their order
+// from one answer to the next.
 type itemReader struct {
 	before []Child
 	at     int
 }
 
-// run is how many items the answers have in common at their beginnings.
+// run returns the number of items that the two answers have in common at their beginnings.
 func (r *itemReader) run(items []json.RawMessage) int {
 	for r.at < min(len(items), len(r.before)) && sameItem(r.before[r.at].item, items[r.at]) {
 		r.at++
@@ -80,7 +75,7 @@ func (r *itemReader) run(items []json.RawMessage) int {
 	return r.at
 }
 
-// find returns the child that an item was read as before.
+// find returns the child that was read from an equal item of the previous answer.
 func (r *itemReader) find(item json.RawMessage) (Child, bool) {
 	for try := r.at; try < min(r.at+2, len(r.before)); try++ {
 		if sameItem(r.before[try].item, item) {
@@ -91,8 +86,8 @@ func (r *itemReader) find(item json.RawMessage) (Child, bool) {
 	return Child{}, false
 }
 
-// sameItem compares two items: by where they are, which is enough over a stream, then by what they
-// are.
+// sameItem compares two items: first by their addresses, which are equal for unchanged items of a
+// stream, then by their bytes.
 func sameItem(a, b json.RawMessage) bool {
 	return len(a) == len(b) && len(a) > 0 && (&a[0] == &b[0] || bytes.Equal(a, b))
 }
@@ -111,14 +106,14 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 	}
 }
 
-// changed are the places of the children that a plan must look at: those that were open, and those
-// whose object is another one now. It returns false where all must be looked at: it is another
-// answer, or there is an object that it does not desire.
+// changed returns the places of the children that a plan must look at: those that were open, and
+// those whose object has changed. It returns false if the plan must look at all of them, because
+// the answer is another one or there is an object that it does not desire.
 func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {
 		return nil, false
 	}
-	// the memory that the plan left has been lost
+	// the converged children of the previous plan are lost
 	if in.Converged == nil || len(in.Converged) < len(desired)-len(r.plan.open) {
 		return nil, false
 	}
@@ -134,7 +129,7 @@ func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	return slices.Compact(places), true
 }
 
-// keepPlan remembers a plan that others may go on from.
+// keepPlan remembers a plan from which the next one may continue.
 func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	if r == nil {
 		return
@@ -149,7 +144,7 @@ func (r *Previous) keepPlan(observed view.Set, desired []Child, open []int) {
 	p.children, p.observed, p.open = desired, observed, open
 }
 
-// forgetPlan has the next plan look at everything.
+// forgetPlan makes the next plan look at everything.
 func (r *Previous) forgetPlan() {
 	if r != nil {
 		r.plan = previousPlan{}

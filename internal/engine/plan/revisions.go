@@ -7,20 +7,21 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 )
 
-// Revisions are a parent's revisions as one sync sees them, and what new ones are made with.
+// Revisions are the revisions of a parent in one sync, and the metadata of new ones.
 type Revisions struct {
-	// Resource is that of ControllerRevisions; Namespace and Labels are those of new ones.
+	// Resource is the resource of ControllerRevisions; Namespace and Labels are those of new ones.
 	Resource  object.Resource
 	Namespace string
 	Labels    map[string]string
 	History   rollout.History
-	// Parents are the parent as it was at each revision, in the history's order; nil for a revision
-	// without children, which nobody needs to ask about.
+	// Parents are the parent as it was at each revision, in the history's order. It is nil for a
+	// revision without children, about which the hook is not asked.
 	Parents []*object.Object
 }
 
-// Writes puts a step on record. First comes what must be there before a child is touched, last the
-// removal of revisions without children; the latest revision stays on record whatever it has.
+// Writes returns the writes that record a step: first, before a child changes, new and updated
+// revisions; last, the removal of revisions without children. The latest revision stays whatever
+// its children.
 func (r *Revisions) Writes(owner Owner, step rollout.Step) (first, last []Action, err error) {
 	for i, revision := range r.History {
 		members := step.Members[i]

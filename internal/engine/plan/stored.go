@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// secrets is the kind with a field that the API server takes and never returns.
+// secrets is the kind with a field that the API server accepts and never returns.
 var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// asStored returns a desired object as the API server stores it: a Secret's stringData is put into
-// its data. Without that, the field that is compared is never there and the one that holds the
-// values is never looked at. The object itself is not changed. A stringData that the server refuses
-// is left for the server to refuse.
+// asStored returns a desired object as the API server stores it: with a Secret's stringData in its
+// data. Otherwise the compared field would never be there, and the field with the values never be
+// compared. It does not change its argument. A stringData that the server refuses stays, so that
+// the server refuses it.
 func asStored(gvk schema.GroupVersionKind, body map[string]any) map[string]any {
 	text, ok := body["stringData"].(map[string]any)
 	if gvk != secrets || !ok {
@@ -29,7 +29,7 @@ func asStored(gvk schema.GroupVersionKind, body map[string]any) map[string]any {
 		switch value := value.(type) {
 		case string:
 			folded[key] = base64.StdEncoding.EncodeToString([]byte(value))
-		case nil: // an absent one, as everywhere in what is desired
+		case nil: // null means an absent field, as in all desired objects
 		default:
 			return body
 		}

@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// teardown is the order in which observed children go that are not desired: each after those that
-// depend on it.
+// teardown is the order in which undesired children are deleted: each after those that depend on
+// it.
 type teardown struct {
-	// dependents are, for each object, the ones that go with it and depend on it.
+	// dependents has, for each object, the undesired objects that depend on it.
 	dependents map[object.Ref][]object.Ref
-	// circles numbers objects: those of one circle have the same number, all others each their own.
+	// circles numbers objects: those of one circle share a number, each other object has its own.
 	circles map[object.Ref]int
 }
 
-// newTeardown reads the dependencies from what goes, objects that are being deleted included.
+// newTeardown reads the dependencies of undesired objects, including those that are being deleted.
 func newTeardown(going []*object.Object) teardown {
 	t := teardown{}
 	var (
@@ -47,8 +47,8 @@ func refsOf(objects []*object.Object) map[object.Ref]bool {
 	return refs
 }
 
-// dependencies are what an observed child's annotation names. One that cannot be read was not
-// written by us, and counts as none.
+// dependencies returns the dependencies in an observed child's annotation. An annotation that
+// cannot be read was not written by the engine, and counts as none.
 func dependencies(o *object.Object) []object.Ref {
 	text, ok := o.Annotations()[DependsOnAnnotation]
 	if !ok {
@@ -65,8 +65,8 @@ func dependencies(o *object.Object) []object.Ref {
 	return refs
 }
 
-// blocker is an object that has to go blocker another may, and whether there is one. In a circle,
-// which no answer has made, none waits.
+// blocker returns an object that must be deleted before another one may be, and whether there is
+// one. In a circle, which no answer can create, no object waits.
 func (t teardown) blocker(ref object.Ref) (object.Ref, bool) {
 	for _, dependent := range t.dependents[ref] {
 		if t.circles[dependent] != t.circles[ref] {
@@ -76,8 +76,8 @@ func (t teardown) blocker(ref object.Ref) (object.Ref, bool) {
 	return object.Ref{}, false
 }
 
-// circlesOf numbers objects by the circles in which they are, each object and each edge looked at
-// once (Tarjan's strongly connected components).
+// circlesOf numbers objects by their circles. It visits each object and each edge once (Tarjan's
+// strongly connected components).
 func circlesOf(edges map[object.Ref][]object.Ref) map[object.Ref]int {
 	c := components{edges: edges, place: make(map[object.Ref]int, len(edges)), of: make(map[object.Ref]int, len(edges))}
 	for ref := range edges {
@@ -96,7 +96,7 @@ type components struct {
 	last  int
 }
 
-// visit returns the earliest place on the way here that can be reached again from an object.
+// visit returns the earliest place on the path to an object that can be reached from it.
 func (c *components) visit(ref object.Ref) int {
 	at, first := len(c.place)+1, len(c.open)
 	c.place[ref] = at

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DependsOnAnnotation keeps on a child what it depends on, so that it goes before they do even
-// where nobody says so any more.
+// DependsOnAnnotation records on a child its dependencies, so that it is deleted before them
+// although no answer names them any more.
 const DependsOnAnnotation = "hookloop.dev/depends-on"
 
 // Order puts states into the desired children of an answer. The error is an *AnswerError.
@@ -105,7 +105,7 @@ type recorded struct {
 	Name       string `json:"name"`
 }
 
-// record makes the dependencies a part of what is desired of the child.
+// record makes the dependencies part of the child's desired state.
 func (c *Child) record() {
 	list := make([]recorded, len(c.DependsOn))
 	for i, d := range c.DependsOn {
@@ -124,7 +124,8 @@ func (c *Child) record() {
 	c.Hash ^= maphash.String(seed, text)
 }
 
-// annotateDepends puts the record into the child's metadata, or takes out one that the hook copied.
+// annotateDepends puts the record into the child's metadata, or removes one that the hook has
+// copied.
 func (c Child) annotateDepends(metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	switch {
@@ -136,20 +137,19 @@ func (c Child) annotateDepends(metadata map[string]any) {
 	}
 }
 
-// waves is what a plan knows of dependencies.
+// waves are the dependencies of one plan.
 type waves struct {
-	// hasDependencies says that the answer has dependencies.
+	// hasDependencies reports whether the answer has dependencies.
 	hasDependencies bool
-	// ready are the desired children, and what the hook says of their readiness.
+	// ready holds the desired children, and the readiness that the hook reports for each.
 	ready map[object.Ref]*bool
-	// waits say, one for each child that is put off, what it waits for, in the order of the plan;
-	// held says that some are deletes.
+	// waits names, for each child that waits, the child that it waits for, in the order of the
+	// plan. deletesWait reports that some of them are deletes.
 	waits       []string
 	deletesWait bool
 }
 
-// newWaves looks at the dependencies of an answer. The error is an *AnswerError that names a
-// circle.
+// newWaves reads the dependencies of an answer. The error is an *AnswerError that names a circle.
 func newWaves(field string, desired []Child) (waves, error) {
 	used := slices.ContainsFunc(desired, func(c Child) bool { return len(c.DependsOn) > 0 })
 	if !used {
@@ -177,15 +177,14 @@ func newWaves(field string, desired []Child) (waves, error) {
 	return w, nil
 }
 
-// walk follows dependencies, each object once.
+// walk follows dependencies, and visits each object once.
 type walk struct {
 	edges map[object.Ref][]object.Ref
 	stage map[object.Ref]stage
 	path  []object.Ref
 }
 
-// stage is how far a walk is with an object: not there yet, on its way through what it depends on,
-// or done with it.
+// stage is the progress of a walk with an object: not visited, on the path, or done.
 type stage int
 
 const (
@@ -194,8 +193,8 @@ const (
 	done
 )
 
-// circle is a circle that can be reached from an object, its first object at its end again; nil
-// where there is none.
+// circle returns a circle that can be reached from an object, with its first object repeated at its
+// end; nil if there is none.
 func (w *walk) circle(at object.Ref) []object.Ref {
 	switch w.stage[at] {
 	case done:
@@ -223,9 +222,8 @@ func arrows(refs []object.Ref) string {
 	return strings.Join(names, " → ")
 }
 
-// postpone says whether a child that is not there is put off, and notes what it waits for: the first of
-// its dependencies that is not met. One that is no longer desired, as during a rolling update, is
-// not waited for.
+// postpone reports whether a child that does not exist must wait, and notes its first unmet
+// dependency. A dependency that is no longer desired, as during a rolling update, does not count.
 func (w *waves) postpone(o *Observed, c Child) bool {
 	for _, d := range c.DependsOn {
 		ready, desired := w.ready[d.Ref]
@@ -260,7 +258,7 @@ func lacks(d hook.Dependency, present *object.Object, ready *bool) string {
 	}.Lacks(present)
 }
 
-// conditions say on the parent what waits for what: nothing where no dependency is about.
+// conditions returns the condition DependenciesMet if the plan has dependencies.
 func (w *waves) conditions() []hook.Condition {
 	c := hook.Condition{Type: DependenciesMet, Status: metav1.ConditionFalse, Reason: "Waiting"}
 	switch n := len(w.waits); {
