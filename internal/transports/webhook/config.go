@@ -39,7 +39,7 @@ func (c *config) address() (*url.URL, error) {
 		return nil, errors.New("url: cannot be parsed; expected http://host/path or https://host/path")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("url: %q; expected http://host/path or https://host/path", shown(u))
+		return nil, fmt.Errorf("url: %q; expected http://host/path or https://host/path", redacted(u))
 	}
 	return u, nil
 }
@@ -63,8 +63,8 @@ func (c *config) serviceURL() (string, error) {
 	return fmt.Sprintf("%s://%s.%s:%d/%s", protocol, s.Name, s.Namespace, port, strings.TrimPrefix(c.Path, "/")), nil
 }
 
-// shown is a URL as messages, spans and metrics show it: without credentials, query and fragment.
-func shown(u *url.URL) string {
+// redacted is a URL as messages, spans and metrics show it: without credentials, query and fragment.
+func redacted(u *url.URL) string {
 	bare := *u
 	bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
 	return bare.String()

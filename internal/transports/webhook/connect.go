@@ -75,7 +75,7 @@ func (c *connections) closeIdle() {
 }
 
 func (c *connections) transport(settings *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: probes}
+	dialer := &net.Dialer{Timeout: c.timeout, Control: endpoint.Guard, KeepAliveConfig: keepAlive}
 	t := &http.Transport{
 		TLSClientConfig:     settings.Clone(),
 		TLSHandshakeTimeout: c.timeout,
@@ -83,7 +83,7 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 		Proxy:               proxy,
 		DialContext:         dialer.DialContext,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout:  pingAfter,
+			SendPingTimeout:  pingInterval,
 			PingTimeout:      pingTimeout,
 			WriteByteTimeout: pingTimeout,
 		},
@@ -100,15 +100,15 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 	return t
 }
 
-// A connection that falls silent is noticed within pingAfter and pingTimeout: over HTTP/2 by pings,
-// before that by TCP's probes where its peer is gone, and in any case by a question that times out.
+// A connection that falls silent is noticed within pingInterval and pingTimeout: over HTTP/2 by pings,
+// before that by TCP's keepAlive where its peer is gone, and in any case by a question that times out.
 const (
-	pingAfter   = 5 * time.Second
-	pingTimeout = 5 * time.Second
+	pingInterval = 5 * time.Second
+	pingTimeout  = 5 * time.Second
 )
 
-// probes are TCP's, while nothing is sent.
-var probes = net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 5, Count: 5}
+// keepAlive are TCP's, while nothing is sent.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingInterval, Interval: pingTimeout / 5, Count: 5}
 
 // proxy is the environment's, for addresses that may be dialled.
 func proxy(r *http.Request) (*url.URL, error) {
@@ -127,37 +127,37 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 // meanwhile.
 func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
-	if used == nil || !distrusted(ctx, response, err) {
+	if used == nil || !authRejected(ctx, response, err) {
 		return response, err
 	}
-	changed, lookErr := c.connections.keyring.Renew(ctx, used)
-	if !changed && lookErr == nil {
+	changed, renewErr := c.connections.keyring.Renew(ctx, used)
+	if !changed && renewErr == nil {
 		return response, err
 	}
 	if response != nil {
 		response.Body.Close() //nolint:errcheck // it is not read
 	}
-	if lookErr != nil {
-		return nil, &credentialsError{lookErr}
+	if renewErr != nil {
+		return nil, &credentialsError{renewErr}
 	}
 	response, _, err = c.send(ctx, body, tag)
 	return response, err
 }
 
 // lost retires the connections of a call that timed out.
-func (c *client) lost(ctx context.Context, used *http.Client) {
+func (c *client) retireOnTimeout(ctx context.Context, used *http.Client) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.connections.retire(used)
 	}
 }
 
-// watchedBody calls failed when a read fails.
-type watchedBody struct {
+// notifyingBody calls failed when a read fails.
+type notifyingBody struct {
 	io.ReadCloser
 	failed func()
 }
 
-func (b *watchedBody) Read(p []byte) (int, error) {
+func (b *notifyingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed()
@@ -165,9 +165,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// distrusted reports whether one side may not trust the other. A connection that is lost counts: a
+// authRejected reports whether one side may not trust the other. A connection that is lost counts: a
 // server that refuses a certificate may close it before its alert is read.
-func distrusted(ctx context.Context, response *http.Response, err error) bool {
+func authRejected(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return ctx.Err() == nil
 	}
@@ -204,9 +204,9 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 		attribute.String("http.request.method", http.MethodPost), attribute.Int("hookloop.hook.request_bytes", len(body)))
 	response, err := sender.Do(request)
 	if err != nil {
-		c.lost(ctx, sender)
+		c.retireOnTimeout(ctx, sender)
 		return nil, material, err
 	}
-	response.Body = &watchedBody{response.Body, func() { c.lost(ctx, sender) }}
+	response.Body = &notifyingBody{response.Body, func() { c.retireOnTimeout(ctx, sender) }}
 	return response, material, nil
 }

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// maxKept bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept
+	// maxCachedBytes bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept
 	// go.
-	maxKept = 64 << 20
+	maxCachedBytes = 64 << 20
 	// entryBytes is about what an answer takes beside its text.
 	entryBytes = 512
 )
@@ -31,8 +31,8 @@ type etag struct {
 	CleanupSeconds *int32 `json:"cacheCleanupSeconds"`
 }
 
-// kept are the answers of one hook that came with an ETag, by parent. A nil *kept keeps nothing.
-type kept struct {
+// etagCache are the answers of one hook that came with an ETag, by parent. A nil *etagCache keeps nothing.
+type etagCache struct {
 	clock   clock.PassiveClock
 	share   *budget.Share
 	account *budget.Account
@@ -41,31 +41,31 @@ type kept struct {
 	timeout, cleanup time.Duration
 
 	mu      sync.Mutex // guards the fields below
-	answers map[subject]*list.Element
-	order   *list.List // of *tagged, the longest kept first
-	bytes   int        // the sum of their sizes, at most maxKept
+	answers map[parentKey]*list.Element
+	order   *list.List // of *cachedAnswer, the longest kept first
+	bytes   int        // the sum of their sizes, at most maxCachedBytes
 	cleaned time.Time
 }
 
-// subject is a parent. Its UID tells one from another that had its name before, its group a kind
+// parentKey is a parent. Its UID tells one from another that had its name before, its group a kind
 // from one of the same name.
-type subject struct {
+type parentKey struct {
 	kind schema.GroupKind
 	uid  types.UID
 }
 
-// tagged is an answer with its ETag.
-type tagged struct {
-	parent subject
+// cachedAnswer is an answer with its ETag.
+type cachedAnswer struct {
+	parent parentKey
 	tag    string
 	body   []byte
 	at     time.Time
 }
 
-func (a *tagged) size() int { return entryBytes + len(a.tag) + cap(a.body) }
+func (a *cachedAnswer) size() int { return entryBytes + len(a.tag) + cap(a.body) }
 
-// newKept reads the field; nil if it is not enabled.
-func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) {
+// newETagCache reads the field; nil if it is not enabled.
+func newETagCache(e *etag, c clock.PassiveClock, share *budget.Share) (*etagCache, error) {
 	if e == nil || !e.Enabled {
 		return nil, nil
 	}
@@ -75,7 +75,7 @@ func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) 
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	k := &kept{clock: c, share: share, answers: map[subject]*list.Element{}, order: list.New(), cleaned: c.Now()}
+	k := &etagCache{clock: c, share: share, answers: map[parentKey]*list.Element{}, order: list.New(), cleaned: c.Now()}
 	if e.TimeoutSeconds != nil && *e.TimeoutSeconds > 0 {
 		k.timeout = time.Duration(*e.TimeoutSeconds) * time.Second
 	}
@@ -87,14 +87,14 @@ func newKept(e *etag, c clock.PassiveClock, share *budget.Share) (*kept, error) 
 }
 
 // close forgets all answers.
-func (k *kept) close() {
+func (k *etagCache) close() {
 	if k != nil {
 		k.account.Close()
 	}
 }
 
 // shrink drops the longest kept answers until at most limit bytes are kept.
-func (k *kept) shrink(limit int64) {
+func (k *etagCache) shrink(limit int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for int64(k.bytes) > limit {
@@ -102,40 +102,42 @@ func (k *kept) shrink(limit int64) {
 	}
 }
 
-func subjectOf(parent *object.Object) subject { return subject{parent.GVK().GroupKind(), parent.UID()} }
+func keyOf(parent *object.Object) parentKey { return parentKey{parent.GVK().GroupKind(), parent.UID()} }
 
 // get is the answer about a question's parent; the zero value where none is kept.
-func (k *kept) get(q *hook.Question) tagged {
+func (k *etagCache) get(q *hook.Question) cachedAnswer {
 	if k == nil {
-		return tagged{}
+		return cachedAnswer{}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.clean()
-	e, ok := k.answers[subjectOf(q.Parent)]
-	if !ok || k.old(answerOf(e)) {
-		return tagged{}
+	k.removeExpired()
+	e, ok := k.answers[keyOf(q.Parent)]
+	if !ok || k.expired(answerOf(e)) {
+		return cachedAnswer{}
 	}
 	return *answerOf(e)
 }
 
-func answerOf(e *list.Element) *tagged { return e.Value.(*tagged) }
+func answerOf(e *list.Element) *cachedAnswer { return e.Value.(*cachedAnswer) }
 
-func (k *kept) old(a *tagged) bool { return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout }
+func (k *etagCache) expired(a *cachedAnswer) bool {
+	return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout
+}
 
 // clean drops what is past its time, when it is time to.
-func (k *kept) clean() {
+func (k *etagCache) removeExpired() {
 	if k.cleanup == 0 || k.clock.Since(k.cleaned) < k.cleanup {
 		return
 	}
 	k.cleaned = k.clock.Now()
-	for e := k.order.Front(); e != nil && k.old(answerOf(e)); e = k.order.Front() {
+	for e := k.order.Front(); e != nil && k.expired(answerOf(e)); e = k.order.Front() {
 		k.drop(e)
 	}
 }
 
 // put keeps an answer that came with an ETag, in place of the last.
-func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
+func (k *etagCache) put(q *hook.Question, header http.Header, body []byte) {
 	if k == nil {
 		return
 	}
@@ -143,24 +145,24 @@ func (k *kept) put(q *hook.Question, header http.Header, body []byte) {
 	if cap(body) > len(body)+len(body)/4 {
 		body = bytes.Clone(body)
 	}
-	a := &tagged{parent: subjectOf(q.Parent), tag: header.Get("ETag"), body: body}
+	a := &cachedAnswer{parent: keyOf(q.Parent), tag: header.Get("ETag"), body: body}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if last, ok := k.answers[a.parent]; ok {
 		k.drop(last)
 	}
-	if a.tag == "" || a.size() > maxKept {
+	if a.tag == "" || a.size() > maxCachedBytes {
 		return
 	}
 	a.at = k.clock.Now()
 	k.answers[a.parent] = k.order.PushBack(a)
-	for k.bytes += a.size(); k.bytes > maxKept; {
+	for k.bytes += a.size(); k.bytes > maxCachedBytes; {
 		k.drop(k.order.Front())
 	}
 	k.account.Set(int64(k.bytes))
 }
 
-func (k *kept) drop(e *list.Element) {
+func (k *etagCache) drop(e *list.Element) {
 	a := answerOf(e)
 	k.bytes -= a.size()
 	k.order.Remove(e)

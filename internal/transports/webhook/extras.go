@@ -25,7 +25,7 @@ type (
 	}
 	requirement struct {
 		hook.RelatedRule
-		Called string `json:"name"`
+		GroupName string `json:"name"`
 	}
 	// reference names an object; without a namespace it is in the parent's.
 	reference struct {
@@ -68,7 +68,7 @@ func (v *answerV2) read(a *hook.Answer) (err error) {
 		return err
 	}
 	for _, r := range requirements {
-		r.Name = r.Called
+		r.Name = r.GroupName
 		a.Requirements = append(a.Requirements, r.RelatedRule)
 	}
 	a.States, err = v.states()

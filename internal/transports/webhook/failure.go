@@ -24,7 +24,7 @@ func (c *client) fail(kind hook.Kind, err error) *hook.Error {
 
 // known refuses to ask with related objects that could not be read: in JSON they would look as if
 // there were none.
-func (c *client) known(q *hook.Question) error {
+func (c *client) checkRelated(q *hook.Question) error {
 	for _, g := range q.Related {
 		switch {
 		case g.NotFound:
@@ -42,7 +42,7 @@ func (c *client) known(q *hook.Question) error {
 
 // unreached tells a missed deadline from a lost connection and from an answer that cannot be
 // inflated. The caller's own cancellation is passed on as it is.
-func (c *client) unreached(ctx context.Context, err error) error {
+func (c *client) requestError(ctx context.Context, err error) error {
 	var timeout net.Error
 	var credentials *credentialsError
 	var corrupt flate.CorruptInputError
@@ -50,7 +50,7 @@ func (c *client) unreached(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case errors.As(err, &credentials):
-		return c.credentials(credentials)
+		return c.credentialsFailure(credentials)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return c.fail(hook.TimedOut, fmt.Errorf("no answer within %s", c.timeout))
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
@@ -64,7 +64,7 @@ func (c *client) unreached(ctx context.Context, err error) error {
 }
 
 // credentials reports that the hook was not asked, because what the call needs cannot be read.
-func (c *client) credentials(err error) error {
+func (c *client) credentialsFailure(err error) error {
 	failure := c.fail(hook.Unreachable, err)
 	failure.Reason = "HookCredentials"
 	return failure
@@ -72,7 +72,7 @@ func (c *client) credentials(err error) error {
 
 // unaffordable reports that there is no memory for the answer now. The caller's own cancellation is
 // passed on as it is.
-func (c *client) unaffordable(err error) error {
+func (c *client) budgetError(err error) error {
 	var exhausted *budget.ExhaustedError
 	if !errors.As(err, &exhausted) {
 		return err
@@ -99,9 +99,9 @@ func (e *statusError) Error() string {
 func (e *statusError) Code() string { return strconv.Itoa(e.status) }
 
 // refused explains a status other than 200, with the beginning of what the hook says.
-func (c *client) refused(response *http.Response) error {
+func (c *client) responseError(response *http.Response) error {
 	// What cannot be read is left out of the message; the status is the error.
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
 	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
 		failure.Kind, failure.RetryAfter = hook.Throttled, min(retryAfter(response.Header, time.Now()),

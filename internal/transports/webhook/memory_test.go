@@ -122,9 +122,9 @@ func TestWaitingForMemoryEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-// TestKeptAnswersAreEvicted drops the answers that are kept for their ETag when the share of all
+// TestCachedAnswersAreEvicted drops the answers that are kept for their ETag when the share of all
 // hooks is used up.
-func TestKeptAnswersAreEvicted(t *testing.T) {
+func TestCachedAnswersAreEvicted(t *testing.T) {
 	b := budget.New(24 << 20)
 	serve := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		size, _ := strconv.Atoi(r.URL.Query().Get("size"))

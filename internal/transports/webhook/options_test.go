@@ -162,26 +162,26 @@ func named(t *testing.T, parent *object.Object, uid string) *object.Object {
 	return o
 }
 
-// TestKeptIsBounded drops the answers that were kept longest.
-func TestKeptIsBounded(t *testing.T) {
-	k, err := newKept(&etag{Enabled: true}, nil, nil)
+// TestETagCacheIsBounded drops the answers that were kept longest.
+func TestETagCacheIsBounded(t *testing.T) {
+	k, err := newETagCache(&etag{Enabled: true}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	header := http.Header{"Etag": {`"1"`}}
 	first, second := observed(t), observed(t)
 	second.Parent = named(t, first.Parent, "other")
-	const half = maxKept/2 - 2*entryBytes
+	const half = maxCachedBytes/2 - 2*entryBytes
 	k.put(first, header, make([]byte, half))
 	k.put(second, header, make([]byte, half))
 	if k.get(first).tag == "" || k.get(second).tag == "" {
 		t.Error("what there is room for is not kept")
 	}
-	k.put(second, header, make([]byte, maxKept/2+entryBytes))
+	k.put(second, header, make([]byte, maxCachedBytes/2+entryBytes))
 	if k.get(first).tag != "" || k.get(second).tag == "" {
 		t.Errorf("%d bytes are kept, of the wrong parent", k.bytes)
 	}
-	k.put(second, header, make([]byte, maxKept))
+	k.put(second, header, make([]byte, maxCachedBytes))
 	if k.bytes != 0 || k.order.Len() != 0 {
 		t.Errorf("%d bytes are kept of nothing", k.bytes)
 	}
@@ -189,27 +189,27 @@ func TestKeptIsBounded(t *testing.T) {
 
 // TestSmallAnswersAreBoundedToo counts what an answer takes beside its body.
 func TestSmallAnswersAreBoundedToo(t *testing.T) {
-	k, err := newKept(&etag{Enabled: true}, nil, nil)
+	k, err := newETagCache(&etag{Enabled: true}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tag := strings.Repeat("x", 60<<10)
-	q, parents := observed(t), 2*maxKept/len(tag)
+	q, parents := observed(t), 2*maxCachedBytes/len(tag)
 	for i := range parents {
 		q.Parent = named(t, q.Parent, fmt.Sprint(i))
 		k.put(q, http.Header{"Etag": {tag}}, []byte("{}"))
 	}
-	if got := k.order.Len(); got == 0 || got > parents/2 || got != len(k.answers) || k.bytes > maxKept {
+	if got := k.order.Len(); got == 0 || got > parents/2 || got != len(k.answers) || k.bytes > maxCachedBytes {
 		t.Errorf("%d answers of %d parents are kept, as %d bytes; want at most half", got, parents, k.bytes)
 	}
 }
 
-// TestKeptIsCleaned drops what is past its time, also about parents that are not asked about any
+// TestETagCacheExpires drops what is past its time, also about parents that are not asked about any
 // more.
-func TestKeptIsCleaned(t *testing.T) {
+func TestETagCacheExpires(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	timeout, cleanup := int32(60), int32(100)
-	k, err := newKept(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock, nil)
+	k, err := newETagCache(&etag{Enabled: true, TimeoutSeconds: &timeout, CleanupSeconds: &cleanup}, clock, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (w *writer) objects(g hook.Group) {
 	w.WriteByte('{')
 	first := true
 	for _, o := range g.Objects {
-		if !w.shown(o) {
+		if !w.visible(o) {
 			continue
 		}
 		if !first {
@@ -138,6 +138,6 @@ func (w *writer) key(o *object.Object) string {
 }
 
 // shown is v1's filter: a namespaced parent sees its own namespace only.
-func (w *writer) shown(o *object.Object) bool {
+func (w *writer) visible(o *object.Object) bool {
 	return w.version == "v2" || w.parent.Namespace() == "" || o.Namespace() == w.parent.Namespace()
 }

@@ -52,7 +52,7 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 			decoratorAnswer
 			answerV2
 		}
-		if err := unmarshal(data, strict, into(version, &a, &a.decoratorAnswer)); err != nil {
+		if err := unmarshal(data, strict, target(version, &a, &a.decoratorAnswer)); err != nil {
 			return nil, err
 		}
 		return finish(&hook.Answer{
@@ -63,7 +63,7 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 			compositeAnswer
 			answerV2
 		}
-		if err := unmarshal(data, strict, into(version, &a, &a.compositeAnswer)); err != nil {
+		if err := unmarshal(data, strict, target(version, &a, &a.compositeAnswer)); err != nil {
 			return nil, err
 		}
 		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter,
@@ -71,8 +71,8 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	}
 }
 
-// into is what an answer is read into: all fields, or those that v1 has.
-func into(version string, all, v1 any) any {
+// target is what an answer is read target: all fields, or those that v1 has.
+func target(version string, all, v1 any) any {
 	if version == "v2" {
 		return all
 	}
@@ -108,7 +108,7 @@ func finish(a *hook.Answer, resyncAfter float64, more *answerV2) (*hook.Answer, 
 
 // unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said
 // once.
-func unmarshal(data []byte, strict bool, into any) error {
+func unmarshal(data []byte, strict bool, target any) error {
 	if object.Deeper(data, maxDepth) {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
 	}
@@ -121,9 +121,9 @@ func unmarshal(data []byte, strict bool, into any) error {
 			endpoint.Excerpt(trimmed[:min(len(trimmed), 20)]))
 	}
 	if !strict {
-		return invalid(json.Unmarshal(data, into))
+		return invalid(json.Unmarshal(data, target))
 	}
-	faults, err := kjson.UnmarshalStrict(data, into, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
+	faults, err := kjson.UnmarshalStrict(data, target, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
 	if err == nil && len(faults) > 0 {
 		err = faults[0]
 	}

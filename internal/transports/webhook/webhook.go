@@ -31,12 +31,12 @@ import (
 const (
 	// MaxAnswerBytes bounds an answer, after inflation.
 	MaxAnswerBytes = 16 << 20
-	// maxRefusalBytes bounds what is read of an answer that is no success.
-	maxRefusalBytes = 4 << 10
+	// maxErrorBytes bounds what is read of an answer that is no success.
+	maxErrorBytes = 4 << 10
 	// maxHeaderBytes bounds an answer's header.
 	maxHeaderBytes = 64 << 10
-	// firstRead is how much is read of an answer before more memory is asked for.
-	firstRead = 16 << 10
+	// firstReadBytes is how much is read of an answer before more memory is h for.
+	firstReadBytes = 16 << 10
 	// largeBytes is the size beyond which a hook's answers are read one at a time.
 	largeBytes = 128 << 10
 )
@@ -49,9 +49,9 @@ type client struct {
 	strict      bool
 	timeout     time.Duration
 	connections *connections
-	kept        *kept
+	etags       *etagCache
 	memory      *budget.Share // for answers that are read and decoded; nil is without limit
-	large       chan struct{} // holds something while a large answer is read
+	largeReads  chan struct{} // holds something while a large answer is read
 }
 
 // Transport opens hooks. The zero value is ready, and without limits of memory.
@@ -76,23 +76,23 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := &client{name: string(s.Op) + " " + shown(address), url: address.String(), version: s.Version}
-	asked.memory, asked.large = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
-	if asked.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
+	h := &client{name: string(s.Op) + " " + redacted(address), url: address.String(), version: s.Version}
+	h.memory, h.largeReads = t.Memory.Share(budget.Decoding), make(chan struct{}, 1)
+	if h.timeout, err = endpoint.Timeout(c.Timeout); err != nil {
 		return nil, err
 	}
-	if asked.strict, err = c.strict(s.Version); err != nil {
+	if h.strict, err = c.strict(s.Version); err != nil {
 		return nil, err
 	}
-	if asked.kept, err = newKept(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
+	if h.etags, err = newETagCache(c.Etag, s.Clock, t.Memory.Share(budget.Answers)); err != nil {
 		return nil, err
 	}
-	if asked.connections, err = c.connections(s, address, asked.timeout, t.Secrets); err != nil {
+	if h.connections, err = c.connections(s, address, h.timeout, t.Secrets); err != nil {
 		return nil, err
 	}
 	return &hook.Opened{
-		Hook: asked, Address: shown(address), Timeout: asked.timeout,
-		Close: func() error { asked.connections.close(); asked.kept.close(); return nil },
+		Hook: h, Address: redacted(address), Timeout: h.timeout,
+		Close: func() error { h.connections.close(); h.etags.close(); return nil },
 	}, nil
 }
 
@@ -123,20 +123,20 @@ func (c *config) connections(
 
 // Ask posts the question and reads the answer.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	if err := c.known(q); err != nil {
+	if err := c.checkRelated(q); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	last := c.kept.get(q)
+	last := c.etags.get(q)
 	response, err := c.post(ctx, encode(q, c.version), last.tag)
 	if err != nil {
-		return nil, c.unreached(ctx, err)
+		return nil, c.requestError(ctx, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // the answer has been read as far as it counts
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
 	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
-		return nil, c.refused(response)
+		return nil, c.responseError(response)
 	}
 	return c.answer(ctx, q, last, response)
 }
@@ -145,12 +145,12 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 func (c *client) answer(
 	ctx context.Context,
 	q *hook.Question,
-	last tagged,
+	last cachedAnswer,
 	response *http.Response,
 ) (*hook.Answer, error) {
-	lease, err := c.memory.Lease(ctx, firstRead, hook.Holds(ctx))
+	lease, err := c.memory.Lease(ctx, firstReadBytes, hook.Holds(ctx))
 	if err != nil {
-		return nil, c.unaffordable(err)
+		return nil, c.budgetError(err)
 	}
 	data := last.body
 	if !unchanged(last.tag, response) {
@@ -159,14 +159,14 @@ func (c *client) answer(
 			return nil, err
 		}
 	}
-	answer, err := c.decoded(q, data, lease)
+	answer, err := c.decode(q, data, lease)
 	if err != nil {
 		lease.Release()
 		return nil, err
 	}
 	hook.Hold(ctx, lease.Release)
 	if !unchanged(last.tag, response) {
-		c.kept.put(q, response.Header, data)
+		c.etags.put(q, response.Header, data)
 	}
 	return answer, nil
 }
@@ -174,7 +174,7 @@ func (c *client) answer(
 // body reads an answer. Memory is reserved before it is used. A hook that begins large answers and
 // does not end them holds the memory of one.
 func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
-	data, alone := make([]byte, 0, firstRead), false
+	data, alone := make([]byte, 0, firstReadBytes), false
 	for {
 		n, err := response.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -185,32 +185,32 @@ func (c *client) body(ctx context.Context, response *http.Response, lease *budge
 		case errors.Is(err, io.EOF):
 			return data, nil
 		case err != nil:
-			return nil, c.unreached(ctx, fmt.Errorf("reading the answer: %w", err))
+			return nil, c.requestError(ctx, fmt.Errorf("reading the answer: %w", err))
 		case len(data) < cap(data):
 			continue
 		}
 		larger := min(2*cap(data), MaxAnswerBytes+1)
 		if !alone && larger > largeBytes {
 			select {
-			case c.large <- struct{}{}:
-				defer func() { <-c.large }()
+			case c.largeReads <- struct{}{}:
+				defer func() { <-c.largeReads }()
 			case <-ctx.Done():
-				return nil, c.unreached(ctx, fmt.Errorf("another large answer is being read: %w", ctx.Err()))
+				return nil, c.requestError(ctx, fmt.Errorf("another large answer is being read: %w", ctx.Err()))
 			}
 			alone = true
 		}
 		if err := lease.Resize(int64(larger + len(data))); err != nil { // the old one is there while it is copied
-			return nil, c.unaffordable(err)
+			return nil, c.budgetError(err)
 		}
 		data = append(make([]byte, 0, larger), data...)
 		if err := lease.Resize(int64(larger)); err != nil {
-			return nil, c.unaffordable(err)
+			return nil, c.budgetError(err)
 		}
 	}
 }
 
 // decoded reads an answer's JSON, if there is memory for what it takes.
-func (c *client) decoded(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
+func (c *client) decode(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
 	limit := c.memory.MessageLimit()
 	size := object.Memory(data, limit)
 	if size > limit {
@@ -218,7 +218,7 @@ func (c *client) decoded(q *hook.Question, data []byte, lease *budget.Lease) (*h
 		return nil, c.fail(hook.Invalid, &decode.LimitError{Message: "the answer", Limit: uint64(limit)})
 	}
 	if err := lease.Resize(size); err != nil {
-		return nil, c.unaffordable(err)
+		return nil, c.budgetError(err)
 	}
 	answer, err := read(q, c.version, data, c.strict)
 	if err != nil {
