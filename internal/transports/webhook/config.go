@@ -25,7 +25,7 @@ type config struct {
 	endpoint.Security
 }
 
-// address is the URL to post to: url, or else service and path.
+// address returns the URL to post to: url if it is set, else service and path.
 func (c *config) address() (*url.URL, error) {
 	raw := c.URL
 	if raw == "" {
@@ -44,7 +44,7 @@ func (c *config) address() (*url.URL, error) {
 	return u, nil
 }
 
-// serviceURL is the URL of field service and path.
+// serviceURL returns the URL of the fields service and path.
 func (c *config) serviceURL() (string, error) {
 	s := c.Service
 	if s == nil {
@@ -63,15 +63,15 @@ func (c *config) serviceURL() (string, error) {
 	return fmt.Sprintf("%s://%s.%s:%d/%s", protocol, s.Name, s.Namespace, port, strings.TrimPrefix(c.Path, "/")), nil
 }
 
-// redacted is a URL as messages, spans and metrics show it: without credentials, query and fragment.
+// redacted returns a URL for messages, spans and metrics: without credentials, query and fragment.
 func redacted(u *url.URL) string {
 	bare := *u
 	bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
 	return bare.String()
 }
 
-// strict reports whether an unknown field in an answer is an error: unset, it is for v2 and is not
-// for v1.
+// strict reports whether an unknown field in an answer is an error. The default is true for v2 and
+// false for v1.
 func (c *config) strict(version string) (bool, error) {
 	switch c.Unmarshal {
 	case "":

@@ -20,12 +20,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// connections keeps connections open between calls, for as long as certificates and credentials
-// stay what they are.
+// connections keeps connections open between calls. It replaces them when certificates or
+// credentials change.
 type connections struct {
 	keyring *endpoint.Keyring
 	timeout time.Duration
-	// resolved is dialled in place of the URL's host where direct is set, and no proxy is used then
+	// resolved replaces the URL's host if direct is set; direct also disables proxies
 	// (endpoint.Security.Resolved).
 	resolved string
 	direct   bool
@@ -35,7 +35,7 @@ type connections struct {
 	client   *http.Client
 }
 
-// get is the client to use, and what it is made of.
+// get returns the current HTTP client and the material that it uses.
 func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material, error) {
 	m, err := c.keyring.Current(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *connections) get(ctx context.Context) (*http.Client, *endpoint.Material
 	return c.client, m, nil
 }
 
-// retire has later calls use new connections: one that this client holds may lead nowhere, without
-// a word. Calls under way go on.
+// retire makes later calls use new connections, because a connection of this client may be dead
+// without an error. Calls in progress continue.
 func (c *connections) retire(used *http.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *connections) retire(used *http.Client) {
 	}
 }
 
-// close frees connections that are not in use.
+// close closes idle connections.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,17 +100,18 @@ func (c *connections) transport(settings *tls.Config) *http.Transport {
 	return t
 }
 
-// A connection that falls silent is noticed within pingInterval and pingTimeout: over HTTP/2 by pings,
-// before that by TCP's keepAlive where its peer is gone, and in any case by a question that times out.
+// These settings detect a dead connection within pingInterval plus pingTimeout: by HTTP/2 pings, or
+// by TCP keepalive during the handshake. A question that times out retires its connection in any
+// case.
 const (
 	pingInterval = 5 * time.Second
 	pingTimeout  = 5 * time.Second
 )
 
-// keepAlive are TCP's, while nothing is sent.
+// keepAlive configures TCP keepalive probes on idle connections.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingInterval, Interval: pingTimeout / 5, Count: 5}
 
-// proxy is the environment's, for addresses that may be dialled.
+// proxy returns the proxy of the environment, unless the address is forbidden.
 func proxy(r *http.Request) (*url.URL, error) {
 	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
 		if err := endpoint.Refuse(ip); err != nil {
@@ -120,11 +121,12 @@ func proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// noRedirects returns a redirect as it is: a hook's address is what its spec says.
+// noRedirects returns a redirect as the response. A hook is reached only at the address in its
+// spec.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// post sends a question, and once more where it was refused for credentials that have been replaced
-// meanwhile.
+// post sends a question. If the hook rejects the credentials and new ones exist, post repeats the
+// call once.
 func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Response, error) {
 	response, used, err := c.send(ctx, body, tag)
 	if used == nil || !authRejected(ctx, response, err) {
@@ -135,7 +137,7 @@ func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Respo
 		return response, err
 	}
 	if response != nil {
-		response.Body.Close() //nolint:errcheck // it is not read
+		response.Body.Close() //nolint:errcheck // the body is discarded
 	}
 	if renewErr != nil {
 		return nil, &credentialsError{renewErr}
@@ -144,14 +146,14 @@ func (c *client) post(ctx context.Context, body []byte, tag string) (*http.Respo
 	return response, err
 }
 
-// lost retires the connections of a call that timed out.
+// retireOnTimeout retires the connections of a call that timed out.
 func (c *client) retireOnTimeout(ctx context.Context, used *http.Client) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.connections.retire(used)
 	}
 }
 
-// notifyingBody calls failed when a read fails.
+// notifyingBody calls failed if a read fails.
 type notifyingBody struct {
 	io.ReadCloser
 	failed func()
@@ -165,8 +167,9 @@ func (b *notifyingBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// authRejected reports whether one side may not trust the other. A connection that is lost counts: a
-// server that refuses a certificate may close it before its alert is read.
+// authRejected reports whether one side may have rejected the other's credentials. A lost
+// connection counts: a server that rejects a certificate may close the connection before the client
+// reads the alert.
 func authRejected(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return ctx.Err() == nil
@@ -174,12 +177,14 @@ func authRejected(ctx context.Context, response *http.Response, err error) bool 
 	return response.StatusCode == http.StatusUnauthorized
 }
 
-// credentialsError reports that what a call needs could not be read from the cluster.
+// credentialsError reports that a Secret or ConfigMap of the call could not be read from the
+// cluster.
 type credentialsError struct{ error }
 
 func (e *credentialsError) Unwrap() error { return e.error }
 
-// send makes one request, with the trace's context. It also returns what the request was made with.
+// send makes one request, with the trace context. It also returns the material that the request
+// used.
 func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Response, *endpoint.Material, error) {
 	sender, material, err := c.connections.get(ctx)
 	if err != nil {
@@ -196,8 +201,8 @@ func (c *client) send(ctx context.Context, body []byte, tag string) (*http.Respo
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)
 	}
-	// A question may be asked again. Empty, the header is not sent; it lets net/http try once more
-	// when a kept connection turns out to have been closed.
+	// Questions are idempotent. An empty value is not sent, but lets net/http retry on a connection
+	// that the server has closed meanwhile.
 	request.Header["Idempotency-Key"] = []string{}
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
 	trace.SpanFromContext(ctx).SetAttributes(

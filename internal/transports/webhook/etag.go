@@ -17,38 +17,39 @@ import (
 )
 
 const (
-	// maxCachedBytes bounds what is kept of one hook's answers, in bytes. Of more, the ones longest kept
-	// go.
+	// maxCachedBytes bounds the cached answers of one hook. Beyond it, the oldest entries are
+	// evicted.
 	maxCachedBytes = 64 << 20
-	// entryBytes is about what an answer takes beside its text.
+	// entryBytes estimates the memory of an entry beside its text.
 	entryBytes = 512
 )
 
-// etag is the field etag (compatibility: ETag).
+// etag is the field etag of a hook's spec (compatibility: ETag).
 type etag struct {
 	Enabled        bool   `json:"enabled"`
 	TimeoutSeconds *int32 `json:"cacheTimeoutSeconds"`
 	CleanupSeconds *int32 `json:"cacheCleanupSeconds"`
 }
 
-// etagCache are the answers of one hook that came with an ETag, by parent. A nil *etagCache keeps nothing.
+// etagCache holds the answers of one hook that had an ETag, by parent. A nil *etagCache caches
+// nothing.
 type etagCache struct {
 	clock   clock.PassiveClock
 	share   *budget.Share
 	account *budget.Account
-	// timeout is how long an answer is kept, and cleanup how often those past it are dropped; 0
-	// keeps it until there are too many.
+	// timeout is the lifetime of an entry, cleanup the interval at which expired entries are
+	// removed. 0 disables either; entries are then evicted by size only.
 	timeout, cleanup time.Duration
 
 	mu      sync.Mutex // guards the fields below
 	answers map[parentKey]*list.Element
-	order   *list.List // of *cachedAnswer, the longest kept first
-	bytes   int        // the sum of their sizes, at most maxCachedBytes
+	order   *list.List // of *cachedAnswer, oldest first
+	bytes   int        // sum of the entries' sizes, at most maxCachedBytes
 	cleaned time.Time
 }
 
-// parentKey is a parent. Its UID tells one from another that had its name before, its group a kind
-// from one of the same name.
+// parentKey identifies a parent. The UID distinguishes it from an earlier object of the same name,
+// the group from a kind of the same name.
 type parentKey struct {
 	kind schema.GroupKind
 	uid  types.UID
@@ -64,7 +65,7 @@ type cachedAnswer struct {
 
 func (a *cachedAnswer) size() int { return entryBytes + len(a.tag) + cap(a.body) }
 
-// newETagCache reads the field; nil if it is not enabled.
+// newETagCache makes a cache from the field etag. It returns nil if the field is not enabled.
 func newETagCache(e *etag, c clock.PassiveClock, share *budget.Share) (*etagCache, error) {
 	if e == nil || !e.Enabled {
 		return nil, nil
@@ -86,14 +87,14 @@ func newETagCache(e *etag, c clock.PassiveClock, share *budget.Share) (*etagCach
 	return k, nil
 }
 
-// close forgets all answers.
+// close returns the cache's memory to the budget.
 func (k *etagCache) close() {
 	if k != nil {
 		k.account.Close()
 	}
 }
 
-// shrink drops the longest kept answers until at most limit bytes are kept.
+// shrink evicts the oldest answers until at most limit bytes are cached.
 func (k *etagCache) shrink(limit int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,7 +105,7 @@ func (k *etagCache) shrink(limit int64) {
 
 func keyOf(parent *object.Object) parentKey { return parentKey{parent.GVK().GroupKind(), parent.UID()} }
 
-// get is the answer about a question's parent; the zero value where none is kept.
+// get returns the cached answer for a question's parent, or the zero value.
 func (k *etagCache) get(q *hook.Question) cachedAnswer {
 	if k == nil {
 		return cachedAnswer{}
@@ -125,7 +126,7 @@ func (k *etagCache) expired(a *cachedAnswer) bool {
 	return k.timeout > 0 && k.clock.Since(a.at) >= k.timeout
 }
 
-// clean drops what is past its time, when it is time to.
+// removeExpired removes expired entries once per cleanup interval.
 func (k *etagCache) removeExpired() {
 	if k.cleanup == 0 || k.clock.Since(k.cleaned) < k.cleanup {
 		return
@@ -136,12 +137,12 @@ func (k *etagCache) removeExpired() {
 	}
 }
 
-// put keeps an answer that came with an ETag, in place of the last.
+// put caches an answer that has an ETag. It replaces the previous answer.
 func (k *etagCache) put(q *hook.Question, header http.Header, body []byte) {
 	if k == nil {
 		return
 	}
-	defer k.share.Balance() // without the lock
+	defer k.share.Balance() // runs after the lock is released
 	if cap(body) > len(body)+len(body)/4 {
 		body = bytes.Clone(body)
 	}
@@ -170,8 +171,8 @@ func (k *etagCache) drop(e *list.Element) {
 	k.account.Set(int64(k.bytes))
 }
 
-// unchanged reports whether the hook answers that its last answer still holds. Without a tag in the
-// question it cannot.
+// unchanged reports whether the hook confirms its previous answer. It is false if the question had
+// no tag.
 func unchanged(tag string, response *http.Response) bool {
 	return tag != "" &&
 		(response.StatusCode == http.StatusNotModified || response.StatusCode == http.StatusPreconditionFailed)

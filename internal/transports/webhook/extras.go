@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The fields that answers of v2 have beside those of v1, as JSON has them.
+// The fields of v2 answers in addition to those of v1, as in JSON.
 type (
 	answerV2 struct {
 		Conditions   []*hook.Condition `json:"conditions"`
@@ -27,7 +27,7 @@ type (
 		hook.RelatedRule
 		GroupName string `json:"name"`
 	}
-	// reference names an object; without a namespace it is in the parent's.
+	// reference names an object. The namespace defaults to the parent's.
 	reference struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -45,7 +45,7 @@ type (
 	}
 )
 
-// read puts what was decoded into an answer. The error names the item.
+// read copies the decoded fields into an answer. The error names the invalid item.
 func (v *answerV2) read(a *hook.Answer) (err error) {
 	if a.Conditions, err = values("conditions", v.Conditions); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r reference) ref() object.Ref {
 	return object.Ref{GVK: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), Namespace: r.Namespace, Name: r.Name}
 }
 
-// values are the items of a list, none of which may be null.
+// values returns the items of a list. A null item is an error.
 func values[T any](field string, list []*T) ([]T, error) {
 	var out []T
 	for i, item := range list {

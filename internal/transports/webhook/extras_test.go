@@ -12,15 +12,16 @@ import (
 
 const allExtras = `{
 	"conditions": [{"type": "Ready", "status": "True", "reason": "AllUp", "message": "all is well"}],
-	"events": [{"reason": "Scaled", "message": "up"}, {"type": "Normal", "reason": "Scaled"}, {"type": "Warning", "reason": "Slow", "message": "down"}],
+	"events": [{"reason": "Scaled", "message": "up"}, {"type": "Normal", "reason": "Scaled"},
+		{"type": "Warning", "reason": "Slow", "message": "down"}],
 	"results": [{"severity": "Warning", "reason": "Old", "message": "ill"}, {"reason": "Fine"}],
 	"requirements": [{"apiVersion": "v1", "resource": "configmaps", "names": ["a"], "name": "settings"}],
-	"childStates": [{"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "ready": false, "dependsOn": [
-		{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "condition": "Available"}]}]
+	"childStates": [{"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "ready": false,
+		"dependsOn": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "condition": "Available"}]}]
 }`
 
-// TestExtras reads the fields of v2 for both kinds of controller, in the strict mode,
-// too; v1 has none of them.
+// TestExtras reads the fields of v2 for both kinds of controller, also in strict mode. v1 ignores
+// them.
 func TestExtras(t *testing.T) {
 	no := false
 	want := &hook.Answer{
@@ -38,7 +39,12 @@ func TestExtras(t *testing.T) {
 				Ref:   object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"},
 				Ready: &no,
 				DependsOn: []hook.Dependency{
-					{Ref: object.Ref{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Name: "web"}, Condition: "Available"},
+					{
+						Ref: object.Ref{
+							GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Name: "web",
+						},
+						Condition: "Available",
+					},
 				},
 			},
 		},

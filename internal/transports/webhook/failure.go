@@ -22,8 +22,8 @@ func (c *client) fail(kind hook.Kind, err error) *hook.Error {
 	return &hook.Error{Kind: kind, Hook: c.name, Err: err}
 }
 
-// known refuses to ask with related objects that could not be read: in JSON they would look as if
-// there were none.
+// checkRelated returns an error if related objects could not be read. In JSON, they would look
+// absent.
 func (c *client) checkRelated(q *hook.Question) error {
 	for _, g := range q.Related {
 		switch {
@@ -40,8 +40,8 @@ func (c *client) checkRelated(q *hook.Question) error {
 	return nil
 }
 
-// unreached tells a missed deadline from a lost connection and from an answer that cannot be
-// inflated. The caller's own cancellation is passed on as it is.
+// requestError classifies a failed call: timeout, lost connection, or an answer that cannot be
+// decompressed. It passes the caller's own cancellation on unchanged.
 func (c *client) requestError(ctx context.Context, err error) error {
 	var timeout net.Error
 	var credentials *credentialsError
@@ -57,21 +57,22 @@ func (c *client) requestError(ctx context.Context, err error) error {
 		return c.fail(hook.Invalid, err)
 	}
 	var failed *url.Error
-	if errors.As(err, &failed) { // it repeats the URL, with its query
+	if errors.As(err, &failed) { // url.Error would repeat the URL with its query
 		err = failed.Err
 	}
 	return c.fail(hook.Unreachable, err)
 }
 
-// credentials reports that the hook was not asked, because what the call needs cannot be read.
+// credentialsFailure reports that the hook was not called, because its credentials could not be
+// read.
 func (c *client) credentialsFailure(err error) error {
 	failure := c.fail(hook.Unreachable, err)
 	failure.Reason = "HookCredentials"
 	return failure
 }
 
-// unaffordable reports that there is no memory for the answer now. The caller's own cancellation is
-// passed on as it is.
+// budgetError reports that the memory budget has no room for the answer. It passes the caller's own
+// cancellation on unchanged.
 func (c *client) budgetError(err error) error {
 	var exhausted *budget.ExhaustedError
 	if !errors.As(err, &exhausted) {
@@ -95,12 +96,12 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("status %d: %q", e.status, e.text)
 }
 
-// Code is the label of metrics.
+// Code returns the status code, for the metrics' label.
 func (e *statusError) Code() string { return strconv.Itoa(e.status) }
 
-// refused explains a status other than 200, with the beginning of what the hook says.
+// responseError describes a status other than 200, with an excerpt of the response.
 func (c *client) responseError(response *http.Response) error {
-	// What cannot be read is left out of the message; the status is the error.
+	// A read error is ignored, because the status is the error.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
 	failure := c.fail(hook.Failed, &statusError{status: response.StatusCode, text: endpoint.Excerpt(body)})
 	if response.StatusCode == http.StatusTooManyRequests {
@@ -111,7 +112,7 @@ func (c *client) responseError(response *http.Response) error {
 }
 
 // retryAfter reads the header Retry-After: seconds, or an HTTP date (RFC 9110, section 10.2.3). It
-// is 0, which means ordinary backoff, where the header is missing, invalid or not in the future.
+// returns 0, which means ordinary backoff, if the header is missing, invalid or in the past.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/budget"
 )
 
-// limited opens a webhook under a memory limit.
+// limited opens a webhook with a memory limit.
 func limited(t *testing.T, b *budget.Budget, field string) *hook.Opened {
 	t.Helper()
 	opened, err := (&Transport{Memory: b}).Open(settings("v2", field))
@@ -34,13 +34,13 @@ func used(b *budget.Budget, part budget.Part) budget.Usage {
 	return budget.Usage{}
 }
 
-// filled is JSON of a size, with an item over and over.
+// filled returns JSON of a given size that repeats an item.
 func filled(before, item, after string, size int) string {
 	return before + strings.Repeat(item+",", (size-len(before)-len(after))/(len(item)+1)-1) + item + after
 }
 
-// TestBombsAreRefused has lists of empty items refused before they are built, whatever their names,
-// with nothing left reserved.
+// TestBombsAreRefused sends lists of empty items. They are rejected before they are decoded,
+// regardless of their names, and no memory stays reserved.
 func TestBombsAreRefused(t *testing.T) {
 	for name, body := range map[string]string{
 		"conditions":      filled(`{"conditions":[`, `{}`, `]}`, 8<<20),
@@ -69,7 +69,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
-// TestMemoryIsHeldUntilTheSyncEnds has a second answer refused while a sync uses the first.
+// TestMemoryIsHeldUntilTheSyncEnds rejects a second answer while a sync uses the first.
 func TestMemoryIsHeldUntilTheSyncEnds(t *testing.T) {
 	b := budget.New(32 << 20)
 	body := `{"status":{"a":"` + strings.Repeat("x", 3<<20) + `"}}`
@@ -103,7 +103,7 @@ func TestMemoryIsHeldUntilTheSyncEnds(t *testing.T) {
 	}
 }
 
-// TestWaitingForMemoryEndsWithTheCaller passes the caller's own cancellation on.
+// TestWaitingForMemoryEndsWithTheCaller passes on the caller's own cancellation.
 func TestWaitingForMemoryEndsWithTheCaller(t *testing.T) {
 	b := budget.New(32 << 20)
 	opened := limited(t, b, string(field(serve(t, status(http.StatusOK, "{}")).URL, "1s")))
@@ -122,8 +122,8 @@ func TestWaitingForMemoryEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-// TestCachedAnswersAreEvicted drops the answers that are kept for their ETag when the share of all
-// hooks is used up.
+// TestCachedAnswersAreEvicted evicts answers of the ETag caches when the share of all hooks is used
+// up.
 func TestCachedAnswersAreEvicted(t *testing.T) {
 	b := budget.New(24 << 20)
 	serve := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,9 +142,10 @@ func TestCachedAnswersAreEvicted(t *testing.T) {
 	}
 }
 
-// TestStalledAnswers has one hook begin large answers and never end them: others still get theirs.
+// TestStalledAnswers starts large answers of one hook that never end. Other hooks still get their
+// answers.
 func TestStalledAnswers(t *testing.T) {
-	const asked = 6
+	const calls = 6
 	for name, begin := range map[string]func(http.ResponseWriter){
 		"announced": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", strconv.Itoa(MaxAnswerBytes))
@@ -152,7 +153,7 @@ func TestStalledAnswers(t *testing.T) {
 		"sent": func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, MaxAnswerBytes*3/4)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, begun := budget.New(256<<20), make(chan struct{}, asked)
+			b, begun := budget.New(256<<20), make(chan struct{}, calls)
 			stalls := limited(t, b, string(field(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				begun <- struct{}{}
 				begin(w)
@@ -161,12 +162,12 @@ func TestStalledAnswers(t *testing.T) {
 			})).URL, "1m")))
 			ctx, cancel := context.WithCancel(t.Context())
 			var asking sync.WaitGroup
-			for range asked {
+			for range calls {
 				asking.Go(func() { _, _ = stalls.Ask(ctx, observed(t)) })
 			}
 			defer asking.Wait()
 			defer cancel()
-			for range asked {
+			for range calls {
 				<-begun
 			}
 			other := limited(t, b,

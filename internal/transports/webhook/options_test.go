@@ -39,18 +39,18 @@ func TestRotatingCredentials(t *testing.T) {
 	}
 }
 
-// guard gives an empty answer to those whose header Authorization is admitted.
+// guard returns an empty answer if the header Authorization is accepted.
 func guard(admits func(string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !admits(r.Header.Get("Authorization")) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, "{}") // a caller that has gone is its own affair
+		_, _ = io.WriteString(w, "{}") // an error of the connection is the caller's
 	}
 }
 
-// TestEndpointConfigs has a hook without fields of its own use those of its host.
+// TestEndpointConfigs applies the fields of a host's entry to a hook without fields of its own.
 func TestEndpointConfigs(t *testing.T) {
 	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
@@ -59,7 +59,8 @@ func TestEndpointConfigs(t *testing.T) {
 		strings.TrimPrefix(server.URL, "http://"))
 	for own, want := range map[string]string{
 		"": "<nil>",
-		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL + ": basicAuth.secretRef: there is no Secret hooks/none that may be sent to ",
+		`,"basicAuth":{"secretRef":{"name":"none","namespace":"hooks"}}`: "hook sync " + server.URL +
+			": basicAuth.secretRef: there is no Secret hooks/none that may be sent to ",
 	} {
 		s := settings("v1", fmt.Sprintf(`{"url":%q%s}`, server.URL, own))
 		s.Lookup, s.EndpointConfigs = vault.Lookup, json.RawMessage(configs)
@@ -74,8 +75,7 @@ func TestEndpointConfigs(t *testing.T) {
 	}
 }
 
-// tagging is a hook that answers with an ETag, and that nothing has changed when it is told the
-// same one.
+// tagging is a hook that answers with an ETag, and with 304 to a request that has the same ETag.
 type tagging struct {
 	mu   sync.Mutex // guards the fields below
 	tag  string
@@ -96,10 +96,10 @@ func (h *tagging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.tag != "" {
 		w.Header().Set("ETag", h.tag)
 	}
-	_, _ = io.WriteString(w, h.body) // a caller that has gone is its own affair
+	_, _ = io.WriteString(w, h.body) // an error of the connection is the caller's
 }
 
-// TestEtag follows the answers about two parents.
+// TestEtag checks the answers about two parents.
 func TestEtag(t *testing.T) {
 	for _, code := range []int{http.StatusNotModified, http.StatusPreconditionFailed} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestEtag(t *testing.T) {
 	}
 }
 
-// named is a parent of the same name with another UID.
+// named returns a parent of the same name with another UID.
 func named(t *testing.T, parent *object.Object, uid string) *object.Object {
 	t.Helper()
 	m, err := parent.Map()
@@ -162,7 +162,7 @@ func named(t *testing.T, parent *object.Object, uid string) *object.Object {
 	return o
 }
 
-// TestETagCacheIsBounded drops the answers that were kept longest.
+// TestETagCacheIsBounded evicts the oldest answers.
 func TestETagCacheIsBounded(t *testing.T) {
 	k, err := newETagCache(&etag{Enabled: true}, nil, nil)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestETagCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestSmallAnswersAreBoundedToo counts what an answer takes beside its body.
+// TestSmallAnswersAreBoundedToo counts the memory of an entry beside its body.
 func TestSmallAnswersAreBoundedToo(t *testing.T) {
 	k, err := newETagCache(&etag{Enabled: true}, nil, nil)
 	if err != nil {
@@ -204,8 +204,7 @@ func TestSmallAnswersAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestETagCacheExpires drops what is past its time, also about parents that are not asked about any
-// more.
+// TestETagCacheExpires removes expired entries, also of parents that get no more questions.
 func TestETagCacheExpires(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	timeout, cleanup := int32(60), int32(100)
@@ -219,7 +218,13 @@ func TestETagCacheExpires(t *testing.T) {
 		after time.Duration
 		put   *hook.Question
 		want  int
-	}{{0, first, 1}, {50 * time.Second, second, 2}, {49 * time.Second, nil, 2}, {time.Second, nil, 1}, {100 * time.Second, nil, 0}} {
+	}{
+		{0, first, 1},
+		{50 * time.Second, second, 2},
+		{49 * time.Second, nil, 2},
+		{time.Second, nil, 1},
+		{100 * time.Second, nil, 0},
+	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if step.put != nil {
 			k.put(step.put, http.Header{"Etag": {"1"}}, []byte("{}"))
@@ -234,8 +239,8 @@ func TestETagCacheExpires(t *testing.T) {
 	}
 }
 
-// TestSecretsGoToTheirService sends a Secret to a Service beside it, in plain http as well, by the
-// whole name; not to other hosts, however they are spelt.
+// TestSecretsGoToTheirService sends a Secret to a Service in the same namespace, also over plain
+// http, by its full name. Other hosts get no Secret, in any spelling.
 func TestSecretsGoToTheirService(t *testing.T) {
 	vault := &transporttest.Vault{}
 	vault.Put("Secret/hooks/token", map[string]string{"token": "secret"})
@@ -252,7 +257,9 @@ func TestSecretsGoToTheirService(t *testing.T) {
 		return err
 	}
 	for _, url := range []string{
-		`"url":"http://web.hooks/x"`, `"url":"http://user:x@WEB.hooks.svc:80"`, `"service":{"name":"web","namespace":"hooks"}`, `"url":"https://web.hooks.svc.cluster.local"`,
+		`"url":"http://web.hooks/x"`, `"url":"http://user:x@WEB.hooks.svc:80"`,
+		`"service":{"name":"web","namespace":"hooks"}`,
+		`"url":"https://web.hooks.svc.cluster.local"`,
 	} {
 		if err := ask(url); hook.KindOf(err) == "" ||
 			!strings.Contains(err.Error(), "web.hooks.svc.cluster.local") && !strings.Contains(err.Error(), "no answer within") {
@@ -262,7 +269,8 @@ func TestSecretsGoToTheirService(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a foreign host was asked") }))
 	for _, url := range []string{
 		fmt.Sprintf(`"url":%q`, server.URL), `"url":"http://web.hooks.@` + strings.TrimPrefix(server.URL, "http://") + `"`,
-		`"service":{"name":"web","namespace":"shop"}`, `"url":"http://web.hooks./"`, `"url":"https://web.hooks.evil.example.com"`,
+		`"service":{"name":"web","namespace":"shop"}`, `"url":"http://web.hooks./"`,
+		`"url":"https://web.hooks.evil.example.com"`,
 	} {
 		var failure *hook.Error
 		if err := ask(url); !errors.As(err, &failure) || failure.Reason != "HookCredentials" ||

@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// encode writes a question as JSON. Objects are copied as the bytes that they are.
+// encode writes a question as JSON. It copies the raw bytes of objects.
 func encode(q *hook.Question, version string) []byte {
 	w := &writer{version: version, parent: q.Parent}
 	w.Grow(size(q))
@@ -39,7 +39,7 @@ func encode(q *hook.Question, version string) []byte {
 	return w.Bytes()
 }
 
-// size estimates the request's size from above, so that it is allocated once.
+// size returns an upper estimate of the request's size, so that one allocation suffices.
 func size(q *hook.Question) int {
 	n := 256 + q.Controller.Size() + q.Parent.Size()
 	add := func(g hook.Group) {
@@ -94,8 +94,8 @@ func (w *writer) required(groups []hook.RelatedGroup) {
 	}
 }
 
-// byResource has one group for each resource, in which each object is once. Groups of different
-// names may be about the same one.
+// byResource merges groups of the same resource and removes duplicate objects. Groups with
+// different names may cover the same resource.
 func byResource(related []hook.RelatedGroup) []hook.Group {
 	groups := make([]hook.Group, 0, len(related))
 	for _, r := range related {
@@ -128,7 +128,7 @@ func (w *writer) objects(g hook.Group) {
 	w.WriteByte('}')
 }
 
-// key is how an object is found in its group (compatibility: inner key). Names of Kubernetes
+// key returns the key of an object in its group (compatibility: inner key). Names of Kubernetes
 // objects need no escaping in JSON.
 func (w *writer) key(o *object.Object) string {
 	if w.version == "v2" || w.parent.Namespace() == "" {
@@ -137,7 +137,8 @@ func (w *writer) key(o *object.Object) string {
 	return o.Name()
 }
 
-// shown is v1's filter: a namespaced parent sees its own namespace only.
+// visible reports whether an object belongs into the request. In v1, a namespaced parent sees only
+// its own namespace.
 func (w *writer) visible(o *object.Object) bool {
 	return w.version == "v2" || w.parent.Namespace() == "" || o.Namespace() == w.parent.Namespace()
 }

@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; look at what changed before you commit it")
 
-// The golden files show the JSON of both versions. A parent in namespace shop has a child there and
-// one in namespace other; related are a cluster-scoped object and one in another namespace. Then
-// the same with a parent that is cluster-scoped.
+// The golden files show the JSON of both versions. A parent in namespace shop has one child there
+// and one in namespace other; related are a cluster-scoped object and one in another namespace.
+// Then the same with a cluster-scoped parent.
 func TestRequests(t *testing.T) {
 	clusterScoped := observed(t)
 	clusterScoped.Parent = decodeObject(t, "example.com/v1", "Planet", "", "earth")
@@ -99,7 +99,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// observed is a sync of a composite controller's parent in namespace shop.
+// observed returns a sync question about a composite controller's parent in namespace shop.
 func observed(t testing.TB) *hook.Question {
 	t.Helper()
 	return &hook.Question{

@@ -14,13 +14,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// maxDepth is how deep an answer may be nested.
+// maxDepth bounds the nesting of an answer.
 const maxDepth = 100
 
 // maxResync bounds resyncAfterSeconds: 10 years, in seconds.
 const maxResync = 10 * 365 * 24 * 3600
 
-// answers, as JSON has them. Each has exactly the fields that its question allows, for the strict
+// The answers as in JSON. Each type has exactly the fields that its question allows, for strict
 // mode.
 type (
 	compositeAnswer struct {
@@ -42,7 +42,7 @@ type (
 	}
 )
 
-// read reads an answer's JSON. The error says what is wrong with it.
+// read decodes an answer. The error describes the invalid part.
 func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
 	switch {
 	case q.Op == hook.Customize:
@@ -71,7 +71,7 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	}
 }
 
-// target is what an answer is read target: all fields, or those that v1 has.
+// target selects the value to decode into: all fields for v2, the fields of v1 otherwise.
 func target(version string, all, v1 any) any {
 	if version == "v2" {
 		return all
@@ -94,7 +94,7 @@ func decodeCustomize(data []byte, strict bool) (*hook.Answer, error) {
 	return answer, nil
 }
 
-// finish checks what all answers have in common.
+// finish validates the fields that all answers share.
 func finish(a *hook.Answer, resyncAfter float64, more *answerV2) (*hook.Answer, error) {
 	if string(a.Status) == "null" {
 		a.Status = nil
@@ -106,8 +106,8 @@ func finish(a *hook.Answer, resyncAfter float64, more *answerV2) (*hook.Answer, 
 	return a, more.read(a)
 }
 
-// unmarshal reads one JSON object and nothing behind it. Strict, every field must be known and said
-// once.
+// unmarshal decodes one JSON object and rejects trailing data. In strict mode it rejects unknown
+// and duplicate fields.
 func unmarshal(data []byte, strict bool, target any) error {
 	if object.Deeper(data, maxDepth) {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)

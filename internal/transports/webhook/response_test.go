@@ -95,13 +95,18 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// What is read without an error survives a second reading of its parts.
+// An answer that decodes without an error can be decoded again from its parts.
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"children":[null,{"a":1}],"resyncAfterSeconds":1.5}`, `{"status":{"n":9007199254740993},"finalized":true}`, `[]`, `{"labels":{"a":null}}`} {
+	for _, seed := range []string{
+		`{}`, `{"children":[null,{"a":1}],"resyncAfterSeconds":1.5}`,
+		`{"status":{"n":9007199254740993},"finalized":true}`, `[]`, `{"labels":{"a":null}}`,
+	} {
 		f.Add([]byte(seed), true)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, strict bool) {
-		for _, q := range []*hook.Question{{Kind: hook.Composite, Op: hook.Sync}, {Kind: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize}} {
+		for _, q := range []*hook.Question{
+			{Kind: hook.Composite, Op: hook.Sync}, {Kind: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize},
+		} {
 			a, err := read(q, "v2", body, strict)
 			if (a == nil) == (err == nil) {
 				t.Fatalf("got %v and %v, want exactly one", a, err)

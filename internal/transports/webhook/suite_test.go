@@ -42,7 +42,7 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	return server
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// handler serves the hook's side of the suite.
+// handler implements the hook's side of the suite.
 func handler(t *testing.T, behave transporttest.Behavior) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -70,7 +70,7 @@ func handler(t *testing.T, behave transporttest.Behavior) http.Handler {
 	})
 }
 
-// received reads a request of either controller kind.
+// received decodes a request of either controller kind.
 func received(ctx context.Context, body []byte) (transporttest.Received, error) {
 	var request struct {
 		Controller, Parent, Object     json.RawMessage
@@ -94,7 +94,7 @@ func received(ctx context.Context, body []byte) (transporttest.Received, error) 
 	switch {
 	case request.Finalizing == nil:
 		got.Op = hook.Customize
-		got.Contract = "" // a customize request does not say
+		got.Contract = "" // a customize request does not name it
 	case *request.Finalizing:
 		got.Op = hook.Finalize
 	}
@@ -112,7 +112,7 @@ func texts(groups map[string]map[string]json.RawMessage) map[string]map[string]s
 	return out
 }
 
-// reply writes what the case says.
+// reply writes the answer of the case.
 func reply(ctx context.Context, w http.ResponseWriter, got transporttest.Received, r transporttest.Reply) {
 	switch r.Fault {
 	case transporttest.Fail:

@@ -1,10 +1,9 @@
-// Package webhook reaches hooks by HTTP POST of JSON, in Metacontroller's two versions
+// Package webhook calls hooks by HTTP POST of JSON, in Metacontroller's two versions
 // (compatibility: hook JSON).
 //
-// All JSON of hooks lives here and nowhere else; what an answer means is decided by package plan.
-// Questions come from the pipeline, configuration from the controller's spec. A hook is safe for
-// concurrent use. It passes package transporttest's suite, and golden files pin the JSON of both
-// versions.
+// All JSON of hooks is in this package; package plan interprets the answers. Questions come from
+// the pipeline, configuration comes from the controller's spec. A hook is safe for concurrent use.
+// It passes package transporttest's suite, and golden files pin the JSON of both versions.
 package webhook
 
 import (
@@ -29,19 +28,20 @@ import (
 )
 
 const (
-	// MaxAnswerBytes bounds an answer, after inflation.
+	// MaxAnswerBytes bounds an answer after decompression.
 	MaxAnswerBytes = 16 << 20
-	// maxErrorBytes bounds what is read of an answer that is no success.
+	// maxErrorBytes bounds the bytes read of an unsuccessful response.
 	maxErrorBytes = 4 << 10
-	// maxHeaderBytes bounds an answer's header.
+	// maxHeaderBytes bounds the header of a response.
 	maxHeaderBytes = 64 << 10
-	// firstReadBytes is how much is read of an answer before more memory is h for.
+	// firstReadBytes is the size of the first buffer for an answer. Further memory is reserved as
+	// the answer grows.
 	firstReadBytes = 16 << 10
-	// largeBytes is the size beyond which a hook's answers are read one at a time.
+	// largeBytes is the size above which a hook's answers are read one at a time.
 	largeBytes = 128 << 10
 )
 
-// client asks one webhook.
+// client calls one webhook.
 type client struct {
 	name        string // of the hook, in messages
 	url         string
@@ -50,23 +50,23 @@ type client struct {
 	timeout     time.Duration
 	connections *connections
 	etags       *etagCache
-	memory      *budget.Share // for answers that are read and decoded; nil is without limit
-	largeReads  chan struct{} // holds something while a large answer is read
+	memory      *budget.Share // for reading and decoding answers; nil means no limit
+	largeReads  chan struct{} // a semaphore of 1: held while a large answer is read
 }
 
-// Transport opens hooks. The zero value is ready, and without limits of memory.
+// Transport opens hooks. The zero value is ready to use and has no memory limit.
 type Transport struct {
-	// Memory is the process's.
+	// Memory is the budget of the process.
 	Memory *budget.Budget
-	// Secrets says where values of Secrets may go.
+	// Secrets restricts the destinations of Secrets' values.
 	Secrets endpoint.Policy
 }
 
-// Open is Transport.Open without limits of memory.
+// Open is Transport.Open without a memory limit.
 func Open(s hook.Settings) (*hook.Opened, error) { return (&Transport{}).Open(s) }
 
-// Open makes a hook from the field webhook of its spec. It does not connect: a hook that is down is
-// an error of Ask. The error names the field.
+// Open makes a hook from the field webhook of its spec. It does not connect: if the hook is down,
+// Ask returns an error. The error names the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c := &config{}
 	if err := json.Unmarshal(s.Field, c); err != nil {
@@ -96,7 +96,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	}, nil
 }
 
-// connections prepares connections; the first call makes them.
+// connections prepares the connections. The first call opens them.
 func (c *config) connections(
 	s hook.Settings,
 	address *url.URL,
@@ -133,7 +133,7 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	if err != nil {
 		return nil, c.requestError(ctx, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // the answer has been read as far as it counts
+	defer response.Body.Close() //nolint:errcheck // the answer has been read already
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
 	if !unchanged(last.tag, response) && response.StatusCode != http.StatusOK {
 		return nil, c.responseError(response)
@@ -141,7 +141,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	return c.answer(ctx, q, last, response)
 }
 
-// answer reads an answer, or takes the last one. Memory is reserved for it until the sync ends.
+// answer decodes the response, or the cached answer if the hook confirmed it. The memory stays
+// reserved until the sync ends.
 func (c *client) answer(
 	ctx context.Context,
 	q *hook.Question,
@@ -171,8 +172,8 @@ func (c *client) answer(
 	return answer, nil
 }
 
-// body reads an answer. Memory is reserved before it is used. A hook that begins large answers and
-// does not end them holds the memory of one.
+// body reads a response. It reserves memory before use. Large responses of a hook are read one at a
+// time, so that a hook that stalls them holds the memory of one only.
 func (c *client) body(ctx context.Context, response *http.Response, lease *budget.Lease) ([]byte, error) {
 	data, alone := make([]byte, 0, firstReadBytes), false
 	for {
@@ -199,7 +200,7 @@ func (c *client) body(ctx context.Context, response *http.Response, lease *budge
 			}
 			alone = true
 		}
-		if err := lease.Resize(int64(larger + len(data))); err != nil { // the old one is there while it is copied
+		if err := lease.Resize(int64(larger + len(data))); err != nil { // both buffers exist during the copy
 			return nil, c.budgetError(err)
 		}
 		data = append(make([]byte, 0, larger), data...)
@@ -209,7 +210,7 @@ func (c *client) body(ctx context.Context, response *http.Response, lease *budge
 	}
 }
 
-// decoded reads an answer's JSON, if there is memory for what it takes.
+// decode decodes an answer if the budget has room for the decoded value.
 func (c *client) decode(q *hook.Question, data []byte, lease *budget.Lease) (*hook.Answer, error) {
 	limit := c.memory.MessageLimit()
 	size := object.Memory(data, limit)

@@ -34,9 +34,10 @@ func TestFieldsAreChecked(t *testing.T) {
 		}
 	}
 	for field, address := range map[string]string{
-		`{"service":{"name":"b","namespace":"c"},"path":"/sync"}`:                                      "http://b.c:80/sync",
-		`{"service":{"name":"b","namespace":"c","port":443,"protocol":"https"},"path":"sync"}`:         "https://b.c:443/sync",
-		`{"url":"http://user:secret@a/sync?secret#x","service":{"name":"b"},"etag":{"enabled":false}}`: "http://a/sync",
+		`{"service":{"name":"b","namespace":"c"},"path":"/sync"}`:                              "http://b.c:80/sync",
+		`{"service":{"name":"b","namespace":"c","port":443,"protocol":"https"},"path":"sync"}`: "https://b.c:443/sync",
+		`{"url":"http://user:secret@a/sync?secret#x","service":{"name":"b"},` +
+			`"etag":{"enabled":false}}`: "http://a/sync",
 	} {
 		opened, err := Open(settings("v1", field))
 		if err != nil || opened.Address != address {
@@ -63,7 +64,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Each case is an answer of the server and what becomes of it.
+// Each case is a server's response and the resulting answer or error.
 func TestAnswersThatAreNone(t *testing.T) {
 	cases := map[string]struct {
 		serve http.HandlerFunc
@@ -94,7 +95,10 @@ func TestAnswersThatAreNone(t *testing.T) {
 }
 
 func TestMetadataAddressesAreRefused(t *testing.T) {
-	for _, url := range []string{"http://169.254.169.254/latest", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://[::ffff:169.254.169.254]/"} {
+	for _, url := range []string{
+		"http://169.254.169.254/latest", "http://[fe80::1]/", "http://[fd00:ec2::254]/",
+		"http://[::ffff:169.254.169.254]/",
+	} {
 		got := ask(t, "v1", string(field(url, "")))
 		if got.Kind != hook.Unreachable || !strings.Contains(got.Error(), "link-local or metadata address") {
 			t.Errorf("%s: got %s %v, want a refusal", url, got.Kind, got)
@@ -142,7 +146,7 @@ func settings(version, field string) hook.Settings {
 	}
 }
 
-// ask puts one question and returns the error.
+// ask sends one question and returns the error.
 func ask(t *testing.T, version, field string) *hook.Error {
 	t.Helper()
 	opened, err := Open(settings(version, field))
