@@ -18,7 +18,8 @@ func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
 		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
 		bytes: prometheus.NewDesc(
 			"hookloop_cache_bytes",
-			"JSON of the objects in the cache in bytes, by resource, with what dynamic and server-side apply have recorded on them.",
+			"JSON of the objects in the cache in bytes, by resource, with what dynamic and server-side apply have "+
+				"recorded on them.",
 			labels,
 			nil,
 		),

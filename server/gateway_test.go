@@ -46,7 +46,8 @@ func TestDoorClosesWithTheWork(t *testing.T) {
 		if _, err := d.socket.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the socket is still open: %v", err)
 		}
-		if err := (gatewayServer{}).serveWhile(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
+		if err := (gatewayServer{}).serveWhile(t.Context(),
+			func(context.Context) error { return want }); !errors.Is(err, want) {
 			t.Errorf("without a gateway: got %v, want %v", err, want)
 		}
 	}

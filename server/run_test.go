@@ -140,7 +140,8 @@ func TestHooksOfTheProcessAreChecked(t *testing.T) {
 func testKubeconfig(t *testing.T) string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],` +
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c",` +
+		`"context":{"cluster":"c"}}],` +
 		`"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}]}`
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,8 @@ type spanBuffer struct {
 func newSpanBuffer(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) *spanBuffer {
 	b := &spanBuffer{size: queueSize(), spans: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hookloop_tracing_spans_total",
-		Help: "Spans that ended, by result: exported, failed (the collector did not take them), dropped (too many waited for it) " +
+		Help: "Spans that ended, by result: exported, failed (the collector did not take them), dropped (too many " +
+			"waited for it) " +
 			"or noop (of a sync that changed nothing).",
 	}, []string{"result"})}
 	metrics.MustRegister(b.spans)

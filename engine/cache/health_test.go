@@ -75,7 +75,10 @@ func TestWatchThatDies(t *testing.T) {
 			func(s *cachetest.Server) { s.Fail(pages, http.StatusInternalServerError) }, apierrors.IsInternalError,
 		},
 		"an event cannot be read": {
-			func(s *cachetest.Server) { s.Refuse(pages, http.StatusServiceUnavailable); s.Garble(pages) }, apierrors.IsServiceUnavailable,
+			func(s *cachetest.Server) {
+				s.Refuse(pages, http.StatusServiceUnavailable)
+				s.Garble(pages)
+			}, apierrors.IsServiceUnavailable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,9 @@ func newWorldWith(t *testing.T, s controller.Settings, of cache.Settings) *world
 
 // reconciles has every reconcile noted and answered by f; nil answers nothing.
 func (w *world) reconciles(f func(context.Context, queue.Item[object.Ref]) (controller.Result, error)) {
-	w.Reconcile(controller.Func[object.Ref](func(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
+	w.Reconcile(controller.Func[object.Ref](func(ctx context.Context, item queue.Item[object.Ref]) (
+		controller.Result, error,
+	) {
 		w.items <- item
 		if f == nil {
 			return controller.Result{}, nil
@@ -249,7 +251,8 @@ func TestResults(t *testing.T) {
 	for i, want := range []struct {
 		cause   queue.CauseKind
 		attempt int
-	}{{queue.CauseInitial, 0}, {queue.CauseRetry, 1}, {queue.CauseRequeue, 1}, {queue.CauseRetry, 2}, {queue.CauseRequeue, 0}} {
+	}{{queue.CauseInitial, 0}, {queue.CauseRetry, 1}, {queue.CauseRequeue, 1},
+		{queue.CauseRetry, 2}, {queue.CauseRequeue, 0}} {
 		if item := w.next("a", want.cause); item.Attempt != want.attempt {
 			t.Errorf("reconcile %d is attempt %d, want %d", i, item.Attempt, want.attempt)
 		}
@@ -272,7 +275,8 @@ func TestResync(t *testing.T) {
 // TestStop waits for the reconcile under way, takes no new one, and cancels it when the grace
 // period is over.
 func TestStop(t *testing.T) {
-	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour, "after the grace period": time.Millisecond} {
+	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour,
+		"after the grace period": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, controller.Settings{GracePeriod: grace})
 			w.server.Put(books, thing(books, "a", ""))

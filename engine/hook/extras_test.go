@@ -13,7 +13,8 @@ func TestFatal(t *testing.T) {
 }
 
 func TestIsWord(t *testing.T) {
-	for text, word := range map[string]bool{"AllUp": true, "a": true, "A_b:c,d1": true, "": false, "a b": false, "1a": false, "a.": false, "Ä": false} {
+	for text, word := range map[string]bool{"AllUp": true, "a": true, "A_b:c,d1": true, "": false, "a b": false,
+		"1a": false, "a.": false, "Ä": false} {
 		if IsWord(text) != word {
 			t.Errorf("IsWord(%q) = %t", text, !word)
 		}

@@ -38,13 +38,15 @@ func TestDecode(t *testing.T) {
 		},
 		{
 			"the last applied state is kept beside",
-			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation + `":"{\"a\":1}","b":"c"}}}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation +
+				`":"{\"a\":1}","b":"c"}}}`,
 			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"b":"c"}}}`,
 			`{"a":1}`,
 		},
 		{
 			"and no empty annotations stay",
-			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation + `":"{}"},"name":"a"}}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"annotations":{"` + object.LastAppliedAnnotation +
+				`":"{}"},"name":"a"}}`,
 			`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a"}}`,
 			`{}`,
 		},
@@ -68,14 +70,17 @@ func TestDecode(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	o := decode(
 		t,
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"api","uid":"u","resourceVersion":"7",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"api","uid":"u",
+		"resourceVersion":"7",
 		"generation":3,"labels":{"a":"b"},"finalizers":["f"],"deletionTimestamp":"2026-01-01T00:00:00Z","Name":"not this",
-		"ownerReferences":[{"uid":"x"},{"uid":"y","controller":true,"kind":"Shop","name":"s","apiVersion":"v1"}]},"status":{"ready":{"n":1}}}`,
+		"ownerReferences":[{"uid":"x"},{"uid":"y","controller":true,"kind":"Shop","name":"s","apiVersion":"v1"}]},
+		"status":{"ready":{"n":1}}}`,
 	)
 	if got, want := o.Ref().String(), `Deployment.apps/v1 "shop/api"`; got != want {
 		t.Errorf("Ref = %s, want %s", got, want)
 	}
-	if o.UID() != "u" || o.ResourceVersion() != "7" || o.Generation() != 3 || o.Labels()["a"] != "b" || !o.HasFinalizer("f") ||
+	if o.UID() != "u" || o.ResourceVersion() != "7" || o.Generation() != 3 || o.Labels()["a"] != "b" ||
+		!o.HasFinalizer("f") ||
 		o.HasFinalizer("g") ||
 		!o.Deleting() ||
 		o.ControllerRef().UID != "y" ||
@@ -170,7 +175,8 @@ func decode(t testing.TB, text string) *object.Object {
 func FuzzDecode(f *testing.F) {
 	f.Add(
 		[]byte(
-			`{"apiVersion":"v1","kind":"Page","metadata":{"managedFields":[],"annotations":{"` + object.LastAppliedAnnotation + `":"{}"}}}`,
+			`{"apiVersion":"v1","kind":"Page","metadata":{"managedFields":[],"annotations":{"` +
+				object.LastAppliedAnnotation + `":"{}"}}}`,
 		),
 	)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Page","apiVersion":"v2","":"\ud800"}`))
@@ -191,19 +197,27 @@ func FuzzDecode(f *testing.F) {
 }
 
 // deployment is an object as an API server sends it: about 4 KB, half of it managed fields.
-var deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"api","namespace":"shop","uid":"6a1c4d9e-63f1-4b58-9c5f-1d2f3e4a5b6c",` +
-	`"resourceVersion":"123456","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{"app":"api","controller-uid":"u"},` +
-	`"annotations":{"` + object.LastAppliedAnnotation + `":"{\"spec\":{\"replicas\":3}}","deployment.kubernetes.io/revision":"3"},` +
-	`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"s","uid":"u","controller":true,"blockOwnerDeletion":true}],` +
-	`"managedFields":[{"manager":"hookloop","operation":"Update","apiVersion":"apps/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
+var deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"api","namespace":"shop",` +
+	`"uid":"6a1c4d9e-63f1-4b58-9c5f-1d2f3e4a5b6c",` +
+	`"resourceVersion":"123456","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{"app":"api",` +
+	`"controller-uid":"u"},` +
+	`"annotations":{"` + object.LastAppliedAnnotation + `":"{\"spec\":{\"replicas\":3}}",` +
+	`"deployment.kubernetes.io/revision":"3"},` +
+	`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"s","uid":"u","controller":true,` +
+	`"blockOwnerDeletion":true}],` +
+	`"managedFields":[{"manager":"hookloop","operation":"Update","apiVersion":"apps/v1",` +
+	`"time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
 	strings.Repeat(`"f:field":{"f:inner":{"k:{\"name\":\"server\"}":{".":{},"f:image":{},"f:name":{}}}},`,
 		20) + `"f:last":{}}}]},` +
-	`"spec":{"replicas":3,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[` +
+	`"spec":{"replicas":3,"selector":{"matchLabels":{"app":"api"}},` +
+	`"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[` +
 	`{"name":"server","image":"nginx:1.27","ports":[{"containerPort":8080,"protocol":"TCP"}],"env":[` +
 	strings.Repeat(`{"name":"VARIABLE","value":"some text of a usual length"},`,
 		10) + `{"name":"LAST","value":""}],` +
-	`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}},"terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}],` +
-	`"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"}}},"status":{"observedGeneration":3,"replicas":3,` +
+	`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}},"terminationMessagePath":"/dev/termination-log",` +
+	`"imagePullPolicy":"IfNotPresent"}],` +
+	`"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"}}},` +
+	`"status":{"observedGeneration":3,"replicas":3,` +
 	`"readyReplicas":3,"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable"}]}}`
 
 // BenchmarkDecode takes one object of the watch in: raw as the engine does, and, beside it, into a

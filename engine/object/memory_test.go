@@ -72,7 +72,8 @@ func TestJSONBombs(t *testing.T) {
 }
 
 func TestJSONOfUsualObjectsIsLight(t *testing.T) {
-	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page-of-the-website","labels":{"app":"website"}},"data":{"text":"` + strings.Repeat(
+	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page-of-the-website",` +
+		`"labels":{"app":"website"}},"data":{"text":"` + strings.Repeat(
 		"x", 300) + `"}}`
 	data := []byte(`{"children":[` + strings.Repeat(object+",", 1000) + object + `]}`)
 	if estimate := Memory(data, noLimit); estimate > 6*int64(len(data)) {

@@ -87,7 +87,8 @@ func TestResyncPeriod(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	for text, want := range map[Timeout]time.Duration{"": DefaultTimeout, "0": DefaultTimeout, "-1s": DefaultTimeout, "soon": DefaultTimeout, "1m30s": 90 * time.Second} {
+	for text, want := range map[Timeout]time.Duration{"": DefaultTimeout, "0": DefaultTimeout, "-1s": DefaultTimeout,
+		"soon": DefaultTimeout, "1m30s": 90 * time.Second} {
 		if got := text.Duration(); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}

@@ -146,10 +146,12 @@ func (g *GRPC) validate(at *field.Path) field.ErrorList {
 	errs := oneOf(at, choice{"target", g.Target != ""}, choice{"service", g.Service != nil},
 		choice{"worker", g.Worker != ""})
 	if g.Worker != "" &&
-		(g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
+		(g.Mode == GRPCUnary || g.Insecure || g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil ||
+			g.ServerName != "") {
 		errs = append(errs, field.Forbidden(
 			at.Child("worker"),
-			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, clientTLS, authorization and serverName",
+			"worker is a hook that dials in over a stream, which excludes mode Unary, insecure, caBundle, "+
+				"clientTLS, authorization and serverName",
 		))
 	}
 	if g.Service != nil {

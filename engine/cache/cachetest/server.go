@@ -224,7 +224,8 @@ func (s *Server) fail(w http.ResponseWriter, code int) {
 
 // status is an API server's answer with an error code.
 func status(code int) json.RawMessage {
-	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound", http.StatusGone: "Expired"}[code]
+	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound",
+		http.StatusGone: "Expired"}[code]
 	return json.RawMessage(
 		fmt.Sprintf(
 			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the answer is %d","code":%d}`,

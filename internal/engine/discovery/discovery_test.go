@@ -170,7 +170,8 @@ func TestCustom(t *testing.T) {
 	}
 	custom := func() map[string]bool {
 		got := map[string]bool{}
-		for _, group := range []string{"", "apps", "networking.k8s.io", "example.com", "gateway.k8s.io", "aggregated.example.com"} {
+		for _, group := range []string{"", "apps", "networking.k8s.io", "example.com", "gateway.k8s.io",
+			"aggregated.example.com"} {
 			got[group] = d.Custom(of(group))
 		}
 		return got
@@ -188,7 +189,8 @@ func TestCustom(t *testing.T) {
 	}
 	for _, group := range []string{"example.com", "gateway.k8s.io"} {
 		api.Put(definitions,
-			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.`+group+`","uid":"u"}}`)
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",`+
+				`"metadata":{"name":"shops.`+group+`","uid":"u"}}`)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -234,7 +236,8 @@ func TestFollow(t *testing.T) {
 	told := d.Changed()
 	s.set(nil, core, shop)
 	api.Put(definitions,
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shops.example.com","uid":"u"}}`)
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",`+
+			`"metadata":{"name":"shops.example.com","uid":"u"}}`)
 	select {
 	case <-told:
 	case <-ctx.Done():

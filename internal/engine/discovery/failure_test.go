@@ -31,7 +31,8 @@ func TestFailedDocument(t *testing.T) {
 	known := map[string]object.Resource{"nodes": nodes, "shops": shops}
 	for path := range documents {
 		for name, code := range map[string]int{
-			"404": http.StatusNotFound, "409": http.StatusConflict, "403": http.StatusForbidden, "429": http.StatusTooManyRequests,
+			"404": http.StatusNotFound, "409": http.StatusConflict, "403": http.StatusForbidden,
+			"429": http.StatusTooManyRequests,
 			"500": http.StatusInternalServerError, "504": http.StatusGatewayTimeout,
 		} {
 			t.Run(strings.TrimPrefix(path, "/")+" "+name, func(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 )
 
-const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs","labelSelector":{"matchLabels":{"tier":"front"}}},
-	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
+const frontSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs",
+	"labelSelector":{"matchLabels":{"tier":"front"}}},
+	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],
+	"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
 
 // TestControllersOfTheSameParents has two controllers overwrite each other's status: both report
 // it, both run, and it ends with one of them.

@@ -42,7 +42,8 @@ type declared struct {
 	finalizer string
 	// shape makes the shape once the resources are known; custom reports whether one of them is a
 	// custom resource.
-	shape func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error)
+	shape func(o *object.Object, parents, children []object.Resource,
+		custom func(object.Resource) bool) (watchedShape, error)
 }
 
 // rule is a resource and the field of the spec that names it; of parents, also which of its objects
@@ -112,7 +113,8 @@ func compositeDeclared(c *v1alpha1.CompositeController) *declared {
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       composite.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource, custom func(object.Resource) bool) (watchedShape, error) {
+		shape: func(o *object.Object, parents, children []object.Resource,
+			custom func(object.Resource) bool) (watchedShape, error) {
 			return composite.New(o, c, composite.Resources{Parent: parents[0], Children: children, Custom: custom})
 		},
 	}
@@ -132,7 +134,8 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		resync:          c.Spec.ResyncPeriod(),
 		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
 		finalizer:       decorator.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource, _ func(object.Resource) bool) (watchedShape, error) {
+		shape: func(o *object.Object, parents, children []object.Resource,
+			_ func(object.Resource) bool) (watchedShape, error) {
 			return decorator.New(o, c, parents, children)
 		},
 	}

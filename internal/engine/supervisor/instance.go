@@ -327,10 +327,11 @@ func (h *health) condition() hook.Condition {
 	}
 	if h.dropped {
 		return hook.Condition{
-			Type:    v1alpha1.ConditionReady,
-			Status:  metav1.ConditionTrue,
-			Reason:  v1alpha1.ReasonStatusDropped,
-			Message: "the controller is running; the parents' resource does not have subresource 'Status' enabled, and no field status: what the hook answers is lost",
+			Type:   v1alpha1.ConditionReady,
+			Status: metav1.ConditionTrue,
+			Reason: v1alpha1.ReasonStatusDropped,
+			Message: "the controller is running; the parents' resource does not have subresource 'Status' " +
+				"enabled, and no field status: what the hook answers is lost",
 		}
 	}
 	return hook.Condition{
@@ -347,10 +348,12 @@ func (s *Supervisor) health(key object.Ref) hook.Condition {
 	i := s.running[key]
 	s.mu.Unlock()
 	if !i.ready() {
-		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
+		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonStarting, Message: s.starting(i.config)}
 	}
 	if stale := slices.Concat(i.run.Unreadable(), i.related.Unreadable()); len(stale) > 0 {
-		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
+		return hook.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonStaleView, Message: staleMessage(stale)}
 	}
 	return i.health.condition()
 }

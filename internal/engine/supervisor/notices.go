@@ -117,7 +117,8 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) hook.Condition {
 	case len(undeclared) > 0:
 		c.Reason = v1alpha1.ReasonNotDeclared
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMatch, "the hooks serve what is declared, and nothing else"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMatch, "the hooks serve what is "+
+			"declared, and nothing else"
 	}
 	return c
 }

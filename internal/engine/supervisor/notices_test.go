@@ -39,11 +39,13 @@ func TestNoticesAreConditions(t *testing.T) {
 		},
 		"finalize is served and not declared": {
 			declared: declared(hook.Sync), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}},
-			want: []hook.Condition{match("NotDeclared", "the hook has a function for finalize, but spec.hooks.finalize is not declared: "+
-				"parents are deleted without it being called")},
+			want: []hook.Condition{match("NotDeclared",
+				"the hook has a function for finalize, but spec.hooks.finalize is not declared: "+
+					"parents are deleted without it being called")},
 		},
 		"finalize is declared and not served": {
-			declared: declared(hook.Sync, hook.Finalize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync}, hook.Finalize: {hook.Sync}},
+			declared: declared(hook.Sync, hook.Finalize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync},
+				hook.Finalize: {hook.Sync}},
 			want: []hook.Condition{match("NotServed", "spec.hooks.finalize is declared, but its hook has no function for it: "+
 				"parents that are deleted will hang in Terminating")},
 		},
@@ -60,7 +62,8 @@ func TestNoticesAreConditions(t *testing.T) {
 		},
 		"no intercept any more": {
 			declared: declared(hook.Sync), before: true,
-			want: []hook.Condition{{Type: "Intercepted", Status: metav1.ConditionFalse, Reason: "NotIntercepted", Message: "the controller's hooks answer for all parents"}},
+			want: []hook.Condition{{Type: "Intercepted", Status: metav1.ConditionFalse, Reason: "NotIntercepted",
+				Message: "the controller's hooks answer for all parents"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

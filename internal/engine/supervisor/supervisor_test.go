@@ -193,7 +193,8 @@ func (w *world) takeRecords(out http.ResponseWriter, method string, body []byte)
 		code = http.StatusNotFound
 	}
 	if code != 0 {
-		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusInternalServerError: "InternalError", http.StatusForbidden: "Forbidden"}[code]
+		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusInternalServerError: "InternalError",
+			http.StatusForbidden: "Forbidden"}[code]
 		out.WriteHeader(code)
 		_, _ = fmt.Fprintf(out, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
 		return
@@ -238,7 +239,8 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 	}
 	w.mu.Unlock()
 	_, _ = fmt.Fprintf(out,
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"},"status":%s}`,
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"},`+
+			`"status":%s}`,
 		operations[1].Value)
 }
 
@@ -246,7 +248,8 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 func (w *world) declare(name, spec string) object.Ref {
 	w.t.Helper()
 	version := w.server.Put(composites, fmt.Sprintf(
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`,
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,`+
+			`"uid":"u-%s"},"spec":%s}`,
 		name,
 		name,
 		spec,
@@ -304,7 +307,8 @@ func (w *world) starts() int {
 }
 
 const webSpec = `{"generateSelector":true,"parentResource":{"apiVersion":"example.com/v1","resource":"webs"},
-	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
+	"childResources":[{"apiVersion":"v1","resource":"configmaps"}],
+	"hooks":{"sync":{"webhook":{"url":"http://hook/sync"}}}}`
 
 // TestForbiddenControllerIsStartedSeldom looks at a controller that may not watch its parents again
 // and again, as events and its own end do.
@@ -446,8 +450,10 @@ func TestMissingResourceIsNoWarningAtFirst(t *testing.T) {
 // TestResourceThatWasProbablyMeant is named in the message.
 func TestResourceThatWasProbablyMeant(t *testing.T) {
 	for resource, want := range map[string]string{
-		`"apiVersion":"example.com/v1","resource":"Web"`:  `spec.parentResource.resource: got "Web", expected the plural name "webs"`,
-		`"apiVersion":"example.com/v2","resource":"webs"`: `spec.parentResource.apiVersion: the API server does not serve webs.example.com/v2; expected example.com/v1, which has webs`,
+		`"apiVersion":"example.com/v1","resource":"Web"`: `spec.parentResource.resource: got "Web", expected the ` +
+			`plural name "webs"`,
+		`"apiVersion":"example.com/v2","resource":"webs"`: `spec.parentResource.apiVersion: the API server does ` +
+			`not serve webs.example.com/v2; expected example.com/v1, which has webs`,
 	} {
 		w := newWorld(t)
 		w.look(w.declare("hello", strings.Replace(webSpec, `"apiVersion":"example.com/v1","resource":"webs"`, resource, 1)))
@@ -537,7 +543,10 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 	deadline := time.After(30 * time.Second)
 	for {
 		w.mu.Lock()
-		reported := slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "FinalizerNotRecorded: ") })
+		reported := slices.ContainsFunc(w.events, func(e string) bool {
+			return strings.HasPrefix(e,
+				"FinalizerNotRecorded: ")
+		})
 		w.mu.Unlock()
 		if reported {
 			return

@@ -26,7 +26,8 @@ func TestUnknownDeclaringObjectsAreNotGone(t *testing.T) {
 		}
 		w.reader = broken
 		var unknown *view.Error
-		if _, err := w.Reconcile(t.Context(), queue.Item[object.Ref]{Key: key}); !errors.As(err, &unknown) || unknown.State != state {
+		if _, err := w.Reconcile(t.Context(), queue.Item[object.Ref]{Key: key}); !errors.As(err,
+			&unknown) || unknown.State != state {
 			t.Errorf("%s: Reconcile = %v, want its error", state, err)
 		}
 		if w.running[key] == nil {
