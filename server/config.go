@@ -97,7 +97,7 @@ type Config struct {
 }
 
 // Hook is a hook of the Go SDK (hook.Composite or hook.Decorator), or another value that registers
-// a service of package hookloop.hook.v1.
+// a hook service of the contract.
 type Hook = inproc.Hook
 
 // Gateway configures the gateway, to which hooks dial in. The leading replica serves it.

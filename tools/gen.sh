@@ -1,16 +1,29 @@
 #!/usr/bin/env bash
-# Generates the code of the hook contract in Go and for the SDKs, deep copies of the API types, and their CRDs.
-#   tools/gen.sh           replaces all files after all could be generated, and deletes files without a source
-#   tools/gen.sh --check   changes nothing, prints stale files, and fails if there are any
+# Generates code of the hook contract in Go and for the SDKs, the contract's baseline, deep copies of
+# the API types, and their CRDs.
+#   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
+#   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
-generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen sdk/python/hookloop/hook sdk/python/hookloop/stream)
+generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
+generated+=(sdk/python/hookloop/{composite,decorator,hook,rpc,stream})
+generated+=(proto/baseline.binpb)
 
+if [ "${1:-}" != --check ] && [ -f proto/baseline.binpb ]; then
+  tools/breaking.sh
+fi
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 .cache/bin/buf generate --output "$fresh"
 .cache/bin/buf generate --template buf.gen.sdk.yaml --output "$fresh"
+# Python programs may have google.rpc.Status already: hookloop/rpc_status.py uses theirs.
+mkdir -p "$fresh/sdk/python/hookloop/rpc"
+mv "$fresh/sdk/python/google/rpc/status_pb2.py" "$fresh/sdk/python/hookloop/rpc/"
+sed -i 's/^from google.rpc import status_pb2/from hookloop.rpc_status import status_pb2/' "$fresh"/sdk/python/hookloop/*/v1/*_pb2.py
+# The contract as it is now, for tools/breaking.sh.
+mkdir -p "$fresh/proto"
+.cache/bin/buf build proto --exclude-source-info -o "$fresh/proto/baseline.binpb"
 .cache/bin/controller-gen \
   object "output:object:dir=$fresh/$api" \
   crd "output:crd:dir=$fresh/manifests/crds" \

@@ -21,7 +21,7 @@ type Descriptor struct {
 	// ParentField and ChildrenField are the fields of requests and responses that hold the parent
 	// and the children, except in Customize, which has the parent under "parent" in JSON.
 	ParentField, ChildrenField string
-	// Service is the gRPC service of the hook, in package hookloop.hook.v1.
+	// Service is the full name of the gRPC service that the hook serves.
 	Service string
 	// Operations are the operations that a hook of this kind may serve.
 	Operations []Op
@@ -36,13 +36,13 @@ var kinds = []Descriptor{
 	{
 		ControllerKind: Composite, Declared: "CompositeController", Plural: "compositecontrollers",
 		ParentField: "parent", ChildrenField: "children",
-		Service: "CompositeHookService", Operations: []Op{Sync, Finalize, Customize},
+		Service: "hookloop.composite.v1.CompositeHookService", Operations: []Op{Sync, Finalize, Customize},
 		OwnsStatus: true,
 	},
 	{
 		ControllerKind: Decorator, Declared: "DecoratorController", Plural: "decoratorcontrollers",
 		ParentField: "object", ChildrenField: "attachments",
-		Service: "DecoratorHookService", Operations: []Op{Sync, Finalize, Customize},
+		Service: "hookloop.decorator.v1.DecoratorHookService", Operations: []Op{Sync, Finalize, Customize},
 		PatchesMetadata: true,
 	},
 }

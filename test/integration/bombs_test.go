@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/test/confine"
 	"github.com/hookloop/hookloop/test/kit"
@@ -236,10 +236,12 @@ func serveRaw(t *testing.T, answer []byte) string {
 // grpcBombs returns responses of 15 MiB: of unary calls, and of streams.
 func grpcBombs() []bomb {
 	const size = 15 << 20
-	fields := map[string]int{"children": 2, "conditions": 10, "events": 11, "results": 12, "requirements": 13}
+	responses := map[string][]byte{"children": repeated(2, size)}
+	for name, field := range map[string]int{"conditions": 2, "events": 3, "results": 4, "requirements": 5} {
+		responses[name] = append([]byte{3<<3 | 2}, lengthPrefixed(repeated(field, size))...) // details
+	}
 	var out []bomb
-	for name, field := range fields {
-		response := repeated(field, size)
+	for name, response := range responses {
 		out = append(out, bomb{"gRPC: " + name, func(b *blast) {
 			address := serveRaw(b.T, response)
 			b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
@@ -247,18 +249,18 @@ func grpcBombs() []bomb {
 			h := serveFaulty(b.T)
 			h.everyone = true
 			h.turn(answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-				a.GetDesired().Response = response
+				a.GetDesired().Envelope = response
 				return saying(a)
 			}))
 			b.refused(kit.Composite{Sync: "stream:" + h.address}, tooMuch...)
 		}})
 	}
 	out = append(out, bomb{"gRPC: depends_on", func(b *blast) {
-		child := append([]byte{2<<3 | 2}, lengthPrefixed(repeated(11, size))...)
+		child := append([]byte{2<<3 | 2}, lengthPrefixed(repeated(4, size))...)
 		address := serveRaw(b.T, child)
 		b.refused(kit.Composite{Sync: "grpc:" + address}, tooMuch...)
-	}}, bomb{"stream: holdings", func(b *blast) {
-		welcome := append([]byte{1<<3 | 2}, lengthPrefixed(append([]byte{8, 1}, repeated(6, size)...))...)
+	}}, bomb{"stream: subjects", func(b *blast) {
+		welcome := append([]byte{1<<3 | 2}, lengthPrefixed(append([]byte{8, 1}, repeated(7, size)...))...)
 		address := serveRaw(b.T, welcome)
 		b.refused(kit.Composite{Sync: "stream:" + address}, append(tooMuch, "HookUnreachable")...)
 	}}, bomb{"stream: pieces", func(b *blast) {
@@ -271,7 +273,7 @@ func grpcBombs() []bomb {
 		}))
 		b.refused(kit.Composite{Sync: "stream:" + h.address}, tooMuch...)
 	}}, bomb{"gRPC: gzip", func(b *blast) {
-		response := &hookv1.CompositeHookServiceSyncResponse{Status: []byte(`{"a":"` + strings.Repeat("x", 32<<20) + `"}`)}
+		response := &compositev1.SyncResponse{Status: []byte(`{"a":"` + strings.Repeat("x", 32<<20) + `"}`)}
 		address := serveCompressed(b.T, response)
 		b.refused(kit.Composite{Sync: "grpc:" + address}, append(tooMuch, "HookFailed")...)
 	}})
@@ -290,25 +292,25 @@ func lengthPrefixed(data []byte) []byte {
 
 // compressing answers with gzip, even if the caller does not accept it.
 type compressing struct {
-	hookv1.UnimplementedCompositeHookServiceServer
-	response *hookv1.CompositeHookServiceSyncResponse
+	compositev1.UnimplementedCompositeHookServiceServer
+	response *compositev1.SyncResponse
 }
 
 func (c compressing) Sync(
 	ctx context.Context,
-	_ *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	_ *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	return c.response, grpc.SetSendCompressor(ctx, "gzip")
 }
 
-func serveCompressed(t *testing.T, response *hookv1.CompositeHookServiceSyncResponse) string {
+func serveCompressed(t *testing.T, response *compositev1.SyncResponse) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.MaxSendMsgSize(128 << 20))
-	hookv1.RegisterCompositeHookServiceServer(server, compressing{response: response})
+	compositev1.RegisterCompositeHookServiceServer(server, compressing{response: response})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()

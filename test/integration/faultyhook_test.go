@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/test/kit"
@@ -65,7 +65,7 @@ func saying(answers ...*streamv1.Answer) []*streamv1.HookMessage {
 // part returns a fragment.
 func part(index uint32, total uint64, data string) *streamv1.HookMessage {
 	return &streamv1.HookMessage{
-		Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)}},
+		Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, TotalBytes: total, Data: []byte(data)}},
 	}
 }
 
@@ -83,8 +83,8 @@ type faultyHook struct {
 	fault     fault
 	cut       chan struct{} // closed to end the open streams
 	memories  map[string]*session.Memory
-	farewells []string
-	triggered []*streamv1.Triggered
+	goAways   []string
+	triggered []*streamv1.TriggerResult
 }
 
 // serveFaulty serves a hook without a fault, until the test ends.
@@ -134,20 +134,20 @@ func (h *faultyHook) memory(id string) *session.Memory {
 }
 
 // answers returns the results of the hook's triggers.
-func (h *faultyHook) answers() []*streamv1.Triggered {
+func (h *faultyHook) answers() []*streamv1.TriggerResult {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.triggered)
 }
 
-// awaitFarewell waits until the engine has sent a reason for ending a stream.
-func (h *faultyHook) awaitFarewell(k *kit.Kit, part string) {
+// awaitGoAway waits until the engine has sent a reason for ending a stream.
+func (h *faultyHook) awaitGoAway(k *kit.Kit, part string) {
 	k.Helper()
 	k.Eventually(fmt.Sprintf("the hook gets the reason %q", part), func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if !slices.ContainsFunc(h.farewells, func(f string) bool { return strings.Contains(f, part) }) {
-			return fmt.Errorf("it got %q", h.farewells)
+		if !slices.ContainsFunc(h.goAways, func(f string) bool { return strings.Contains(f, part) }) {
+			return fmt.Errorf("it got %q", h.goAways)
 		}
 		return nil
 	})
@@ -198,14 +198,14 @@ func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage,
 func (h *faultyHook) note(got session.Received) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if f := got.Farewell; f != nil {
-		if len(h.farewells) == 0 {
+	if f := got.GoAway; f != nil {
+		if len(h.goAways) == 0 {
 			close(h.dismissed)
 		}
-		h.farewells = append(h.farewells, fmt.Sprintf("%s: %s", codes.Code(f.GetCode()), f.GetMessage()))
+		h.goAways = append(h.goAways, fmt.Sprintf("%s: %s", codes.Code(f.GetCode()), f.GetMessage()))
 	}
-	if got.Triggered != nil {
-		h.triggered = append(h.triggered, got.Triggered)
+	if got.TriggerResult != nil {
+		h.triggered = append(h.triggered, got.TriggerResult)
 	}
 }
 
@@ -239,7 +239,7 @@ func (h *faultyHook) send(
 
 // answerOne answers a question like the mirror, and returns the parent's name.
 func answerOne(ctx context.Context, machine *session.Hook, w *session.Work) (parent string, err error) {
-	request, ok := w.Request.(*hookv1.CompositeHookServiceSyncRequest)
+	request, ok := w.Request.(*compositev1.SyncRequest)
 	if !ok {
 		return "", fmt.Errorf("got a %T, expected a sync", w.Request)
 	}

@@ -28,7 +28,7 @@ const (
 
 // emptyParents returns a TriggerRequest of a size with as many empty parents as possible.
 func emptyParents(size int) []byte {
-	return append([]byte{2<<3 | 2}, lengthPrefixed(repeated(3, size))...)
+	return append([]byte{2<<3 | 2}, lengthPrefixed(repeated(4, size))...)
 }
 
 // dialTLS opens a separate connection to the gateway.
@@ -158,7 +158,7 @@ func fragments(b *blast, data []byte, total int) (out [][]byte) {
 	for index := 0; len(data) > 0; index++ {
 		n := min(len(data), 1<<20)
 		m, err := proto.Marshal(&streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{
-			Fragment: &streamv1.Fragment{Index: uint32(index), Total: uint64(total), Data: data[:n]},
+			Fragment: &streamv1.Fragment{Index: uint32(index), TotalBytes: uint64(total), Data: data[:n]},
 		}})
 		if err != nil {
 			b.Fatal(err)
@@ -186,8 +186,8 @@ func workersBombs() []bomb {
 				return connection.Invoke(ctx, triggerMethod, request, &streamv1.TriggerResponse{})
 			}, codes.Internal, codes.ResourceExhausted)
 		}},
-		{"worker: holdings", func(b *blast) { over(b, welcome(repeated(6, 1<<20))) }},
-		{"worker: holdings in fragments", func(b *blast) {
+		{"worker: subjects", func(b *blast) { over(b, welcome(repeated(7, 1<<20))) }},
+		{"worker: subjects in fragments", func(b *blast) {
 			whole := welcome(append([]byte{8, 1}, repeated(6, 15<<20)...))
 			over(b, fragments(b, whole, len(whole))...)
 		}},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
@@ -16,7 +17,7 @@ import (
 
 // grpcMirror is the mirror over gRPC. It refuses a parent with spec.refuse.
 type grpcMirror struct {
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 }
 
 // mirrored holds the fields of a parent that the mirror reads.
@@ -37,8 +38,8 @@ type mirrorAnswer struct {
 
 func (grpcMirror) Sync(
 	_ context.Context,
-	r *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	r *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	var parent mirrored
 	if err := json.Unmarshal(r.GetParent().GetBody(), &parent); err != nil {
 		return nil, err
@@ -47,18 +48,18 @@ func (grpcMirror) Sync(
 		return nil, status.Error(codes.InvalidArgument, parent.Spec.Refuse)
 	}
 	answer := parent.Spec.Answer
-	return &hookv1.CompositeHookServiceSyncResponse{Status: answer.Status, Children: desired(answer.Children)}, nil
+	return &compositev1.SyncResponse{Status: answer.Status, Children: desired(answer.Children)}, nil
 }
 
 func (grpcMirror) Finalize(
-	_ context.Context, r *hookv1.CompositeHookServiceFinalizeRequest,
-) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	_ context.Context, r *compositev1.FinalizeRequest,
+) (*compositev1.FinalizeResponse, error) {
 	var parent mirrored
 	if err := json.Unmarshal(r.GetParent().GetBody(), &parent); err != nil {
 		return nil, err
 	}
 	answer := parent.Spec.Finally
-	return &hookv1.CompositeHookServiceFinalizeResponse{
+	return &compositev1.FinalizeResponse{
 		Status: answer.Status, Children: desired(answer.Children), Finalized: answer.Finalized,
 	}, nil
 }
@@ -79,7 +80,7 @@ func serveGRPC(t *testing.T) string {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	hookv1.RegisterCompositeHookServiceServer(server, grpcMirror{})
+	compositev1.RegisterCompositeHookServiceServer(server, grpcMirror{})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {

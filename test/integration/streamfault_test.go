@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/test/kit"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 )
@@ -51,7 +52,7 @@ var badStreams = map[string]badStream{
 	},
 	"refuses with OK": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-			a.Outcome = &streamv1.Answer_Error{Error: &streamv1.Status{Message: "all is well"}}
+			a.Outcome = &streamv1.Answer_Error{Error: &statuspb.Status{Message: "all is well"}}
 			return saying(a)
 		}),
 		reason: "InvalidHookAnswer", part: "the answer is an error with code 0 (OK)",
@@ -66,7 +67,7 @@ var badStreams = map[string]badStream{
 	},
 	"sends more than the limit in one piece": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-			a.GetDesired().Response = make([]byte, 17<<20)
+			a.GetDesired().Envelope = make([]byte, 17<<20)
 			return saying(a)
 		}),
 		reason: "InvalidHookAnswer", part: "received message larger than max",
@@ -100,17 +101,17 @@ var badStreams = map[string]badStream{
 	},
 	"misses everything for ever": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-			a.Outcome = &streamv1.Answer_Nack{Nack: &streamv1.Nack{Message: "what are you talking about"}}
+			a.Outcome = &streamv1.Answer_Nack{Nack: &streamv1.Nack{Status: &statuspb.Status{Message: "what are you talking about"}}}
 			return saying(a)
 		}),
 		reason: "InvalidHookAnswer", part: `the hook still misses what the question refers to: "what are you talking about"`,
 	},
 	"answers garbage": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-			a.GetDesired().Response = []byte("\xff\xff")
+			a.GetDesired().Envelope = []byte("\xff\xff")
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", part: "the response is no hookloop.hook.v1.CompositeHookServiceSyncResponse",
+		reason: "InvalidHookAnswer", part: "the response is no hookloop.composite.v1.CompositeHookServiceSyncResponse",
 	},
 	"hangs up half-way through an answer": {
 		fault: hangingUp(answering(func(*streamv1.Answer) []*streamv1.HookMessage {
@@ -172,7 +173,7 @@ func (c badStream) run(t *testing.T, k *kit.Kit) {
 		want = append(want, "update configmaps bad")
 	}
 	if c.farewell != "" {
-		h.awaitFarewell(k, c.farewell)
+		h.awaitGoAway(k, c.farewell)
 	}
 	if !c.deaf {
 		k.Apply(parent("fine", page("fine", "text: one")))
@@ -212,7 +213,7 @@ func TestHookThatIsSilent(t *testing.T) {
 	case <-time.After(2 * kit.Deadline):
 		t.Error("the stream of a hook that does not answer never ends")
 	}
-	h.awaitFarewell(k, "DeadlineExceeded: a cancelled call has no answer for 30s, not even CANCELLED")
+	h.awaitGoAway(k, "DeadlineExceeded: a cancelled call has no answer for 30s, not even CANCELLED")
 	h.turn(nil)
 	k.Patch("Web", "bad", "spec: {again: now}") // an edit ends its backoff
 	await(k, "v1/ConfigMap", "bad", "data.text", "one")

@@ -1,43 +1,39 @@
-// Package codec writes questions in the messages of package hookloop.hook.v1 of proto, and reads
-// answers and failures from them: what every transport of the gRPC contract does in the same way,
-// whichever way its messages travel.
+// Package codec encodes questions of the port as messages of the gRPC contract, and decodes answers
+// and errors from them. All transports of the contract share it.
 //
-// It reaches no hook. Messages share the bytes of the objects that they are made of, and are only
-// read. Responses come from outside and are checked for what the messages allow and the port does
-// not; what an answer means is package plan's. Functions are safe for concurrent use. Tests of the
-// transports cover it, with transporttest's suite.
+// It opens no connection. Messages share the bytes of the engine's objects; receivers must not
+// change them. Answers come from hooks, which are not trusted: the package rejects a message that
+// the contract allows and the port does not, and package plan validates the content. All functions
+// are safe for concurrent use. The suite of package transporttest covers the package.
 package codec
 
 import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"google.golang.org/protobuf/proto"
 )
 
 // MaxMessageBytes bounds an answer, and a question that is not sent in parts.
 const MaxMessageBytes = 16 << 20
 
-// Call is one call of the contract. Response is empty, and of the method's type.
+// Call is the request of one call, and an empty response of the method's type.
 type Call struct {
 	Request, Response proto.Message
 }
 
-// New writes a question.
+// New encodes a question.
 func New(q *hook.Question) Call { return write(q, whole{}) }
 
-// NewShell writes a question without its objects: groups are there, and empty. They travel in
-// another way.
-func NewShell(q *hook.Question) proto.Message { return write(q, shell{}).Request }
-
-// contract is the protobuf package of the hooks' services.
-const contract = "hookloop.hook.v1"
+// NewEnvelope encodes a question without its objects: its groups are empty.
+func NewEnvelope(q *hook.Question) proto.Message { return write(q, envelope{}).Request }
 
 // Method returns the full name of the method for an operation of a kind of controller:
-// "/hookloop.hook.v1.CompositeHookService/Sync".
+// "/hookloop.composite.v1.CompositeHookService/Sync".
 func Method(k hook.ControllerKind, op hook.Op) string {
-	return "/" + contract + "." + k.Descriptor().Service + "/" + strings.ToUpper(string(op[:1])) + string(op[1:])
+	return "/" + k.Descriptor().Service + "/" + strings.ToUpper(string(op[:1])) + string(op[1:])
 }
 
 func write(q *hook.Question, w writer) Call {
@@ -52,17 +48,17 @@ func writeComposite(q *hook.Question, w writer) Call {
 	switch q.Op {
 	case hook.Customize:
 		return Call{
-			&hookv1.CompositeHookServiceCustomizeRequest{Controller: controller, Parent: parent},
-			&hookv1.CompositeHookServiceCustomizeResponse{},
+			&compositev1.CustomizeRequest{Controller: controller, Parent: parent},
+			&compositev1.CustomizeResponse{},
 		}
 	case hook.Finalize:
-		return Call{&hookv1.CompositeHookServiceFinalizeRequest{
+		return Call{&compositev1.FinalizeRequest{
 			Controller: controller, Parent: parent, Children: groups(q.Children, w), Related: related(q.Related, w),
-		}, &hookv1.CompositeHookServiceFinalizeResponse{}}
+		}, &compositev1.FinalizeResponse{}}
 	default:
-		return Call{&hookv1.CompositeHookServiceSyncRequest{
+		return Call{&compositev1.SyncRequest{
 			Controller: controller, Parent: parent, Children: groups(q.Children, w), Related: related(q.Related, w),
-		}, &hookv1.CompositeHookServiceSyncResponse{}}
+		}, &compositev1.SyncResponse{}}
 	}
 }
 
@@ -71,16 +67,16 @@ func writeDecorator(q *hook.Question, w writer) Call {
 	switch q.Op {
 	case hook.Customize:
 		return Call{
-			&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent},
-			&hookv1.DecoratorHookServiceCustomizeResponse{},
+			&decoratorv1.CustomizeRequest{Controller: controller, Object: parent},
+			&decoratorv1.CustomizeResponse{},
 		}
 	case hook.Finalize:
-		return Call{&hookv1.DecoratorHookServiceFinalizeRequest{
+		return Call{&decoratorv1.FinalizeRequest{
 			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),
-		}, &hookv1.DecoratorHookServiceFinalizeResponse{}}
+		}, &decoratorv1.FinalizeResponse{}}
 	default:
-		return Call{&hookv1.DecoratorHookServiceSyncRequest{
+		return Call{&decoratorv1.SyncRequest{
 			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),
-		}, &hookv1.DecoratorHookServiceSyncResponse{}}
+		}, &decoratorv1.SyncResponse{}}
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -13,7 +14,9 @@ import (
 
 func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
 	_, err := Answer(
-		&hookv1.DecoratorHookServiceSyncResponse{SetLabels: map[string]string{"a": "b"}, RemoveLabels: []string{"a"}})
+		&decoratorv1.SyncResponse{
+			Labels: &decoratorv1.KeyPatch{Set: map[string]string{"a": "b"}, Remove: []string{"a"}},
+		})
 	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
 		t.Errorf("got %v, want an error that names the label", err)
 	}
@@ -23,7 +26,7 @@ func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
 func TestBombs(t *testing.T) {
 	status := []byte(`{"a":[` + strings.Repeat("{},", 1<<20) + "{}]}")
 	if _, err := Answer(
-		&hookv1.CompositeHookServiceSyncResponse{Status: status},
+		&compositev1.SyncResponse{Status: status},
 	); err == nil ||
 		!strings.Contains(err.Error(), "status: has too many values") {
 		t.Errorf("a status: got %v, want a refusal", err)

@@ -6,33 +6,34 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Answer reads a response of any method. The error names the field at fault.
+// Answer decodes a response of any method. The error names the invalid field.
 func Answer(response proto.Message) (*hook.Answer, error) {
 	switch r := response.(type) {
-	case *hookv1.CompositeHookServiceSyncResponse:
-		return answer(r, r.Status, "children", r.GetChildren())
-	case *hookv1.CompositeHookServiceFinalizeResponse:
-		return finalized(r)(answer(r, r.Status, "children", r.GetChildren()))
-	case *hookv1.DecoratorHookServiceSyncResponse:
-		return decorated(r, r.Status)
-	case *hookv1.DecoratorHookServiceFinalizeResponse:
-		return finalized(r)(decorated(r, r.Status))
+	case *compositev1.SyncResponse:
+		return decodeAnswer(r, r.Status, "children", r.GetChildren())
+	case *compositev1.FinalizeResponse:
+		return withFinalized(r)(decodeAnswer(r, r.Status, "children", r.GetChildren()))
+	case *decoratorv1.SyncResponse:
+		return decodeDecoration(r, r.Status)
+	case *decoratorv1.FinalizeResponse:
+		return withFinalized(r)(decodeDecoration(r, r.Status))
 	case customized:
-		return customization(r)
+		return decodeCustomization(r)
 	default:
-		return nil, fmt.Errorf("got a response of type %T, expected one of hookloop.hook.v1", response)
+		return nil, fmt.Errorf("got a response of type %T, expected one of a hook service", response)
 	}
 }
 
-// finalized adds what answers to Finalize have beside those to Sync.
-func finalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*hook.Answer, error) {
+// withFinalized adds the field that only responses to Finalize have.
+func withFinalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*hook.Answer, error) {
 	return func(a *hook.Answer, err error) (*hook.Answer, error) {
 		if err == nil {
 			a.Finalized = r.GetFinalized()
@@ -41,41 +42,35 @@ func finalized(r interface{ GetFinalized() bool }) func(*hook.Answer, error) (*h
 	}
 }
 
-// common is what the answers to Sync and Finalize of both contracts have.
-type common interface {
-	GetResyncAfter() *durationpb.Duration
-	GetConditions() []*hookv1.Condition
-	GetEvents() []*hookv1.Event
-	GetResults() []*hookv1.Result
-	GetRequirements() []*hookv1.RelatedResourceRule
+// detailed is the common part of all responses to Sync and Finalize.
+type detailed interface {
+	GetDetails() *hookv1.ResponseDetails
 }
 
-// decoration is what the answers to a decorator's Sync and Finalize have in common.
+// decoration is the common part of a decorator's responses to Sync and Finalize.
 type decoration interface {
-	common
+	detailed
 	GetAttachments() []*hookv1.DesiredObject
-	GetSetLabels() map[string]string
-	GetRemoveLabels() []string
-	GetSetAnnotations() map[string]string
-	GetRemoveAnnotations() []string
+	GetLabels() *decoratorv1.KeyPatch
+	GetAnnotations() *decoratorv1.KeyPatch
 }
 
-func decorated(r decoration, status []byte) (*hook.Answer, error) {
-	a, err := answer(r, status, "attachments", r.GetAttachments())
+func decodeDecoration(r decoration, status []byte) (*hook.Answer, error) {
+	a, err := decodeAnswer(r, status, "attachments", r.GetAttachments())
 	if err != nil {
 		return nil, err
 	}
-	if a.Labels, err = patch(r.GetSetLabels(), r.GetRemoveLabels()); err != nil {
+	if a.Labels, err = decodePatch(r.GetLabels()); err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
-	if a.Annotations, err = patch(r.GetSetAnnotations(), r.GetRemoveAnnotations()); err != nil {
+	if a.Annotations, err = decodePatch(r.GetAnnotations()); err != nil {
 		return nil, fmt.Errorf("annotations: %w", err)
 	}
 	return a, nil
 }
 
-// answer reads what all answers have in common. Field is what the desired objects are called.
-func answer(r common, status []byte, field string, children []*hookv1.DesiredObject) (*hook.Answer, error) {
+// decodeAnswer decodes the common part of all answers. field is the name of the desired objects.
+func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.DesiredObject) (*hook.Answer, error) {
 	a := &hook.Answer{Children: make([]json.RawMessage, 0, len(children))}
 	switch {
 	case len(status) == 0 || string(status) == "null":
@@ -95,13 +90,14 @@ func answer(r common, status []byte, field string, children []*hookv1.DesiredObj
 		}
 		a.Children = append(a.Children, body)
 	}
-	if resync := r.GetResyncAfter(); resync != nil {
+	details := r.GetDetails()
+	if resync := details.GetResyncAfter(); resync != nil {
 		a.ResyncAfter = resync.AsDuration()
 		if a.ResyncAfter < 0 {
 			return nil, fmt.Errorf("resync_after is %s, expected 0 or more", a.ResyncAfter.Round(time.Millisecond))
 		}
 	}
-	return a, extras(a, r, children)
+	return a, decodeDetails(a, details, children)
 }
 
 // body is a desired object's JSON; "null" where the message carries none, which package plan
@@ -116,16 +112,16 @@ func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
 	return d.GetBody(), nil
 }
 
-// patch is a map in which nil removes a key.
-func patch(set map[string]string, remove []string) (map[string]*string, error) {
-	if len(set) == 0 && len(remove) == 0 {
+// decodePatch returns a map in which nil removes a key.
+func decodePatch(p *decoratorv1.KeyPatch) (map[string]*string, error) {
+	if len(p.GetSet()) == 0 && len(p.GetRemove()) == 0 {
 		return nil, nil
 	}
-	out := make(map[string]*string, len(set)+len(remove))
-	for key, value := range set {
+	out := make(map[string]*string, len(p.GetSet())+len(p.GetRemove()))
+	for key, value := range p.GetSet() {
 		out[key] = &value
 	}
-	for _, key := range remove {
+	for _, key := range p.GetRemove() {
 		if out[key] != nil {
 			return nil, fmt.Errorf("%q is both set and removed, expected one of them", endpoint.Excerpt([]byte(key)))
 		}
@@ -139,22 +135,22 @@ type customized interface {
 	GetRelatedResources() []*hookv1.RelatedResourceRule
 }
 
-func customization(r customized) (*hook.Answer, error) {
-	related, err := rules("related_resources", r.GetRelatedResources())
+func decodeCustomization(r customized) (*hook.Answer, error) {
+	related, err := decodeRules("related_resources", r.GetRelatedResources())
 	return &hook.Answer{Related: related}, err
 }
 
-// rules reads related resource rules. Field is what their list is called.
-func rules(field string, list []*hookv1.RelatedResourceRule) ([]hook.RelatedRule, error) {
+// decodeRules decodes related resource rules. field is the name of their list.
+func decodeRules(field string, list []*hookv1.RelatedResourceRule) ([]hook.RelatedRule, error) {
 	var out []hook.RelatedRule
 	for i, rule := range list {
-		labels, err := selector(rule.GetLabelSelector())
+		labels, err := decodeSelector(rule.GetLabelSelector())
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d].label_selector: %w", field, i, err)
+			return nil, fmt.Errorf("%s[%d].label_selector.%w", field, i, err)
 		}
-		namespaces, err := selector(rule.GetNamespaceSelector())
+		namespaces, err := decodeSelector(rule.GetNamespaceSelector())
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d].namespace_selector: %w", field, i, err)
+			return nil, fmt.Errorf("%s[%d].namespace_selector.%w", field, i, err)
 		}
 		out = append(out, hook.RelatedRule{
 			APIVersion: rule.GetApiVersion(), Resource: rule.GetResource(), LabelSelector: labels, NamespaceSelector: namespaces,
@@ -171,17 +167,16 @@ var operators = map[hookv1.LabelSelectorRequirement_Operator]metav1.LabelSelecto
 	hookv1.LabelSelectorRequirement_OPERATOR_DOES_NOT_EXIST: metav1.LabelSelectorOpDoesNotExist,
 }
 
-func selector(s *hookv1.LabelSelector) (json.RawMessage, error) {
+// decodeSelector returns a Kubernetes label selector as JSON, or nil if there is none.
+func decodeSelector(s *hookv1.LabelSelector) (json.RawMessage, error) {
 	if s == nil {
 		return nil, nil
 	}
 	out := metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
 	for i, e := range s.GetMatchExpressions() {
-		operator, ok := operators[e.GetOperator()]
-		if !ok {
-			return nil, fmt.Errorf(
-				"match_expressions[%d].operator: is %s, expected one of IN, NOT_IN, EXISTS and DOES_NOT_EXIST", i,
-				e.GetOperator())
+		operator, err := decodeEnum(fmt.Sprintf("match_expressions[%d].operator", i), e.GetOperator(), operators)
+		if err != nil {
+			return nil, err
 		}
 		out.MatchExpressions = append(out.MatchExpressions,
 			metav1.LabelSelectorRequirement{Key: e.GetKey(), Operator: operator, Values: e.GetValues()})

@@ -4,15 +4,18 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// writer puts objects into requests, or leaves them out.
+// writer encodes the objects of a request, or omits them.
 type writer interface {
 	object(*object.Object) *hookv1.Object
 	objects([]*object.Object) []*hookv1.Object
 }
 
-// whole writes every object.
+// whole encodes every object.
 type whole struct{}
 
 func (whole) object(o *object.Object) *hookv1.Object { return Object(o) }
@@ -25,13 +28,13 @@ func (whole) objects(list []*object.Object) []*hookv1.Object {
 	return out
 }
 
-// shell writes none.
-type shell struct{}
+// envelope encodes no object.
+type envelope struct{}
 
-func (shell) object(*object.Object) *hookv1.Object      { return nil }
-func (shell) objects([]*object.Object) []*hookv1.Object { return nil }
+func (envelope) object(*object.Object) *hookv1.Object      { return nil }
+func (envelope) objects([]*object.Object) []*hookv1.Object { return nil }
 
-// Object writes one object. It shares the object's bytes: a message is only read.
+// Object encodes one object. It shares the object's bytes: a message is only read.
 func Object(o *object.Object) *hookv1.Object {
 	return &hookv1.Object{
 		ApiVersion: o.GVK().GroupVersion().String(), Kind: o.GVK().Kind, Namespace: o.Namespace(), Name: o.Name(),
@@ -46,6 +49,15 @@ func groups(list []hook.Group, w writer) []*hookv1.ObjectGroup {
 		out[i] = &hookv1.ObjectGroup{ApiVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Objects: w.objects(g.Objects)}
 	}
 	return out
+}
+
+// readError is the status of a read that failed. The API server's error decides the code.
+func readError(err error) *statuspb.Status {
+	c := code.Code_UNAVAILABLE
+	if apierrors.IsForbidden(err) {
+		c = code.Code_PERMISSION_DENIED
+	}
+	return &statuspb.Status{Code: int32(c), Message: err.Error()}
 }
 
 func related(list []hook.RelatedGroup, w writer) []*hookv1.RelatedGroup {
@@ -64,7 +76,7 @@ func related(list []hook.RelatedGroup, w writer) []*hookv1.RelatedGroup {
 				NotFound: &hookv1.RelatedNotFound{Message: "the API server does not serve " + g.Resource.String()},
 			}
 		case g.Err != nil:
-			out[i].Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "ReadFailed", Message: g.Err.Error()}}
+			out[i].Result = &hookv1.RelatedGroup_Error{Error: readError(g.Err)}
 		default:
 			out[i].Result = &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: w.objects(g.Objects)}}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,8 +23,9 @@ func messages(t *testing.T, each func(protoreflect.MessageDescriptor)) {
 	t.Helper()
 	n := 0
 	for _, file := range []protoreflect.FileDescriptor{
-		hookv1.File_hookloop_hook_v1_answer_proto, hookv1.File_hookloop_hook_v1_composite_proto, hookv1.File_hookloop_hook_v1_customize_proto,
-		hookv1.File_hookloop_hook_v1_decorator_proto, hookv1.File_hookloop_hook_v1_object_proto,
+		compositev1.File_hookloop_composite_v1_composite_proto, decoratorv1.File_hookloop_decorator_v1_decorator_proto,
+		hookv1.File_hookloop_hook_v1_desired_proto, hookv1.File_hookloop_hook_v1_object_proto,
+		hookv1.File_hookloop_hook_v1_related_proto, hookv1.File_hookloop_hook_v1_response_proto,
 		streamv1.File_hookloop_stream_v1_gateway_proto, streamv1.File_hookloop_stream_v1_stream_proto,
 	} {
 		for i := range file.Messages().Len() {
@@ -111,7 +114,7 @@ func TestNested(t *testing.T) {
 		many[i] = &hookv1.Dependency{}
 	}
 	children := []*hookv1.DesiredObject{{DependsOn: many[:500]}, {DependsOn: many[500:]}}
-	data, err := proto.Marshal(&hookv1.CompositeHookServiceSyncResponse{Children: children})
+	data, err := proto.Marshal(&compositev1.SyncResponse{Children: children})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func TestNested(t *testing.T) {
 		Elements: map[protoreflect.FullName]int{"hookloop.hook.v1.DesiredObject.depends_on": 999},
 	}
 	var limit *LimitError
-	err = Unmarshal(data, &hookv1.CompositeHookServiceSyncResponse{}, limits)
+	err = Unmarshal(data, &compositev1.SyncResponse{}, limits)
 	if !errors.As(err, &limit) || limit.Field != "hookloop.hook.v1.DesiredObject.depends_on" {
 		t.Errorf("%v, expected a limit on depends_on", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
@@ -158,7 +158,7 @@ func (g *guest) serve(user, build string, wish *streamv1.Attach) {
 			if got.Work != nil {
 				g.calls <- got.Work
 				if !g.silent {
-					machine.Answer(got.Work, &hookv1.CompositeHookServiceSyncResponse{Status: fmt.Appendf(nil, "%q", user)})
+					machine.Answer(got.Work, &compositev1.SyncResponse{Status: fmt.Appendf(nil, "%q", user)})
 				}
 			}
 		case <-g.ctx.Done():

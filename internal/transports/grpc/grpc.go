@@ -1,5 +1,5 @@
 // Package grpc reaches hooks by gRPC: over a stream that carries only changes (package
-// hookloop.stream.v1), or by one unary call for each question (package hookloop.hook.v1). If the
+// hookloop.stream.v1), or by one unary call for each question (the hook services). If the
 // spec leaves it open, it is the stream if the hook serves it.
 //
 // What a stream remembers of parents is in package stream. Questions come from the pipeline,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -53,7 +53,7 @@ func TestAServerWithoutTheServiceIsNamed(t *testing.T) {
 	target := serve(t, func(*grpc.Server) {})
 	got := failure(t, fmt.Sprintf(`{"target":%q,"insecure":true}`, target), hook.Decorator)
 	if got.Kind != hook.Failed ||
-		!strings.Contains(got.Error(), "does not serve hookloop.hook.v1.DecoratorHookService/Sync") {
+		!strings.Contains(got.Error(), "does not serve hookloop.decorator.v1.DecoratorHookService/Sync") {
 		t.Errorf("got %s %v, want a failure that names the method", got.Kind, got)
 	}
 }
@@ -113,7 +113,7 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 
 // registerEmpty serves the composite service without a method, so that a call which arrives is rejected.
 func registerEmpty(s *grpc.Server) {
-	hookv1.RegisterCompositeHookServiceServer(s, hookv1.UnimplementedCompositeHookServiceServer{})
+	compositev1.RegisterCompositeHookServiceServer(s, compositev1.UnimplementedCompositeHookServiceServer{})
 }
 
 // settings are those of a unary hook, unless the field says otherwise.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"google.golang.org/grpc"
@@ -30,7 +30,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		return transporttest.Reply{Answer: &hook.Answer{Status: json.RawMessage(status)}}
 	}
 	address := serve(t, func(s *grpc.Server) {
-		hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+		compositev1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 	})
 	b := budget.New(128 << 20)
 	h, err := (&Transport{Memory: b}).Open(settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q}`, address)))
@@ -107,7 +107,7 @@ func TestStalledAnswers(t *testing.T) {
 	b := budget.New(256 << 20)
 	opened := func(behave transporttest.Behavior, timeout string) *hook.Opened {
 		address := serve(t, func(s *grpc.Server) {
-			hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+			compositev1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 		})
 		h, err := (&Transport{Memory: b}).Open(
 			settings(fmt.Sprintf(`{"insecure":true,"mode":"Unary","target":%q,"timeout":%q}`, address, timeout)))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"google.golang.org/grpc"
@@ -24,26 +24,26 @@ import (
 
 // guarded is a hook that wants to know who asks.
 type guarded struct {
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 	admits func(authorization string) bool
 }
 
 // Sync gives an empty answer to those who are admitted.
 func (g guarded) Sync(
 	ctx context.Context,
-	_ *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	_ *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	if given := metadata.ValueFromIncomingContext(ctx, "authorization"); len(given) != 1 || !g.admits(given[0]) {
 		return nil, status.Error(codes.Unauthenticated, "who are you?")
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{}, nil
+	return &compositev1.SyncResponse{}, nil
 }
 
 // TestRotatingCredentials replaces certificates and tokens while a hook runs.
 func TestRotatingCredentials(t *testing.T) {
 	transporttest.RunCredentials(t, (&Transport{}).Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
 		target := serveOn(t, g, health.NewServer(),
-			func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, guarded{admits: g.Admits}) },
+			func(s *grpc.Server) { compositev1.RegisterCompositeHookServiceServer(s, guarded{admits: g.Admits}) },
 			grpc.Creds(credentials.NewTLS(g.TLS("h2"))))
 		return fmt.Appendf(nil, `{"target":%q,"mode":"Unary"}`, target)
 	})
@@ -52,26 +52,26 @@ func TestRotatingCredentials(t *testing.T) {
 // named is a hook that admits clients by the name in their certificate, as the SDKs' servers do:
 // after the handshake.
 type named struct {
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 }
 
 // Sync gives an empty answer to the client "right".
 func (named) Sync(
 	ctx context.Context,
-	_ *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	_ *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	caller, _ := peer.FromContext(ctx)
 	if name := caller.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName; name != "right" {
 		return nil, status.Errorf(codes.Unauthenticated, "got %q, expected right", name)
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{}, nil
+	return &compositev1.SyncResponse{}, nil
 }
 
 // TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused
 // its name: the handshake was good, so that the connection would stay.
 func TestCertificateOfARefusedName(t *testing.T) {
 	authority := transporttest.NewAuthority(t)
-	target := serve(t, func(s *grpc.Server) { hookv1.RegisterCompositeHookServiceServer(s, named{}) },
+	target := serve(t, func(s *grpc.Server) { compositev1.RegisterCompositeHookServiceServer(s, named{}) },
 		grpc.Creds(credentials.NewTLS(authority.Server(authority))))
 	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
 	identify := func(name string) {

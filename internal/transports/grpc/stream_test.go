@@ -6,12 +6,14 @@ import (
 	"sync"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -100,7 +102,7 @@ func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMess
 				defer mu.Unlock()
 				if err != nil {
 					p := status.Convert(err).Proto()
-					machine.Refuse(w, &streamv1.Status{Code: p.GetCode(), Message: p.GetMessage(), Details: p.GetDetails()})
+					machine.Refuse(w, &statuspb.Status{Code: p.GetCode(), Message: p.GetMessage(), Details: p.GetDetails()})
 				} else {
 					machine.Answer(w, response)
 				}
@@ -114,17 +116,17 @@ func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMess
 
 func (s *streamServer) answer(ctx context.Context, w *session.Work) (proto.Message, error) {
 	switch r := w.Request.(type) {
-	case *hookv1.CompositeHookServiceSyncRequest:
+	case *compositev1.SyncRequest:
 		return s.composite.Sync(ctx, r)
-	case *hookv1.CompositeHookServiceFinalizeRequest:
+	case *compositev1.FinalizeRequest:
 		return s.composite.Finalize(ctx, r)
-	case *hookv1.CompositeHookServiceCustomizeRequest:
+	case *compositev1.CustomizeRequest:
 		return s.composite.Customize(ctx, r)
-	case *hookv1.DecoratorHookServiceSyncRequest:
+	case *decoratorv1.SyncRequest:
 		return s.decorator.Sync(ctx, r)
-	case *hookv1.DecoratorHookServiceFinalizeRequest:
+	case *decoratorv1.FinalizeRequest:
 		return s.decorator.Finalize(ctx, r)
-	case *hookv1.DecoratorHookServiceCustomizeRequest:
+	case *decoratorv1.CustomizeRequest:
 		return s.decorator.Customize(ctx, r)
 	default:
 		return nil, fmt.Errorf("got a %T", r)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
@@ -30,7 +30,7 @@ func TestAddressesAsTarget(t *testing.T) {
 		return serve(
 			t,
 			func(s *grpc.Server) {
-				hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+				compositev1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 				if streamed {
 					streamv1.RegisterHookStreamServiceServer(s, newStreamServer(behave))
 				}
@@ -114,7 +114,7 @@ func TestOneAddressIsDead(t *testing.T) {
 		return transporttest.Reply{Answer: &hook.Answer{}}
 	}
 	address := serve(t, func(s *grpc.Server) {
-		hookv1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
+		compositev1.RegisterCompositeHookServiceServer(s, transporttest.CompositeServer{Behave: behave})
 	})
 	h := open(t, settings(fmt.Sprintf(`{"insecure":true,"target":"ipv4:%s,%s","timeout":"5s"}`, address, freeAddress(t))))
 	for n := range 8 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -16,7 +16,7 @@ import (
 // later is a hook whose streams speak another version of the protocol.
 type later struct {
 	streamv1.UnimplementedHookStreamServiceServer
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 }
 
 func (later) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
@@ -28,16 +28,16 @@ func (later) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, strea
 
 func (later) Sync(
 	context.Context,
-	*hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
-	return &hookv1.CompositeHookServiceSyncResponse{}, nil
+	*compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
+	return &compositev1.SyncResponse{}, nil
 }
 
 // TestAHookOfAnotherVersionIsAskedByUnaryCalls while the spec leaves the way open.
 func TestAHookOfAnotherVersionIsAskedByUnaryCalls(t *testing.T) {
 	target := serve(t, func(s *grpc.Server) {
 		streamv1.RegisterHookStreamServiceServer(s, later{})
-		hookv1.RegisterCompositeHookServiceServer(s, later{})
+		compositev1.RegisterCompositeHookServiceServer(s, later{})
 	})
 	opened := open(t, settings(fmt.Sprintf(`{"target":%q,"insecure":true}`, target)))
 	if err := ask(t, opened, hook.Composite); err != nil {

@@ -1,8 +1,8 @@
 // Package inproc reaches hooks that are Go functions of the engine's own process, for programs that
 // embed the engine.
 //
-// A hook is what the SDK has authors write. It is known here as the services of package
-// hookloop.hook.v1 that it registers, so that neither side imports the other, and an answer is
+// A hook is what the SDK has authors write. It is known here as the services of the
+// contract that it registers, so that neither side imports the other, and an answer is
 // checked and bounded as one that came over a network. Questions are not copied: their messages
 // share the bytes of the engine's objects, which functions must not change. A Transport is safe for
 // concurrent use. It passes package transporttest's suite.
@@ -28,7 +28,7 @@ import (
 )
 
 // Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is
-// whatever registers a service of package hookloop.hook.v1.
+// whatever registers a hook service of the contract.
 type Hook interface {
 	Register(r grpc.ServiceRegistrar)
 }
@@ -50,7 +50,7 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 		f := newFunctions()
 		hooks[name].Register(f)
 		if len(f.methods) == 0 {
-			return nil, fmt.Errorf("hook %q: has no function, expected one of a service of package hookloop.hook.v1", name)
+			return nil, fmt.Errorf("hook %q: has no function, expected one of a hook service", name)
 		}
 		t.hooks[name] = f
 	}

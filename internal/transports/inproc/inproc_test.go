@@ -103,7 +103,7 @@ func TestFaultsOfFunctions(t *testing.T) {
 			return nil, nil
 		}},
 		{"nothing", "neither a response nor an error", hook.Failed, nothing},
-		{"no such function", "does not serve hookloop.hook.v1.CompositeHookService/Sync", hook.Failed, nil},
+		{"no such function", "does not serve hookloop.composite.v1.CompositeHookService/Sync", hook.Failed, nil},
 		{"a refusal", "no plan", hook.Rejected, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
 			return nil, sdk.Reject("NoSuchPlan", "no plan")
 		}},

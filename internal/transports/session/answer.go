@@ -11,6 +11,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/decode"
 	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -88,14 +89,14 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
 		return News{}, broken("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
 	}
 	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
-	e.resume(w.GetHoldings())
+	e.resume(w.GetSubjects())
 	e.pump()
 	return News{Welcome: w}, nil
 }
 
 // resume compares what is believed with what the hook says it holds. What differs is dropped on
 // both sides.
-func (e *Engine[O]) resume(holdings []*streamv1.Holding) {
+func (e *Engine[O]) resume(holdings []*streamv1.SubjectState) {
 	held := make(map[string][]byte, len(holdings))
 	var unknown []string
 	for _, h := range holdings {
@@ -137,14 +138,14 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 		e.refused(a, said.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
-		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", words(said.Nack.GetMessage())))
+		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", words(said.Nack.GetStatus().GetMessage())))
 	}
 	e.pump()
 	return nil
 }
 
 // refused passes the hook's failure on, if it is one.
-func (e *Engine[O]) refused(a *asked[O], s *streamv1.Status, size uint64) {
+func (e *Engine[O]) refused(a *asked[O], s *statuspb.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
 		e.finish(
 			a,
@@ -205,7 +206,7 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 		e.repeat(a, err)
 		return
 	}
-	if err := m.assemble(response, d.GetResponse(), list); err != nil {
+	if err := m.assemble(response, d.GetEnvelope(), list); err != nil {
 		e.settings.Reserver.Release(memory)
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
@@ -221,7 +222,7 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 // malformed is found when it is.
 func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
 	var kept uint64 // the list of items; runs that name too many are refused later
-	all, err := e.sizeOf(d.GetResponse(), response)
+	all, err := e.sizeOf(d.GetEnvelope(), response)
 	if err != nil {
 		return 0, err
 	}

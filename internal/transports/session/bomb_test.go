@@ -7,6 +7,7 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -44,10 +45,11 @@ func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
 // TestBombsInAnswers fills repeated fields with empty elements: the answer is refused by its size,
 // before anything is built.
 func TestBombsInAnswers(t *testing.T) {
-	conditions := []byte(strings.Repeat("\x52\x00", 400_000))   // CompositeHookServiceSyncResponse.conditions
-	dependencies := []byte(strings.Repeat("\x5a\x00", 400_000)) // DesiredObject.depends_on
+	conditions := protowire.AppendTag(nil, 3, protowire.BytesType) // SyncResponse.details
+	conditions = protowire.AppendString(conditions, strings.Repeat("\x12\x00", 400_000))
+	dependencies := []byte(strings.Repeat("\x22\x00", 400_000)) // DesiredObject.depends_on
 	for name, d := range map[string]*streamv1.Desired{
-		"response": {Response: conditions},
+		"response": {Envelope: conditions},
 		"object":   {Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: dependencies}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +133,7 @@ func TestWelcomeOfAnySize(t *testing.T) {
 	w := &streamv1.Welcome{Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}}
 	for i := range 100_000 {
 		subject := strings.Repeat("x", 60) + string(rune('a'+i%26)) + strings.Repeat("y", i%7)
-		w.Holdings = append(w.Holdings, &streamv1.Holding{Subject: subject, Digest: make([]byte, 16)})
+		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: subject, Digest: make([]byte, 16)})
 	}
 	for _, m := range fragmented(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}}, func(f *streamv1.Fragment) *streamv1.HookMessage {
 		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}

@@ -9,6 +9,7 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -63,7 +64,7 @@ type Outcome struct {
 	// changed by anyone.
 	Response proto.Message
 	// Refused is the hook's failure.
-	Refused *streamv1.Status
+	Refused *statuspb.Status
 	// Fault says that the question is larger than the hook accepts, or the answer wrong.
 	Fault error
 	// Exhausted is the Reserver's error: there is no memory for the answer now.
@@ -178,8 +179,8 @@ func (e *Engine[O]) Connect() {
 		Versions: []uint32{
 			Version,
 		},
-		SessionId:       e.settings.SessionID,
-		BuildId:         e.settings.Build,
+		SessionId: e.settings.SessionID,
+		BuildId:   e.settings.Build, Capabilities: allCapabilities,
 		MaxMessageBytes: e.settings.MessageBytes,
 	}}})
 }
@@ -285,14 +286,14 @@ func (e *Engine[O]) drained() {
 // Drained says that a side wants no more questions, and that all have their answers.
 func (e *Engine[O]) Drained() bool { return e.draining && len(e.calls) == 0 }
 
-// Triggered answers a trigger.
-func (e *Engine[O]) Triggered(t *streamv1.Triggered) {
-	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Triggered{Triggered: t}})
+// AnswerTrigger sends the result of a trigger.
+func (e *Engine[O]) AnswerTrigger(t *streamv1.TriggerResult) {
+	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_TriggerResult{TriggerResult: t}})
 }
 
-// Farewell says why the stream ends; the caller ends it when this is sent.
-func (e *Engine[O]) Farewell(s *streamv1.Status) {
-	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Farewell{Farewell: s}})
+// GoAway tells the hook why the engine ends the stream. The caller ends it once the message is sent.
+func (e *Engine[O]) GoAway(s *statuspb.Status) {
+	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
 }
 
 // Outbox takes the messages to send, in order.
@@ -338,7 +339,7 @@ func (e *Engine[O]) begin(a *asked[O]) {
 	}
 	call := &streamv1.Call{
 		Id: e.last + 1, Method: q.Method, TraceContext: q.TraceContext, Subject: q.Subject,
-		Removed: c.removed, Upserts: c.upserts, Digest: c.digest.wire(), Request: shell,
+		Removed: c.removed, Upserts: c.upserts, Digest: c.digest.wire(), Envelope: shell,
 	}
 	if q.Remaining != nil {
 		call.Timeout = durationpb.New(max(time.Millisecond, q.Remaining()))
@@ -346,7 +347,7 @@ func (e *Engine[O]) begin(a *asked[O]) {
 	if a.snapshot = base == nil; base != nil {
 		call.Base = base.digest.wire()
 		if a.before = base.list; a.before != nil {
-			call.Holds = a.before.digest.wire()
+			call.DesiredDigest = a.before.digest.wire()
 		}
 	}
 	a.size = sizeOf(call)

@@ -11,7 +11,7 @@ func split(data []byte) []*streamv1.Fragment {
 	total := uint64(len(data))
 	for index := uint32(0); len(data) > 0; index++ {
 		n := min(len(data), fragmentBytes)
-		out = append(out, &streamv1.Fragment{Index: index, Total: total, Data: data[:n]})
+		out = append(out, &streamv1.Fragment{Index: index, TotalBytes: total, Data: data[:n]})
 		data = data[n:]
 	}
 	return out
@@ -47,13 +47,13 @@ type assembler struct {
 func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	n := uint64(len(f.GetData()))
 	if a.total == 0 {
-		a.total = f.GetTotal()
+		a.total = f.GetTotalBytes()
 	}
 	switch {
 	case a.total > a.limit:
 		return nil, broken("a message of %d bytes is larger than the maximum of %d", a.total, a.limit)
-	case f.GetIndex() != a.next || f.GetTotal() != a.total:
-		return nil, broken("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(), f.GetTotal(),
+	case f.GetIndex() != a.next || f.GetTotalBytes() != a.total:
+		return nil, broken("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(), f.GetTotalBytes(),
 			a.next, a.total)
 	case n == 0 || n > fragmentBytes || n > a.total-uint64(len(a.data)):
 		return nil, broken("fragment %d has %d bytes, expected 1 to %d", a.next, n,

@@ -3,8 +3,9 @@ package session
 import (
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -128,11 +129,11 @@ func FuzzEngineMessages(f *testing.F) {
 			if got.Work == nil {
 				continue
 			}
-			if r, ok := got.Work.Request.(*hookv1.CompositeHookServiceSyncRequest); ok && len(r.GetChildren()) > 0 &&
+			if r, ok := got.Work.Request.(*compositev1.SyncRequest); ok && len(r.GetChildren()) > 0 &&
 				len(r.GetRelated()) > 0 {
 				h.Answer(got.Work, answerTo(r))
 			}
-			h.Refuse(got.Work, &streamv1.Status{Code: 13})
+			h.Refuse(got.Work, &statuspb.Status{Code: 13})
 		}
 		h.Lost()
 		for name := range memory.subjects {

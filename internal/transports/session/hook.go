@@ -10,6 +10,7 @@ import (
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -74,10 +75,10 @@ type Received struct {
 	Cancelled *Work
 	// Drain says that no more work comes: the stream may end when all is answered.
 	Drain bool
-	// Triggered says what became of a trigger.
-	Triggered *streamv1.Triggered
-	// Farewell says why the engine is about to end the stream.
-	Farewell *streamv1.Status
+	// TriggerResult is the result of a trigger.
+	TriggerResult *streamv1.TriggerResult
+	// GoAway is the reason for which the engine is about to end the stream.
+	GoAway *statuspb.Status
 }
 
 // NewHook begins a stream.
@@ -116,10 +117,10 @@ func (h *Hook) Receive(m *streamv1.EngineMessage) (Received, error) {
 		}
 	case *streamv1.EngineMessage_Drain:
 		return Received{Drain: true}, nil
-	case *streamv1.EngineMessage_Triggered:
-		return Received{Triggered: said.Triggered}, nil
-	case *streamv1.EngineMessage_Farewell:
-		return Received{Farewell: said.Farewell}, nil
+	case *streamv1.EngineMessage_TriggerResult:
+		return Received{TriggerResult: said.TriggerResult}, nil
+	case *streamv1.EngineMessage_GoAway:
+		return Received{GoAway: cmp.Or(said.GoAway.GetStatus(), &statuspb.Status{})}, nil
 	case *streamv1.EngineMessage_Fragment:
 		return Received{}, broken("got a fragment within fragments")
 	}
@@ -142,10 +143,11 @@ func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
 		Version:         Version,
 		BuildId:         h.settings.Build,
 		MaxMessageBytes: h.settings.MessageBytes,
-		Capabilities:    h.settings.Methods,
+		Capabilities:    allCapabilities,
+		Methods:         h.settings.Methods,
 		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
 	}
-	welcome.Holdings = h.memory.holdings(welcome, h.accepts)
+	welcome.Subjects = h.memory.held(welcome, h.accepts)
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
 	return Received{Session: hello.GetSessionId()}, nil
 }
@@ -160,7 +162,7 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 	if m == nil {
 		h.refuse(
 			c.GetId(),
-			&streamv1.Status{
+			&statuspb.Status{
 				Code:    int32(code.Code_UNIMPLEMENTED),
 				Message: "this hook does not know the method " + c.GetMethod(),
 			},
@@ -182,7 +184,7 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		TraceContext: c.GetTraceContext(),
 		Timeout:      c.GetTimeout().AsDuration(),
 		method:       m,
-		holds:        c.GetHolds(),
+		holds:        c.GetDesiredDigest(),
 	}
 	if c.GetSubject() != "" {
 		w.about = h.memory.commit(c.GetSubject(), set)
@@ -191,8 +193,8 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		h.evict()
 	}
 	h.work[w.ID] = w
-	if w.Request, err = m.rebuild(c.GetRequest(), set); err != nil { // the set is held all the same
-		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
+	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set is held all the same
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return Received{}, nil
 	}
 	return Received{Work: w}, nil
@@ -219,13 +221,13 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 	}
 	desired, list, err := w.desired(response)
 	if err != nil {
-		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return
 	}
 	m := answerMessage(&streamv1.Answer{CallId: w.ID, Outcome: &streamv1.Answer_Desired{Desired: desired}})
 	if size := uint64(proto.Size(m)); h.accepts > 0 && size > h.accepts { //nolint:gosec // not negative
 		text := fmt.Sprintf("the answer has %d bytes, which is larger than max (%d)", size, h.accepts)
-		h.Refuse(w, &streamv1.Status{Code: int32(code.Code_RESOURCE_EXHAUSTED), Message: text})
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_RESOURCE_EXHAUSTED), Message: text})
 		return
 	}
 	if w.about != nil {
@@ -256,7 +258,7 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &streamv1.Desired{Response: shell}
+	d := &streamv1.Desired{Envelope: shell}
 	var before *itemList
 	if w.about != nil && len(w.holds) > 0 && w.about.list != nil && w.about.list.digest.is(w.holds) {
 		before, d.Base = w.about.list, w.holds
@@ -294,7 +296,7 @@ func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
 var canonical = proto.MarshalOptions{Deterministic: true}
 
 // Refuse answers work with a failure. Work that is answered already is left alone.
-func (h *Hook) Refuse(w *Work, s *streamv1.Status) {
+func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
 	if h.work[w.ID] != w {
 		return
 	}
@@ -310,7 +312,7 @@ func (h *Hook) end(w *Work) {
 	}
 }
 
-func (h *Hook) refuse(id uint64, s *streamv1.Status) {
+func (h *Hook) refuse(id uint64, s *statuspb.Status) {
 	h.answer(&streamv1.Answer{CallId: id, Outcome: &streamv1.Answer_Error{Error: s}})
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -37,7 +39,7 @@ func called(c *streamv1.Call) *streamv1.EngineMessage {
 }
 
 func TestHooksRefuseBrokenStreams(t *testing.T) {
-	const method = hookv1.CompositeHookService_Sync_FullMethodName
+	const method = compositev1.CompositeHookService_Sync_FullMethodName
 	cases := map[string]struct {
 		messages []*streamv1.EngineMessage
 		want     string
@@ -111,7 +113,7 @@ func TestTheWindowIsKept(t *testing.T) {
 	if len(work) != 2 || e.Load() != 3 {
 		t.Fatalf("%d calls are under way of %d, want 2 of 3", len(work), e.Load())
 	}
-	h.Answer(work[0], &hookv1.CompositeHookServiceSyncResponse{})
+	h.Answer(work[0], &compositev1.SyncResponse{})
 	for _, m := range h.Outbox() {
 		if _, err := e.Receive(m); err != nil {
 			t.Fatal(err)
@@ -147,7 +149,7 @@ func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
 	}
 	first := receive()
 	remaining = 3 * time.Second
-	h.Answer(first, &hookv1.CompositeHookServiceSyncResponse{})
+	h.Answer(first, &compositev1.SyncResponse{})
 	for _, m := range h.Outbox() {
 		if _, err := e.Receive(m); err != nil {
 			t.Fatal(err)
@@ -170,7 +172,7 @@ func TestLargeQuestionsTravelInFragments(t *testing.T) {
 		if got, err := h.Receive(m); err != nil {
 			t.Fatal(err)
 		} else if got.Work != nil {
-			h.Answer(got.Work, &hookv1.CompositeHookServiceSyncResponse{})
+			h.Answer(got.Work, &compositev1.SyncResponse{})
 		}
 	}
 	exchange(t, e, h)
@@ -196,12 +198,12 @@ func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Answer(got.Work, &hookv1.DecoratorHookServiceSyncResponse{})
-		h.Answer(got.Work, &hookv1.CompositeHookServiceSyncResponse{})
+		h.Answer(got.Work, &decoratorv1.SyncResponse{})
+		h.Answer(got.Work, &compositev1.SyncResponse{})
 	}
 	exchange(t, e, h)
 	if o := e.Outcomes(); len(o) != 1 ||
-		!strings.Contains(o[0].Refused.GetMessage(), "got a response of type *hookv1.DecoratorHookServiceSyncResponse") {
+		!strings.Contains(o[0].Refused.GetMessage(), "got a response of type *decoratorv1.SyncResponse") {
 		t.Fatalf("got %v", o)
 	}
 }
@@ -209,7 +211,7 @@ func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
 // TestARequestThatCannotBeRebuiltEndsItsCallOnly refuses the call, keeps the set that came with it,
 // and answers the next call.
 func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
-	shell, err := proto.Marshal(&hookv1.CompositeHookServiceSyncRequest{Parent: &hookv1.Object{Name: "p"}})
+	shell, err := proto.Marshal(&compositev1.SyncRequest{Parent: &hookv1.Object{Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,9 +219,9 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 		change func(*streamv1.Call)
 		want   string
 	}{
-		"objects in the shell":      {func(c *streamv1.Call) { c.Request = shell }, "holds objects, expected them in the slots"},
-		"a request of another type": {func(c *streamv1.Call) { c.Request = []byte("\xff") }, "the request is no *hookv1.CompositeHookServiceSyncRequest"},
-		"no place for the objects":  {func(c *streamv1.Call) { c.Request = nil }, "the request has places for 2 of its 3 objects"},
+		"objects in the shell":      {func(c *streamv1.Call) { c.Envelope = shell }, "holds objects, expected them in the slots"},
+		"a request of another type": {func(c *streamv1.Call) { c.Envelope = []byte("\xff") }, "the request is no *compositev1.SyncRequest"},
+		"no place for the objects":  {func(c *streamv1.Call) { c.Envelope = nil }, "the request has places for 2 of its 3 objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, h := direct(t, HookSettings{})
@@ -244,9 +246,9 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 	}
 }
 
-// TestHoldingsFitIntoOneMessage reopens a session that holds more subjects than fit into a Welcome:
+// TestSubjectsFitIntoOneMessage reopens a session that holds more subjects than fit into a Welcome:
 // those used last are kept.
-func TestHoldingsFitIntoOneMessage(t *testing.T) {
+func TestSubjectsFitIntoOneMessage(t *testing.T) {
 	const limit = 4096
 	memory := NewMemory(0)
 	settings := HookSettings{Memory: func(string) *Memory { return memory }}
@@ -273,7 +275,7 @@ func TestHoldingsFitIntoOneMessage(t *testing.T) {
 	if size := proto.Size(out[0]); len(out) != 1 || size > limit || size < limit-130 {
 		t.Fatalf("got %d messages, the first of %d bytes; want one that fills %d bytes", len(out), size, limit)
 	}
-	held := out[0].GetWelcome().GetHoldings()
+	held := out[0].GetWelcome().GetSubjects()
 	if first := held[0].GetSubject(); first != name(subjects-1) {
 		t.Errorf("the first subject is %s, want the one that was used last", first)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -142,10 +143,10 @@ func forgetAll(t *testing.T, e *Engine[*thing]) {
 // obey.
 func TestWordsOfAHookAreCut(t *testing.T) {
 	long := "ä\x1b[31m\xff\n" + strings.Repeat("é", 1<<20)
-	nack := &streamv1.Answer{Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{Message: long}}}
+	nack := &streamv1.Answer{Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{Status: &statuspb.Status{Message: long}}}}
 	for name, tell := range map[string]func(e *Engine[*thing]) Outcome{
 		"an error that is none": func(e *Engine[*thing]) Outcome {
-			return told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &streamv1.Status{Message: long}}})
+			return told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{Message: long}}})
 		},
 		"a second Nack": func(e *Engine[*thing]) Outcome {
 			nack.CallId = e.last

@@ -42,17 +42,17 @@ func NewMemory(limit int) *Memory {
 // Bytes is how much is held.
 func (m *Memory) Bytes() int { return m.bytes }
 
-// holdings returns what the engine may build on, as far as it fits into a Welcome of at most limit
+// held returns what the engine may build on, as far as it fits into a Welcome of at most limit
 // bytes beside what that has already: the subjects used last first. The others are forgotten, on
 // both sides: the engine asks about them anew. A limit of 0 is none.
-func (m *Memory) holdings(welcome *streamv1.Welcome, limit uint64) []*streamv1.Holding {
-	out := make([]*streamv1.Holding, 0, len(m.subjects))
+func (m *Memory) held(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
+	out := make([]*streamv1.SubjectState, 0, len(m.subjects))
 	size := proto.Size(welcome)
 	for at := m.recent.Front(); at != nil; {
 		r := at.Value.(*remembered)
 		at = at.Next()
-		holding := &streamv1.Holding{Subject: r.name, Digest: r.set.digest.wire()}
-		next := size + protowire.SizeTag(holdingsField) + protowire.SizeBytes(proto.Size(holding))
+		holding := &streamv1.SubjectState{Subject: r.name, Digest: r.set.digest.wire()}
+		next := size + protowire.SizeTag(subjectsField) + protowire.SizeBytes(proto.Size(holding))
 		//nolint:gosec // not negative
 		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit {
 			m.forget(r.name)
@@ -64,10 +64,10 @@ func (m *Memory) holdings(welcome *streamv1.Welcome, limit uint64) []*streamv1.H
 	return out
 }
 
-// The numbers of the fields HookMessage.welcome and Welcome.holdings.
+// The numbers of the fields HookMessage.welcome and Welcome.subjects.
 const (
 	welcomeField  = 1
-	holdingsField = 6
+	subjectsField = 7
 )
 
 // setOf is what is held about a subject; nil where nothing is.

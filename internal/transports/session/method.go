@@ -3,6 +3,8 @@ package session
 import (
 	"fmt"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -61,34 +63,34 @@ func newMethod[Request, Response any, PRequest interface {
 
 // methods are those that a stream can carry, by their full name.
 var methods = map[string]*method{
-	hookv1.CompositeHookService_Sync_FullMethodName: newMethod(
-		func(r *hookv1.CompositeHookServiceSyncRequest) places {
+	compositev1.CompositeHookService_Sync_FullMethodName: newMethod(
+		func(r *compositev1.SyncRequest) places {
 			return places{&r.Controller, &r.Parent, r.Children, r.Related}
 		},
-		func(r *hookv1.CompositeHookServiceSyncResponse) *[]*hookv1.DesiredObject { return &r.Children }),
-	hookv1.CompositeHookService_Finalize_FullMethodName: newMethod(
-		func(r *hookv1.CompositeHookServiceFinalizeRequest) places {
+		func(r *compositev1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Children }),
+	compositev1.CompositeHookService_Finalize_FullMethodName: newMethod(
+		func(r *compositev1.FinalizeRequest) places {
 			return places{&r.Controller, &r.Parent, r.Children, r.Related}
 		},
-		func(r *hookv1.CompositeHookServiceFinalizeResponse) *[]*hookv1.DesiredObject { return &r.Children }),
-	hookv1.CompositeHookService_Customize_FullMethodName: newMethod[hookv1.CompositeHookServiceCustomizeRequest, hookv1.CompositeHookServiceCustomizeResponse](
-		func(r *hookv1.CompositeHookServiceCustomizeRequest) places {
+		func(r *compositev1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Children }),
+	compositev1.CompositeHookService_Customize_FullMethodName: newMethod[compositev1.CustomizeRequest, compositev1.CustomizeResponse](
+		func(r *compositev1.CustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Parent}
 		},
 		nil,
 	),
-	hookv1.DecoratorHookService_Sync_FullMethodName: newMethod(
-		func(r *hookv1.DecoratorHookServiceSyncRequest) places {
+	decoratorv1.DecoratorHookService_Sync_FullMethodName: newMethod(
+		func(r *decoratorv1.SyncRequest) places {
 			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
 		},
-		func(r *hookv1.DecoratorHookServiceSyncResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
-	hookv1.DecoratorHookService_Finalize_FullMethodName: newMethod(
-		func(r *hookv1.DecoratorHookServiceFinalizeRequest) places {
+		func(r *decoratorv1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
+	decoratorv1.DecoratorHookService_Finalize_FullMethodName: newMethod(
+		func(r *decoratorv1.FinalizeRequest) places {
 			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
 		},
-		func(r *hookv1.DecoratorHookServiceFinalizeResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
-	hookv1.DecoratorHookService_Customize_FullMethodName: newMethod[hookv1.DecoratorHookServiceCustomizeRequest, hookv1.DecoratorHookServiceCustomizeResponse](
-		func(r *hookv1.DecoratorHookServiceCustomizeRequest) places {
+		func(r *decoratorv1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
+	decoratorv1.DecoratorHookService_Customize_FullMethodName: newMethod[decoratorv1.CustomizeRequest, decoratorv1.CustomizeResponse](
+		func(r *decoratorv1.CustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Object}
 		},
 		nil,

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -65,7 +66,7 @@ func settle(t *testing.T, w *world) {
 	for rounds := 0; len(w.asked) > 0; rounds++ {
 		w.carry()
 		for _, work := range w.work {
-			w.hook.Answer(work, answerTo(work.Request.(*hookv1.CompositeHookServiceSyncRequest)))
+			w.hook.Answer(work, answerTo(work.Request.(*compositev1.SyncRequest)))
 		}
 		w.work = nil
 		if rounds > 1000 {
@@ -104,7 +105,7 @@ func exchange(t testing.TB, e *Engine[*thing], h *Hook) (bytes int) {
 				t.Fatal(err)
 			}
 			if got.Work != nil {
-				h.Answer(got.Work, answerTo(got.Work.Request.(*hookv1.CompositeHookServiceSyncRequest)))
+				h.Answer(got.Work, answerTo(got.Work.Request.(*compositev1.SyncRequest)))
 			}
 		}
 		for _, m := range up {
@@ -158,7 +159,7 @@ func TestBrokenStreams(t *testing.T) {
 	fragment := func(index uint32, total uint64, data string) *streamv1.HookMessage {
 		return &streamv1.HookMessage{
 			Message: &streamv1.HookMessage_Fragment{
-				Fragment: &streamv1.Fragment{Index: index, Total: total, Data: []byte(data)},
+				Fragment: &streamv1.Fragment{Index: index, TotalBytes: total, Data: []byte(data)},
 			},
 		}
 	}
@@ -166,7 +167,7 @@ func TestBrokenStreams(t *testing.T) {
 		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
 	}
 	greeting := &streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}}
-	refusal := &streamv1.Answer_Error{Error: &streamv1.Status{Code: 13}}
+	refusal := &streamv1.Answer_Error{Error: &statuspb.Status{Code: 13}}
 	cases := map[string]struct {
 		messages []*streamv1.HookMessage
 		want     string

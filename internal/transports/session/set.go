@@ -6,6 +6,8 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -185,5 +187,9 @@ func (m *Memory) find(up *streamv1.Upsert, sent map[hash]*held) (*held, *streamv
 }
 
 func nack(reason streamv1.Nack_Reason, message string) *streamv1.Nack {
-	return &streamv1.Nack{Reason: reason, Message: message}
+	c := code.Code_FAILED_PRECONDITION
+	if reason == streamv1.Nack_REASON_DIGEST_MISMATCH {
+		c = code.Code_DATA_LOSS
+	}
+	return &streamv1.Nack{Reason: reason, Status: &statuspb.Status{Code: int32(c), Message: message}}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/proto"
@@ -32,7 +33,7 @@ type state struct {
 // question writes a state as the engine asks about it.
 func (s *state) question(subject string) Question[*thing] {
 	return Question[*thing]{
-		Subject: subject, Method: hookv1.CompositeHookService_Sync_FullMethodName, Shell: s.request(false),
+		Subject: subject, Method: compositev1.CompositeHookService_Sync_FullMethodName, Shell: s.request(false),
 		Slots: []Slot[*thing]{
 			{ControllerSlot, []*thing{s.controller}},
 			{ParentSlot, []*thing{s.parent}},
@@ -43,10 +44,10 @@ func (s *state) question(subject string) Question[*thing] {
 }
 
 // request writes a state as one whole request: what the hook must see.
-func (s *state) request(whole bool) *hookv1.CompositeHookServiceSyncRequest {
+func (s *state) request(whole bool) *compositev1.SyncRequest {
 	children := &hookv1.ObjectGroup{ApiVersion: "v1", Kind: "Thing"}
 	items := &hookv1.RelatedItems{}
-	r := &hookv1.CompositeHookServiceSyncRequest{
+	r := &compositev1.SyncRequest{
 		Children: []*hookv1.ObjectGroup{children},
 		Related:  []*hookv1.RelatedGroup{{Resource: "things", Result: &hookv1.RelatedGroup_Items{Items: items}}},
 	}
@@ -64,8 +65,8 @@ func (s *state) request(whole bool) *hookv1.CompositeHookServiceSyncRequest {
 }
 
 // answerTo is the test's hook: a function of the whole request.
-func answerTo(r *hookv1.CompositeHookServiceSyncRequest) *hookv1.CompositeHookServiceSyncResponse {
-	out := &hookv1.CompositeHookServiceSyncResponse{Status: []byte(`{"from":"` + string(r.GetParent().GetBody()) + `"}`)}
+func answerTo(r *compositev1.SyncRequest) *compositev1.SyncResponse {
+	out := &compositev1.SyncResponse{Status: []byte(`{"from":"` + string(r.GetParent().GetBody()) + `"}`)}
 	for _, g := range [][]*hookv1.Object{r.GetChildren()[0].GetObjects(), r.GetRelated()[0].GetItems().GetObjects()} {
 		for _, o := range g {
 			if len(o.GetBody())%3 != 0 { // some come and go
@@ -107,8 +108,8 @@ type world struct {
 // asking is a question under way: how it was when it was asked.
 type asking struct {
 	subject  int
-	want     *hookv1.CompositeHookServiceSyncRequest
-	response *hookv1.CompositeHookServiceSyncResponse
+	want     *compositev1.SyncRequest
+	response *compositev1.SyncResponse
 }
 
 type tally struct{ operations, answers, lost, breaks, restarts, reconnects, dropped, doubled, swapped, forgotten int }
@@ -314,7 +315,7 @@ func (w *world) step() {
 		w.ask(w.random.IntN(len(w.states)))
 	case n < 60 && len(w.work) > 0:
 		at := w.random.IntN(len(w.work))
-		w.hook.Answer(w.work[at], answerTo(w.work[at].Request.(*hookv1.CompositeHookServiceSyncRequest)))
+		w.hook.Answer(w.work[at], answerTo(w.work[at].Request.(*compositev1.SyncRequest)))
 		w.work = slices.Delete(w.work, at, at+1)
 	case n == 60 && w.random.IntN(8) == 0:
 		w.reconnect()

@@ -9,6 +9,7 @@ import (
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/session"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -94,7 +95,7 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 		answer, unread := s.trigger(news.Trigger), 0
 		s.do(func() {
 			if s.run == r {
-				s.engine.Triggered(answer)
+				s.engine.AnswerTrigger(answer)
 				unread = s.engine.Unsent()
 			}
 		})
@@ -115,7 +116,7 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 // welcome notes a hook's build. If the name is too long the stream is over before a question can
 // be asked. The caller holds the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
-	build, methods := w.GetBuildId(), known(w.GetCapabilities())
+	build, methods := w.GetBuildId(), known(w.GetMethods())
 	if n := len(build); n > maxBuildBytes {
 		s.engine.Disconnect()
 		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)
@@ -126,20 +127,20 @@ func (s *Session) welcome(w *streamv1.Welcome) error {
 }
 
 // trigger carries a trigger out.
-func (s *Session) trigger(t *streamv1.Trigger) *streamv1.Triggered {
-	answer := &streamv1.Triggered{Id: t.GetId()}
+func (s *Session) trigger(t *streamv1.Trigger) *streamv1.TriggerResult {
+	answer := &streamv1.TriggerResult{Id: t.GetId()}
 	s.mu.Lock()
 	ask := s.settings.Trigger
 	s.mu.Unlock()
 	if ask == nil {
-		answer.Error = &streamv1.Status{Code: int32(codes.Unimplemented), Message: "triggers are not taken here"}
+		answer.Error = &statuspb.Status{Code: int32(codes.Unimplemented), Message: "triggers are not taken here"}
 		return answer
 	}
 	parents, err := ask(t)
 	if err != nil {
 		refused := status.Convert(err)
 		//nolint:gosec // codes are few
-		answer.Error = &streamv1.Status{Code: int32(refused.Code()), Message: refused.Message()}
+		answer.Error = &statuspb.Status{Code: int32(refused.Code()), Message: refused.Message()}
 		return answer
 	}
 	answer.Parents = uint32(parents) //nolint:gosec // not negative, and fewer than that
@@ -152,7 +153,7 @@ func (s *Session) end(r *run, why error) {
 		if s.run == r {
 			said := status.Convert(why)
 			//nolint:gosec // codes are few
-			s.engine.Farewell(&streamv1.Status{Code: int32(said.Code()), Message: said.Message()})
+			s.engine.GoAway(said.Proto())
 			r.ending = true
 		}
 	})

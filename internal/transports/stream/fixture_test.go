@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/status"
@@ -132,13 +132,13 @@ func (p *peer) fail(err error) { p.line.spoken <- err }
 // answer answers a call with no children, and a status.
 func (p *peer) answer(c *streamv1.Call, said string) {
 	p.Helper()
-	response, err := proto.Marshal(&hookv1.CompositeHookServiceSyncResponse{Status: fmt.Appendf(nil, "%q", said)})
+	response, err := proto.Marshal(&compositev1.SyncResponse{Status: fmt.Appendf(nil, "%q", said)})
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{
 		CallId:  c.GetId(),
-		Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Response: response, Digest: make([]byte, 16)}},
+		Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Envelope: response, Digest: make([]byte, 16)}},
 	}}})
 }
 

@@ -105,7 +105,7 @@ func TestPatience(t *testing.T) {
 		},
 		"it has no streams": {
 			status.Error(codes.Unimplemented, "unknown service"),
-			`HookFailed: hook sync test: the hook does not serve hookloop.hook.v1.CompositeHookService/Sync: Unimplemented: "unknown service"`,
+			`HookFailed: hook sync test: the hook does not serve hookloop.composite.v1.CompositeHookService/Sync: Unimplemented: "unknown service"`,
 		},
 	}
 	for name, c := range cases {
@@ -171,7 +171,7 @@ func TestQuestionThatEndsStreams(t *testing.T) {
 			func(p *peer, c *streamv1.Call) {
 				c.Id += 5
 				p.answer(c, "well")
-				p.hear() // Farewell
+				p.hear() // GoAway
 			},
 			"InvalidHookAnswer: hook sync test: got an answer to call 6, which was never made",
 		},

@@ -22,11 +22,11 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 		defer watch(hook.Composite)()
 		s := New(settingsOf("a", p.Changed))
 		p.Add(s)
-		welcome := func(capabilities ...string) *peer {
+		welcome := func(methods ...string) *peer {
 			peer := lasting(t, s)
 			peer.hear()
 			peer.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
-				Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20}, Capabilities: capabilities,
+				Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20}, Methods: methods,
 			}}})
 			synctest.Wait()
 			return peer
@@ -38,7 +38,7 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 			}
 			told = nil
 		}
-		const composite, decorator = "/hookloop.hook.v1.CompositeHookService/", "/hookloop.hook.v1.DecoratorHookService/"
+		const composite, decorator = "/hookloop.composite.v1.CompositeHookService/", "/hookloop.decorator.v1.DecoratorHookService/"
 		silent := welcome()
 		expect("a hook that names nothing")
 		silent.fail(errLeft)

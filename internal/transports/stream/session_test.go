@@ -56,7 +56,7 @@ func TestEndSaysWhy(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
 		go p.End(status.New(codes.PermissionDenied, "the right was taken away"))
-		f := p.hear().GetFarewell()
+		f := p.hear().GetGoAway().GetStatus()
 		if f.GetMessage() != "the right was taken away" || codes.Code(f.GetCode()) != codes.PermissionDenied {
 			t.Errorf("the hook is told %v", f)
 		}
@@ -94,7 +94,7 @@ func TestStreamsThatEnd(t *testing.T) {
 				go p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 					Version: 1, BuildId: strings.Repeat("b", 257), Window: &streamv1.Window{Calls: 1, Bytes: 1},
 				}}})
-				if f := p.hear().GetFarewell(); f.GetCode() != int32(codes.InvalidArgument) {
+				if f := p.hear().GetGoAway().GetStatus(); f.GetCode() != int32(codes.InvalidArgument) {
 					p.Errorf("the hook is told %v", f)
 				}
 				if p.Build() != "" || p.Welcomed() {
@@ -152,7 +152,7 @@ func TestCallThatIsNeverAnswered(t *testing.T) {
 		if !s.Open() {
 			t.Error("the stream has ended at once")
 		}
-		if f := p.hear().GetFarewell(); !strings.Contains(f.GetMessage(), "not even CANCELLED") {
+		if f := p.hear().GetGoAway().GetStatus(); !strings.Contains(f.GetMessage(), "not even CANCELLED") {
 			t.Errorf("the hook is told %v", f)
 		}
 		if end := p.awaitEnd(); end.Code() != codes.DeadlineExceeded {
@@ -205,7 +205,7 @@ func TestTriggersWithoutAController(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
 		p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 7}}})
-		if got := p.hear().GetTriggered(); got.GetId() != 7 || got.GetError().GetCode() != int32(codes.Unimplemented) {
+		if got := p.hear().GetTriggerResult(); got.GetId() != 7 || got.GetError().GetCode() != int32(codes.Unimplemented) {
 			t.Errorf("the trigger is answered with %v", got)
 		}
 	})

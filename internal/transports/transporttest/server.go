@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -19,8 +21,8 @@ import (
 
 // Register registers both services of the gRPC contract, which answer as behave says.
 func Register(r grpc.ServiceRegistrar, behave Behavior) {
-	hookv1.RegisterCompositeHookServiceServer(r, CompositeServer{Behave: behave})
-	hookv1.RegisterDecoratorHookServiceServer(r, DecoratorServer{Behave: behave})
+	compositev1.RegisterCompositeHookServiceServer(r, CompositeServer{Behave: behave})
+	decoratorv1.RegisterDecoratorHookServiceServer(r, DecoratorServer{Behave: behave})
 }
 
 // outcome is the answer, the fault's status, or what stands for a fault of the answer.
@@ -53,38 +55,38 @@ func detailed(code codes.Code, detail protoadapt.MessageV1) error {
 
 // CompositeServer serves a Behavior as a service of the gRPC contract.
 type CompositeServer struct {
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 	Behave Behavior
 }
 
 // Sync answers as the behavior says.
 func (s CompositeServer) Sync(
 	ctx context.Context,
-	r *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	r *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	a, err := outcome(ctx,
 		s.Behave(ctx, received(ctx, hook.Composite, hook.Sync, r.GetParent(), r.GetChildren(), r.GetRelated())))
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{
-		Status:      a.Status,
-		Children:    desired(a.Children),
-		ResyncAfter: durationpb.New(a.ResyncAfter),
+	return &compositev1.SyncResponse{
+		Status:   a.Status,
+		Children: desired(a.Children),
+		Details:  &hookv1.ResponseDetails{ResyncAfter: durationpb.New(a.ResyncAfter)},
 	}, nil
 }
 
 // Finalize answers as the behavior says.
 func (s CompositeServer) Finalize(
 	ctx context.Context,
-	r *hookv1.CompositeHookServiceFinalizeRequest,
-) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	r *compositev1.FinalizeRequest,
+) (*compositev1.FinalizeResponse, error) {
 	a, err := outcome(ctx,
 		s.Behave(ctx, received(ctx, hook.Composite, hook.Finalize, r.GetParent(), r.GetChildren(), r.GetRelated())))
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.CompositeHookServiceFinalizeResponse{
+	return &compositev1.FinalizeResponse{
 		Status:    a.Status,
 		Children:  desired(a.Children),
 		Finalized: a.Finalized,
@@ -94,67 +96,65 @@ func (s CompositeServer) Finalize(
 // Customize answers as the behavior says.
 func (s CompositeServer) Customize(
 	ctx context.Context,
-	r *hookv1.CompositeHookServiceCustomizeRequest,
-) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
+	r *compositev1.CustomizeRequest,
+) (*compositev1.CustomizeResponse, error) {
 	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Composite, hook.Customize, r.GetParent(), nil, nil)))
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.CompositeHookServiceCustomizeResponse{RelatedResources: rules(a.Related)}, nil
+	return &compositev1.CustomizeResponse{RelatedResources: rules(a.Related)}, nil
 }
 
 // DecoratorServer serves a Behavior as a service of the gRPC contract.
 type DecoratorServer struct {
-	hookv1.UnimplementedDecoratorHookServiceServer
+	decoratorv1.UnimplementedDecoratorHookServiceServer
 	Behave Behavior
 }
 
 // Sync answers as the behavior says.
 func (s DecoratorServer) Sync(
 	ctx context.Context,
-	r *hookv1.DecoratorHookServiceSyncRequest,
-) (*hookv1.DecoratorHookServiceSyncResponse, error) {
+	r *decoratorv1.SyncRequest,
+) (*decoratorv1.SyncResponse, error) {
 	a, err := outcome(ctx,
 		s.Behave(ctx, received(ctx, hook.Decorator, hook.Sync, r.GetObject(), r.GetAttachments(), r.GetRelated())))
 	if err != nil {
 		return nil, err
 	}
-	out := &hookv1.DecoratorHookServiceSyncResponse{Status: a.Status, Attachments: desired(a.Children)}
-	out.SetLabels, out.RemoveLabels = split(a.Labels)
-	out.SetAnnotations, out.RemoveAnnotations = split(a.Annotations)
+	out := &decoratorv1.SyncResponse{Status: a.Status, Attachments: desired(a.Children)}
+	out.Labels, out.Annotations = keyPatch(a.Labels), keyPatch(a.Annotations)
 	return out, nil
 }
 
 // Finalize answers as the behavior says.
 func (s DecoratorServer) Finalize(
 	ctx context.Context,
-	r *hookv1.DecoratorHookServiceFinalizeRequest,
-) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
+	r *decoratorv1.FinalizeRequest,
+) (*decoratorv1.FinalizeResponse, error) {
 	a, err := outcome(ctx,
 		s.Behave(ctx, received(ctx, hook.Decorator, hook.Finalize, r.GetObject(), r.GetAttachments(), r.GetRelated())))
 	if err != nil {
 		return nil, err
 	}
-	out := &hookv1.DecoratorHookServiceFinalizeResponse{
+	out := &decoratorv1.FinalizeResponse{
 		Status:      a.Status,
 		Attachments: desired(a.Children),
 		Finalized:   a.Finalized,
 	}
-	out.SetLabels, out.RemoveLabels = split(a.Labels)
-	out.SetAnnotations, out.RemoveAnnotations = split(a.Annotations)
+	out.Labels, out.Annotations = keyPatch(a.Labels), keyPatch(a.Annotations)
 	return out, nil
 }
 
 // Customize answers as the behavior says.
 func (s DecoratorServer) Customize(
 	ctx context.Context,
-	r *hookv1.DecoratorHookServiceCustomizeRequest,
-) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
+	r *decoratorv1.CustomizeRequest,
+) (*decoratorv1.CustomizeResponse, error) {
 	a, err := outcome(ctx, s.Behave(ctx, received(ctx, hook.Decorator, hook.Customize, r.GetObject(), nil, nil)))
 	if err != nil {
 		return nil, err
 	}
-	return &hookv1.DecoratorHookServiceCustomizeResponse{RelatedResources: rules(a.Related)}, nil
+	return &decoratorv1.CustomizeResponse{RelatedResources: rules(a.Related)}, nil
 }
 
 func received(
@@ -194,16 +194,16 @@ func desired(children []json.RawMessage) []*hookv1.DesiredObject {
 	return out
 }
 
-func split(patch map[string]*string) (map[string]string, []string) {
-	set, remove := map[string]string{}, []string{}
+func keyPatch(patch map[string]*string) *decoratorv1.KeyPatch {
+	out := &decoratorv1.KeyPatch{Set: map[string]string{}}
 	for key, value := range patch {
 		if value == nil {
-			remove = append(remove, key)
+			out.Remove = append(out.Remove, key)
 		} else {
-			set[key] = *value
+			out.Set[key] = *value
 		}
 	}
-	return set, remove
+	return out
 }
 
 func rules(list []hook.RelatedRule) []*hookv1.RelatedResourceRule {

@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -162,7 +163,7 @@ func TestTriggersWaitForTheSession(t *testing.T) {
 	}
 	engine := newEngine("a")
 	a.open(t, engine)
-	engine.Triggered(&streamv1.Triggered{Id: a.hear(t, engine).Trigger.GetId(), Parents: 3})
+	engine.AnswerTrigger(&streamv1.TriggerResult{Id: a.hear(t, engine).Trigger.GetId(), Parents: 3})
 	a.say(t, engine)
 	if n := <-sent; n != 3 {
 		t.Errorf("got %d parents, want 3", n)
@@ -272,18 +273,18 @@ func TestTriggersOfSeveralStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answer := func(engine *session.Engine[*thing], refusal *streamv1.Status) {
+	answer := func(engine *session.Engine[*thing], refusal *statuspb.Status) {
 		m, err := streams[engine].stream.Recv()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		engine.Triggered(&streamv1.Triggered{Id: m.GetTrigger().GetId(), Parents: 2, Error: refusal})
+		engine.AnswerTrigger(&streamv1.TriggerResult{Id: m.GetTrigger().GetId(), Parents: 2, Error: refusal})
 		streams[engine].say()
 	}
-	refusal := &streamv1.Status{Code: int32(codes.InvalidArgument), Message: "controller_name is another's"}
+	refusal := &statuspb.Status{Code: int32(codes.InvalidArgument), Message: "controller_name is another's"}
 	for _, c := range []struct {
-		other   *streamv1.Status
+		other   *statuspb.Status
 		parents int
 		code    codes.Code
 	}{{nil, 2, codes.OK}, {refusal, 0, codes.InvalidArgument}} {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
@@ -59,7 +60,7 @@ func askAs(t *testing.T, target string, server, client *transporttest.Authority,
 		t.Fatal(err)
 	}
 	defer connection.Close() //nolint:errcheck // nothing is under way
-	_, err = hookv1.NewCompositeHookServiceClient(connection).Sync(t.Context(), request())
+	_, err = compositev1.NewCompositeHookServiceClient(connection).Sync(t.Context(), request())
 	return err
 }
 
@@ -120,7 +121,7 @@ func TestCallersNeedAToken(t *testing.T) {
 		for _, value := range header {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
 		}
-		_, err := hookv1.NewCompositeHookServiceClient(connection).Sync(ctx, request())
+		_, err := compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request())
 		return err
 	}
 	for name, c := range map[string]struct {
@@ -141,7 +142,7 @@ func TestCallersNeedAToken(t *testing.T) {
 		}
 	}
 	t.Run("the body is not read", func(t *testing.T) {
-		for _, method := range []string{hookv1.CompositeHookService_Sync_FullMethodName, streamv1.HookStreamService_Connect_FullMethodName} {
+		for _, method := range []string{compositev1.CompositeHookService_Sync_FullMethodName, streamv1.HookStreamService_Connect_FullMethodName} {
 			call, err := connection.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 			if err != nil {
 				t.Fatal(err)

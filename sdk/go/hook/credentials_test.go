@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -30,7 +30,7 @@ func TestTLSFromFiles(t *testing.T) {
 	plain, _ := start(t, o, hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 		return &hook.SyncResponse{}, nil
 	}})
-	if _, err := hookv1.NewCompositeHookServiceClient(plain).Sync(t.Context(), request()); err == nil {
+	if _, err := compositev1.NewCompositeHookServiceClient(plain).Sync(t.Context(), request()); err == nil {
 		t.Error("plain text: got an answer, want none")
 	}
 	roots := x509.NewCertPool()
@@ -41,7 +41,7 @@ func TestTLSFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer secure.Close() //nolint:errcheck // nothing is under way
-	if _, err := hookv1.NewCompositeHookServiceClient(secure).Sync(t.Context(), request()); err != nil {
+	if _, err := compositev1.NewCompositeHookServiceClient(secure).Sync(t.Context(), request()); err != nil {
 		t.Errorf("TLS: %v", err)
 	}
 }

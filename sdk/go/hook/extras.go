@@ -2,8 +2,11 @@ package hook
 
 import (
 	"fmt"
+	"time"
 
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // Condition is one entry of the parent's status.conditions; Hookloop puts in lastTransitionTime and
@@ -66,39 +69,60 @@ const (
 	SeverityFatal Severity = "Fatal"
 )
 
+var conditionStatuses = map[ConditionStatus]hookv1.ConditionStatus{
+	ConditionTrue:    hookv1.ConditionStatus_CONDITION_STATUS_TRUE,
+	ConditionFalse:   hookv1.ConditionStatus_CONDITION_STATUS_FALSE,
+	ConditionUnknown: hookv1.ConditionStatus_CONDITION_STATUS_UNKNOWN,
+}
+
+// The zero value of an EventType is Normal.
+var eventTypes = map[EventType]hookv1.EventType{
+	"":           hookv1.EventType_EVENT_TYPE_NORMAL,
+	EventNormal:  hookv1.EventType_EVENT_TYPE_NORMAL,
+	EventWarning: hookv1.EventType_EVENT_TYPE_WARNING,
+}
+
 var severities = map[Severity]hookv1.Severity{
 	"": hookv1.Severity_SEVERITY_INFO, SeverityInfo: hookv1.Severity_SEVERITY_INFO,
 	SeverityWarning: hookv1.Severity_SEVERITY_WARNING, SeverityFatal: hookv1.Severity_SEVERITY_FATAL,
 }
 
-// told is what an answer says beside the desired state, as the contract has it.
-type told struct {
-	conditions   []*hookv1.Condition
-	events       []*hookv1.Event
-	results      []*hookv1.Result
-	requirements []*hookv1.RelatedResourceRule
-}
-
-func encodeTold(conditions []Condition, events []Event, results []Result, requirements []RelatedRule) (told, error) {
-	var t told
-	for _, c := range conditions {
-		t.conditions = append(t.conditions,
-			&hookv1.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
+// encodeDetails encodes the part that all responses share. The error names the invalid field.
+func encodeDetails(
+	resync time.Duration, conditions []Condition, events []Event, results []Result, requirements []RelatedRule,
+) (*hookv1.ResponseDetails, error) {
+	out := &hookv1.ResponseDetails{}
+	switch {
+	case resync < 0:
+		return nil, fmt.Errorf("ResyncAfter is %s, expected 0 or more", resync)
+	case resync > 0:
+		out.ResyncAfter = durationpb.New(resync)
+	}
+	for i, c := range conditions {
+		status, known := conditionStatuses[c.Status]
+		if !known {
+			return nil, fmt.Errorf("Conditions[%d].Status is %q, expected True, False or Unknown", i, c.Status)
+		}
+		out.Conditions = append(out.Conditions,
+			&hookv1.Condition{Type: c.Type, Status: status, Reason: c.Reason, Message: c.Message})
 	}
 	for i, e := range events {
-		if e.Type != "" && e.Type != EventNormal && e.Type != EventWarning {
-			return told{}, fmt.Errorf("Events[%d].Type is %q, expected Normal or Warning", i, e.Type)
+		eventType, known := eventTypes[e.Type]
+		if !known {
+			return nil, fmt.Errorf("Events[%d].Type is %q, expected Normal or Warning", i, e.Type)
 		}
-		t.events = append(t.events, &hookv1.Event{Warning: e.Type == EventWarning, Reason: e.Reason, Message: e.Message})
+		out.Events = append(out.Events, &hookv1.Event{Type: eventType, Reason: e.Reason, Message: e.Message})
 	}
 	for i, r := range results {
 		severity, known := severities[r.Severity]
 		if !known {
-			return told{}, fmt.Errorf("Results[%d].Severity is %q, expected Info, Warning or Fatal", i, r.Severity)
+			return nil, fmt.Errorf("Results[%d].Severity is %q, expected Info, Warning or Fatal", i, r.Severity)
 		}
-		t.results = append(t.results, &hookv1.Result{Severity: severity, Reason: r.Reason, Message: r.Message})
+		out.Results = append(out.Results, &hookv1.Result{Severity: severity, Reason: r.Reason, Message: r.Message})
 	}
 	var err error
-	t.requirements, err = encodeRules("Requirements", requirements)
-	return t, err
+	if out.Requirements, err = encodeRules("Requirements", requirements); err != nil || proto.Size(out) == 0 {
+		return nil, err
+	}
+	return out, nil
 }

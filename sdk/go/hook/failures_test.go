@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 )
@@ -54,7 +54,7 @@ var ways = map[string]func(t *testing.T, connection *grpc.ClientConn){
 	"unary": func(t *testing.T, connection *grpc.ClientConn) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		_, _ = hookv1.NewCompositeHookServiceClient(connection).Sync(ctx, request()) // the log says what became of it
+		_, _ = compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request()) // the log says what became of it
 	},
 	"stream": func(t *testing.T, connection *grpc.ClientConn) {
 		engine := newEngine("a")
@@ -89,7 +89,7 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := log.String()
-				for _, want := range append(c.want, parts(c.want, "method=/hookloop.hook.v1.CompositeHookService/Sync", "parent=")...) {
+				for _, want := range append(c.want, parts(c.want, "method=/hookloop.composite.v1.CompositeHookService/Sync", "parent=")...) {
 					if !strings.Contains(got, want) {
 						t.Errorf("got the log %s\nwant %q", got, want)
 					}
@@ -141,7 +141,7 @@ func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	await("the engine gave the call up")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := hookv1.NewCompositeHookServiceClient(connection).Sync(ctx, request()); err == nil {
+	if _, err := compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request()); err == nil {
 		t.Error("the unary call has an answer")
 	}
 	await("context ")

@@ -18,7 +18,8 @@ import (
 	"context"
 	"slices"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"google.golang.org/grpc"
 )
 
@@ -56,12 +57,12 @@ type Decorator struct {
 // your own or with an engine in the same process (server.Config.Hooks). A server of your own has
 // neither streams nor recovery from panics; Serve has both.
 func (c Composite) Register(r grpc.ServiceRegistrar) {
-	r.RegisterService(served(hookv1.CompositeHookService_ServiceDesc, c.methods()), composite{hook: c})
+	r.RegisterService(served(compositev1.CompositeHookService_ServiceDesc, c.methods()), composite{hook: c})
 }
 
 // Register registers the hook's service, as Composite's does.
 func (d Decorator) Register(r grpc.ServiceRegistrar) {
-	r.RegisterService(served(hookv1.DecoratorHookService_ServiceDesc, d.methods()), decorator{hook: d})
+	r.RegisterService(served(decoratorv1.DecoratorHookService_ServiceDesc, d.methods()), decorator{hook: d})
 }
 
 // served describes a service without the methods that have no function.
@@ -73,11 +74,11 @@ func served(service grpc.ServiceDesc, functions methods) *grpc.ServiceDesc {
 }
 
 func (c Composite) register(r grpc.ServiceRegistrar) string {
-	hookv1.RegisterCompositeHookServiceServer(r, composite{hook: c})
-	return hookv1.CompositeHookService_ServiceDesc.ServiceName
+	compositev1.RegisterCompositeHookServiceServer(r, composite{hook: c})
+	return compositev1.CompositeHookService_ServiceDesc.ServiceName
 }
 
 func (d Decorator) register(r grpc.ServiceRegistrar) string {
-	hookv1.RegisterDecoratorHookServiceServer(r, decorator{hook: d})
-	return hookv1.DecoratorHookService_ServiceDesc.ServiceName
+	decoratorv1.RegisterDecoratorHookServiceServer(r, decorator{hook: d})
+	return decoratorv1.DecoratorHookService_ServiceDesc.ServiceName
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -85,8 +87,8 @@ func message(apiVersion, kind, namespace, name string) *hookv1.Object {
 }
 
 // request is a sync of a parent in namespace shop.
-func request() *hookv1.CompositeHookServiceSyncRequest {
-	return &hookv1.CompositeHookServiceSyncRequest{
+func request() *compositev1.SyncRequest {
+	return &compositev1.SyncRequest{
 		Controller: message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
 		Parent:     message("example.com/v1", "Greeting", "shop", "hi"),
 		Children: []*hookv1.ObjectGroup{
@@ -121,7 +123,7 @@ func request() *hookv1.CompositeHookServiceSyncRequest {
 				ApiVersion: "v1",
 				Kind:       "Secret",
 				Resource:   "secrets",
-				Result:     &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Forbidden", Message: "no"}},
+				Result:     &hookv1.RelatedGroup_Error{Error: &statuspb.Status{Code: 7, Message: "not allowed"}},
 			},
 		},
 	}
@@ -204,8 +206,8 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 		req,
 		"secrets.v1",
 	); found != nil || err == nil ||
-		!strings.Contains(err.Error(), "Forbidden: no") {
-		t.Errorf("secrets: got %v, %v, want Forbidden", found, err)
+		!strings.Contains(err.Error(), "not allowed") {
+		t.Errorf("secrets: got %v, %v, want not allowed", found, err)
 	}
 	if found, err := hook.Related[corev1.Namespace](req, "spaces"); err != nil || len(found) != 0 {
 		t.Errorf("a group with a name: %v, %v, want it found and empty", found, err)
@@ -261,8 +263,8 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &hookv1.CompositeHookServiceSyncResponse{
-		Status: []byte(`{"n":9007199254740993}`), ResyncAfter: durationpb.New(1500 * time.Millisecond),
+	want := &compositev1.SyncResponse{
+		Status: []byte(`{"n":9007199254740993}`), Details: &hookv1.ResponseDetails{ResyncAfter: durationpb.New(1500 * time.Millisecond)},
 	}
 	for _, body := range []string{
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"typed"},"spec":{}}`,
@@ -363,11 +365,11 @@ func TestDetailsOfErrors(t *testing.T) {
 
 func TestFunctionsThatAreNilAreNotServed(t *testing.T) {
 	client := serve(t, hook.Composite{})
-	_, err := client.Finalize(t.Context(), &hookv1.CompositeHookServiceFinalizeRequest{})
+	_, err := client.Finalize(t.Context(), &compositev1.FinalizeRequest{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("finalize: got %v, want %s", err, codes.Unimplemented)
 	}
-	_, err = client.Customize(t.Context(), &hookv1.CompositeHookServiceCustomizeRequest{})
+	_, err = client.Customize(t.Context(), &compositev1.CustomizeRequest{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("customize: got %v, want %s", err, codes.Unimplemented)
 	}

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -32,13 +33,13 @@ func answering[Request, Response proto.Message](
 func (c Composite) methods() methods {
 	m, s := methods{}, composite{hook: c}
 	if c.Sync != nil {
-		m[hookv1.CompositeHookService_Sync_FullMethodName] = answering(s.Sync)
+		m[compositev1.CompositeHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
 	if c.Finalize != nil {
-		m[hookv1.CompositeHookService_Finalize_FullMethodName] = answering(s.Finalize)
+		m[compositev1.CompositeHookService_Finalize_FullMethodName] = answering(s.Finalize)
 	}
 	if c.Customize != nil {
-		m[hookv1.CompositeHookService_Customize_FullMethodName] = answering(s.Customize)
+		m[compositev1.CompositeHookService_Customize_FullMethodName] = answering(s.Customize)
 	}
 	return m
 }
@@ -46,13 +47,13 @@ func (c Composite) methods() methods {
 func (d Decorator) methods() methods {
 	m, s := methods{}, decorator{hook: d}
 	if d.Sync != nil {
-		m[hookv1.DecoratorHookService_Sync_FullMethodName] = answering(s.Sync)
+		m[decoratorv1.DecoratorHookService_Sync_FullMethodName] = answering(s.Sync)
 	}
 	if d.Finalize != nil {
-		m[hookv1.DecoratorHookService_Finalize_FullMethodName] = answering(s.Finalize)
+		m[decoratorv1.DecoratorHookService_Finalize_FullMethodName] = answering(s.Finalize)
 	}
 	if d.Customize != nil {
-		m[hookv1.DecoratorHookService_Customize_FullMethodName] = answering(s.Customize)
+		m[decoratorv1.DecoratorHookService_Customize_FullMethodName] = answering(s.Customize)
 	}
 	return m
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
@@ -38,7 +38,7 @@ func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := "nothing"
-		response := engine.Outcomes()[0].Response.(*hookv1.CompositeHookServiceSyncResponse)
+		response := engine.Outcomes()[0].Response.(*compositev1.SyncResponse)
 		if ready := response.GetChildren()[0].Ready; ready != nil {
 			got = map[bool]string{true: "true", false: "false"}[*ready]
 		}

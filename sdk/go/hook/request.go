@@ -112,7 +112,7 @@ func decodeRelated(g *hookv1.RelatedGroup, parent Object) (RelatedGroup, error) 
 	case *hookv1.RelatedGroup_NotFound:
 		group.Err = fmt.Errorf("%w: %s", ErrNotServed, result.NotFound.GetMessage())
 	case *hookv1.RelatedGroup_Error:
-		group.Err = fmt.Errorf("%s: %s", result.Error.GetReason(), result.Error.GetMessage())
+		group.Err = errors.New(result.Error.GetMessage())
 	default:
 		group.Err = fmt.Errorf("got a result of type %T, expected items, not_found or error", result)
 	}

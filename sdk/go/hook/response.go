@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // SyncResponse is the desired state of one parent.
@@ -105,18 +105,18 @@ const (
 	OperatorDoesNotExist Operator = "DoesNotExist"
 )
 
-// answer is what the answers to Sync and Finalize of both services have in common, as the contract
-// has it.
+// answer is the common part of the responses to Sync and Finalize of both services.
 type answer struct {
 	status   []byte
 	children []*hookv1.DesiredObject
-	resync   *durationpb.Duration
-	told
+	details  *hookv1.ResponseDetails
 }
 
-// encodeAnswer marshals an answer. The error names the item at fault.
-func encodeAnswer(r *recall, status any, field string, children []Child, resync time.Duration, t told) (answer, error) {
-	a := answer{told: t, children: make([]*hookv1.DesiredObject, len(children))}
+// encodeAnswer encodes the common part of a response. The error names the invalid item.
+func encodeAnswer(
+	r *recall, status any, field string, children []Child, details *hookv1.ResponseDetails,
+) (answer, error) {
+	a := answer{details: details, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
 	if a.status, err = encodeStatus(status); err != nil {
 		return answer{}, err
@@ -126,26 +126,23 @@ func encodeAnswer(r *recall, status any, field string, children []Child, resync 
 			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 	}
-	switch {
-	case resync < 0:
-		return answer{}, fmt.Errorf("ResyncAfter is %s, expected 0 or more", resync)
-	case resync > 0:
-		a.resync = durationpb.New(resync)
-	}
 	return a, nil
 }
 
-// encodePatch splits a patch of labels or annotations into what is set and what is removed.
-func encodePatch(patch map[string]*string) (set map[string]string, remove []string) {
-	set = map[string]string{}
+// encodePatch encodes a patch of labels or annotations, in which nil removes a key.
+func encodePatch(patch map[string]*string) *decoratorv1.KeyPatch {
+	if len(patch) == 0 {
+		return nil
+	}
+	out := &decoratorv1.KeyPatch{Set: map[string]string{}}
 	for key, value := range patch {
 		if value == nil {
-			remove = append(remove, key)
+			out.Remove = append(out.Remove, key)
 			continue
 		}
-		set[key] = *value
+		out.Set[key] = *value
 	}
-	return set, remove
+	return out
 }
 
 // encodeRules encodes rules; field is what an error calls their list.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc/codes"
@@ -69,7 +70,7 @@ func TestAnswersThatSayMore(t *testing.T) {
 	on := func(condition string) *hookv1.Dependency {
 		return &hookv1.Dependency{ApiVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web", Condition: condition}
 	}
-	want := &hookv1.CompositeHookServiceSyncResponse{
+	want := &compositev1.SyncResponse{
 		Children: []*hookv1.DesiredObject{
 			{
 				Encoding: hookv1.Encoding_ENCODING_JSON, Ready: proto.Bool(true),
@@ -82,18 +83,21 @@ func TestAnswersThatSayMore(t *testing.T) {
 				Body:      []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`),
 			},
 		},
-		Conditions: []*hookv1.Condition{{Type: "Ready", Status: "Unknown", Reason: "AllUp", Message: "all is well"}},
-		Events:     []*hookv1.Event{{Warning: true, Reason: "Slow", Message: "down"}},
-		Results: []*hookv1.Result{
-			{
-				Severity: hookv1.Severity_SEVERITY_INFO,
-				Reason:   "Fine",
-			},
-			{Severity: hookv1.Severity_SEVERITY_WARNING, Reason: "Old", Message: "ill"},
-			{Severity: hookv1.Severity_SEVERITY_FATAL, Reason: "Gone"},
+		Details: &hookv1.ResponseDetails{Conditions: []*hookv1.Condition{
+			{Type: "Ready", Status: hookv1.ConditionStatus_CONDITION_STATUS_UNKNOWN, Reason: "AllUp", Message: "all is well"},
 		},
-		Requirements: []*hookv1.RelatedResourceRule{
-			{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"},
+			Events: []*hookv1.Event{{Type: hookv1.EventType_EVENT_TYPE_WARNING, Reason: "Slow", Message: "down"}},
+			Results: []*hookv1.Result{
+				{
+					Severity: hookv1.Severity_SEVERITY_INFO,
+					Reason:   "Fine",
+				},
+				{Severity: hookv1.Severity_SEVERITY_WARNING, Reason: "Old", Message: "ill"},
+				{Severity: hookv1.Severity_SEVERITY_FATAL, Reason: "Gone"},
+			},
+			Requirements: []*hookv1.RelatedResourceRule{
+				{ApiVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"},
+			},
 		},
 	}
 	sync := func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
@@ -114,16 +118,13 @@ func TestAnswersThatSayMore(t *testing.T) {
 		t.Errorf("sync (-want +got):\n%s", diff)
 	}
 	final, err := client.Finalize(t.Context(),
-		&hookv1.CompositeHookServiceFinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()})
+		&compositev1.FinalizeRequest{Controller: request().GetController(), Parent: request().GetParent()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got = &hookv1.CompositeHookServiceSyncResponse{
-		Children:     final.GetChildren(),
-		Conditions:   final.GetConditions(),
-		Events:       final.GetEvents(),
-		Results:      final.GetResults(),
-		Requirements: final.GetRequirements(),
+	got = &compositev1.SyncResponse{
+		Children: final.GetChildren(),
+		Details:  final.GetDetails(),
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"go.opentelemetry.io/otel/trace"
@@ -56,10 +58,10 @@ func start(t *testing.T, o hook.ServeOptions, hooks ...hook.Hook) (connection *g
 }
 
 // serve serves a composite hook for one test.
-func serve(t *testing.T, h hook.Composite) hookv1.CompositeHookServiceClient {
+func serve(t *testing.T, h hook.Composite) compositev1.CompositeHookServiceClient {
 	t.Helper()
 	connection, _ := start(t, hook.ServeOptions{}, h)
-	return hookv1.NewCompositeHookServiceClient(connection)
+	return compositev1.NewCompositeHookServiceClient(connection)
 }
 
 func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
@@ -71,7 +73,7 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 			}
 			return &hook.SyncResponse{}, nil
 		}})
-	client := hookv1.NewCompositeHookServiceClient(connection)
+	client := compositev1.NewCompositeHookServiceClient(connection)
 	bad := request()
 	bad.Parent.Name = "bad"
 	if _, err := client.Sync(
@@ -94,7 +96,7 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 
 func TestTheServerTellsItsHealth(t *testing.T) {
 	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{}, hook.Decorator{})
-	for _, service := range []string{"", "hookloop.hook.v1.CompositeHookService", "hookloop.hook.v1.DecoratorHookService"} {
+	for _, service := range []string{"", "hookloop.composite.v1.CompositeHookService", "hookloop.decorator.v1.DecoratorHookService"} {
 		got, err := healthv1.NewHealthClient(connection).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
 		if err != nil || got.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 			t.Errorf("%q: got %v, %v, want SERVING", service, got, err)
@@ -115,7 +117,7 @@ func TestAStopLetsCallsFinish(t *testing.T) {
 	)
 	answered, stopped := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := hookv1.NewCompositeHookServiceClient(connection).Sync(context.Background(), request())
+		_, err := compositev1.NewCompositeHookServiceClient(connection).Sync(context.Background(), request())
 		answered <- err
 	}()
 	<-entered
@@ -172,7 +174,7 @@ func TestADecoratorsAnswer(t *testing.T) {
 			}}}, nil
 		},
 	})
-	client := hookv1.NewDecoratorHookServiceClient(connection)
+	client := decoratorv1.NewDecoratorHookServiceClient(connection)
 	parent, controller := message(
 		"v1",
 		"Node",
@@ -185,20 +187,19 @@ func TestADecoratorsAnswer(t *testing.T) {
 		"d",
 	)
 	finalized, err := client.Finalize(t.Context(),
-		&hookv1.DecoratorHookServiceFinalizeRequest{Controller: controller, Object: parent})
+		&decoratorv1.FinalizeRequest{Controller: controller, Object: parent})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &hookv1.DecoratorHookServiceFinalizeResponse{
-		SetLabels:    map[string]string{"color": "blue"},
-		RemoveLabels: []string{"old"},
-		Finalized:    true,
+	want := &decoratorv1.FinalizeResponse{
+		Labels:    &decoratorv1.KeyPatch{Set: map[string]string{"color": "blue"}, Remove: []string{"old"}},
+		Finalized: true,
 	}
 	if diff := cmp.Diff(want, finalized, protocmp.Transform()); diff != "" {
 		t.Errorf("finalize (-want +got):\n%s", diff)
 	}
 	customized, err := client.Customize(t.Context(),
-		&hookv1.DecoratorHookServiceCustomizeRequest{Controller: controller, Object: parent})
+		&decoratorv1.CustomizeRequest{Controller: controller, Object: parent})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package hook
 import (
 	"context"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -10,14 +12,14 @@ import (
 
 // composite serves a Composite under the contract.
 type composite struct {
-	hookv1.UnimplementedCompositeHookServiceServer
+	compositev1.UnimplementedCompositeHookServiceServer
 	hook Composite
 }
 
 func (c composite) Sync(
 	ctx context.Context,
-	m *hookv1.CompositeHookServiceSyncRequest,
-) (*hookv1.CompositeHookServiceSyncResponse, error) {
+	m *compositev1.SyncRequest,
+) (*compositev1.SyncResponse, error) {
 	if c.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
@@ -29,16 +31,15 @@ func (c composite) Sync(
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.CompositeHookServiceSyncResponse{
-		Status: a.status, Children: a.children, ResyncAfter: a.resync,
-		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	return &compositev1.SyncResponse{
+		Status: a.status, Children: a.children, Details: a.details,
 	}, nil
 }
 
 func (c composite) Finalize(
 	ctx context.Context,
-	m *hookv1.CompositeHookServiceFinalizeRequest,
-) (*hookv1.CompositeHookServiceFinalizeResponse, error) {
+	m *compositev1.FinalizeRequest,
+) (*compositev1.FinalizeResponse, error) {
 	if c.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
@@ -50,33 +51,32 @@ func (c composite) Finalize(
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.CompositeHookServiceFinalizeResponse{
-		Status: a.status, Children: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized,
-		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	return &compositev1.FinalizeResponse{
+		Status: a.status, Children: a.children, Details: a.details, Finalized: resp.Finalized,
 	}, nil
 }
 
 func (c composite) Customize(
 	ctx context.Context,
-	m *hookv1.CompositeHookServiceCustomizeRequest,
-) (*hookv1.CompositeHookServiceCustomizeResponse, error) {
+	m *compositev1.CustomizeRequest,
+) (*compositev1.CustomizeResponse, error) {
 	rules, err := customize(ctx, c.hook.Customize, m.GetController(), m.GetParent())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.CompositeHookServiceCustomizeResponse{RelatedResources: rules}, nil
+	return &compositev1.CustomizeResponse{RelatedResources: rules}, nil
 }
 
 // decorator serves a Decorator under the contract.
 type decorator struct {
-	hookv1.UnimplementedDecoratorHookServiceServer
+	decoratorv1.UnimplementedDecoratorHookServiceServer
 	hook Decorator
 }
 
 func (d decorator) Sync(
 	ctx context.Context,
-	m *hookv1.DecoratorHookServiceSyncRequest,
-) (*hookv1.DecoratorHookServiceSyncResponse, error) {
+	m *decoratorv1.SyncRequest,
+) (*decoratorv1.SyncResponse, error) {
 	if d.hook.Sync == nil {
 		return nil, notServed("Sync")
 	}
@@ -88,19 +88,17 @@ func (d decorator) Sync(
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	out := &hookv1.DecoratorHookServiceSyncResponse{
-		Status: a.status, Attachments: a.children, ResyncAfter: a.resync,
-		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	out := &decoratorv1.SyncResponse{
+		Status: a.status, Attachments: a.children, Details: a.details,
 	}
-	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
-	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
+	out.Labels, out.Annotations = encodePatch(resp.Labels), encodePatch(resp.Annotations)
 	return out, nil
 }
 
 func (d decorator) Finalize(
 	ctx context.Context,
-	m *hookv1.DecoratorHookServiceFinalizeRequest,
-) (*hookv1.DecoratorHookServiceFinalizeResponse, error) {
+	m *decoratorv1.FinalizeRequest,
+) (*decoratorv1.FinalizeResponse, error) {
 	if d.hook.Finalize == nil {
 		return nil, notServed("Finalize")
 	}
@@ -112,24 +110,22 @@ func (d decorator) Finalize(
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	out := &hookv1.DecoratorHookServiceFinalizeResponse{
-		Status: a.status, Attachments: a.children, ResyncAfter: a.resync, Finalized: resp.Finalized,
-		Conditions: a.conditions, Events: a.events, Results: a.results, Requirements: a.requirements,
+	out := &decoratorv1.FinalizeResponse{
+		Status: a.status, Attachments: a.children, Details: a.details, Finalized: resp.Finalized,
 	}
-	out.SetLabels, out.RemoveLabels = encodePatch(resp.Labels)
-	out.SetAnnotations, out.RemoveAnnotations = encodePatch(resp.Annotations)
+	out.Labels, out.Annotations = encodePatch(resp.Labels), encodePatch(resp.Annotations)
 	return out, nil
 }
 
 func (d decorator) Customize(
 	ctx context.Context,
-	m *hookv1.DecoratorHookServiceCustomizeRequest,
-) (*hookv1.DecoratorHookServiceCustomizeResponse, error) {
+	m *decoratorv1.CustomizeRequest,
+) (*decoratorv1.CustomizeResponse, error) {
 	rules, err := customize(ctx, d.hook.Customize, m.GetController(), m.GetObject())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &hookv1.DecoratorHookServiceCustomizeResponse{RelatedResources: rules}, nil
+	return &decoratorv1.CustomizeResponse{RelatedResources: rules}, nil
 }
 
 // syncChildren calls a composite hook's function and encodes what it says.
@@ -141,11 +137,11 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if resp == nil {
 		return nil, answer{}, errNoResponse
 	}
-	t, err := encodeTold(resp.Conditions, resp.Events, resp.Results, resp.Requirements)
+	details, err := encodeDetails(resp.ResyncAfter, resp.Conditions, resp.Events, resp.Results, resp.Requirements)
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Children", resp.Children, resp.ResyncAfter, t)
+	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Children", resp.Children, details)
 	return resp, a, err
 }
 
@@ -158,11 +154,11 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if resp == nil {
 		return nil, answer{}, errNoResponse
 	}
-	t, err := encodeTold(resp.Conditions, resp.Events, resp.Results, resp.Requirements)
+	details, err := encodeDetails(resp.ResyncAfter, resp.Conditions, resp.Events, resp.Results, resp.Requirements)
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Attachments", resp.Attachments, resp.ResyncAfter, t)
+	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
 	return resp, a, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	"go.opentelemetry.io/otel/trace"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -204,20 +205,20 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 			if cancel := x.cancels[got.Cancelled]; cancel != nil {
 				cancel(errGivenUp)
 			}
-			x.hook.Refuse(got.Cancelled, &streamv1.Status{Code: int32(codes.Canceled), Message: "the engine gave the call up"})
+			x.hook.Refuse(got.Cancelled, &statuspb.Status{Code: int32(codes.Canceled), Message: "the engine gave the call up"})
 		})
 	case got.Drain:
 		x.do(func() { x.draining = true })
-	case got.Triggered != nil:
-		x.triggers.answered(got.Triggered)
-	case got.Farewell != nil:
+	case got.TriggerResult != nil:
+		x.triggers.answered(got.TriggerResult)
+	case got.GoAway != nil:
 		//nolint:gosec // codes are few
 		x.log.Warn(
 			"the engine ends the stream",
 			"code",
-			codes.Code(got.Farewell.GetCode()).String(),
+			codes.Code(got.GoAway.GetCode()).String(),
 			"message",
-			got.Farewell.GetMessage(),
+			got.GoAway.GetMessage(),
 		)
 	}
 }
@@ -262,7 +263,7 @@ func (x *exchange) answer(ctx context.Context, w *session.Work, slots slots) {
 	}
 	if err != nil {
 		s := status.Convert(err)
-		refusal := &streamv1.Status{Code: s.Proto().GetCode(), Message: s.Message(), Details: s.Proto().GetDetails()}
+		refusal := &statuspb.Status{Code: s.Proto().GetCode(), Message: s.Message(), Details: s.Proto().GetDetails()}
 		x.do(func() { x.hook.Refuse(w, refusal) })
 		return
 	}

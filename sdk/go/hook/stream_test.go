@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/session"
@@ -77,8 +79,8 @@ func (e *engineEnd) say() {
 func questionAbout(parent string) session.Question[*thing] {
 	return session.Question[*thing]{
 		Subject: parent,
-		Method:  hookv1.CompositeHookService_Sync_FullMethodName,
-		Shell:   &hookv1.CompositeHookServiceSyncRequest{},
+		Method:  compositev1.CompositeHookService_Sync_FullMethodName,
+		Shell:   &compositev1.SyncRequest{},
 		Slots: []session.Slot[*thing]{
 			{
 				Slot:    session.ControllerSlot,
@@ -166,8 +168,8 @@ func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := stream.Recv()
-	want := []string{hookv1.CompositeHookService_Sync_FullMethodName, hookv1.DecoratorHookService_Finalize_FullMethodName}
-	if got := m.GetWelcome().GetCapabilities(); err != nil || !slices.Equal(got, want) {
+	want := []string{compositev1.CompositeHookService_Sync_FullMethodName, decoratorv1.DecoratorHookService_Finalize_FullMethodName}
+	if got := m.GetWelcome().GetMethods(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -69,7 +70,7 @@ type triggers struct {
 // waiting is a trigger without an answer.
 type waiting struct {
 	on     *exchange
-	answer chan *streamv1.Triggered // has room for one
+	answer chan *streamv1.TriggerResult // has room for one
 }
 
 // join takes a stream in whose session is open: before that nothing may be said on it.
@@ -89,13 +90,13 @@ func (t *triggers) leave(x *exchange) {
 	delete(t.streams, x)
 	for id, w := range t.waiting {
 		if w.on == x {
-			w.answer <- &streamv1.Triggered{Id: id, Error: &streamv1.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
+			w.answer <- &streamv1.TriggerResult{Id: id, Error: &statuspb.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
 			delete(t.waiting, id)
 		}
 	}
 }
 
-func (t *triggers) answered(a *streamv1.Triggered) {
+func (t *triggers) answered(a *streamv1.TriggerResult) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w, found := t.waiting[a.GetId()]; found {
@@ -132,19 +133,19 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 }
 
 // ask sends a trigger on every stream.
-func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.Triggered {
+func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.TriggerResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	asked := map[uint64]chan *streamv1.Triggered{}
+	asked := map[uint64]chan *streamv1.TriggerResult{}
 	for x := range t.streams {
-		id, answer := t.last.Add(1), make(chan *streamv1.Triggered, 1)
+		id, answer := t.last.Add(1), make(chan *streamv1.TriggerResult, 1)
 		asked[id], t.waiting[id] = answer, waiting{x, answer}
 		x.do(func() { x.hook.Trigger(trigger.message(id)) })
 	}
 	return asked
 }
 
-func (t *triggers) forget(asked map[uint64]chan *streamv1.Triggered) {
+func (t *triggers) forget(asked map[uint64]chan *streamv1.TriggerResult) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id := range asked {

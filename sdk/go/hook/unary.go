@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc"
 )
@@ -24,7 +26,7 @@ func (u *unary) intercept(
 	info *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler,
 ) (any, error) {
-	if !strings.HasPrefix(info.FullMethod, "/hookloop.hook.v1.") {
+	if !isHookMethod(info.FullMethod) {
 		return handler(ctx, request)
 	}
 	defer u.failures.watch(ctx, info.FullMethod, request, context.DeadlineExceeded, context.Canceled)()
@@ -33,6 +35,13 @@ func (u *unary) intercept(
 	}
 	defer u.slots.free()
 	return guard(ctx, u.failures, info.FullMethod, request, func() (any, error) { return handler(ctx, request) })
+}
+
+// isHookMethod reports whether a method belongs to the service of a hook.
+func isHookMethod(method string) bool {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return service == compositev1.CompositeHookService_ServiceDesc.ServiceName ||
+		service == decoratorv1.DecoratorHookService_ServiceDesc.ServiceName
 }
 
 // slots bounds the functions that run. A function takes one, and frees it when it has ended, wanted

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -26,7 +26,7 @@ func TestUnaryCallsAreBounded(t *testing.T) {
 			<-release
 			return &hook.SyncResponse{}, nil
 		}})
-	client := hookv1.NewCompositeHookServiceClient(connection)
+	client := compositev1.NewCompositeHookServiceClient(connection)
 	for range 4 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls sync.WaitGroup

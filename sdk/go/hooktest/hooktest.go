@@ -26,6 +26,8 @@ import (
 	"os"
 	"slices"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -49,7 +51,7 @@ func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, hook.Composite{Sync: f}, hookv1.CompositeHookService_Sync_FullMethodName, request, declared)
+	return ask(ctx, hook.Composite{Sync: f}, compositev1.CompositeHookService_Sync_FullMethodName, request, declared)
 }
 
 // Check checks a composite's answer to a request of hook.NewSyncRequest, as Sync does. Kinds are
@@ -61,9 +63,9 @@ func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...stri
 		return nil, err
 	}
 	same := func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return response, nil }
-	method := hookv1.CompositeHookService_Sync_FullMethodName
+	method := compositev1.CompositeHookService_Sync_FullMethodName
 	if request.Finalizing {
-		method = hookv1.CompositeHookService_Finalize_FullMethodName
+		method = compositev1.CompositeHookService_Finalize_FullMethodName
 	}
 	return ask(context.Background(), hook.Composite{Sync: same, Finalize: same}, method, request, declared)
 }
@@ -75,9 +77,9 @@ func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse,
 		return nil, err
 	}
 	same := func(context.Context, *hook.SyncRequest) (*hook.DecorateResponse, error) { return response, nil }
-	method := hookv1.DecoratorHookService_Sync_FullMethodName
+	method := decoratorv1.DecoratorHookService_Sync_FullMethodName
 	if request.Finalizing {
-		method = hookv1.DecoratorHookService_Finalize_FullMethodName
+		method = decoratorv1.DecoratorHookService_Finalize_FullMethodName
 	}
 	return ask(context.Background(), hook.Decorator{Sync: same, Finalize: same}, method, request, declared)
 }
@@ -102,7 +104,7 @@ func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, hook.Composite{Finalize: f}, hookv1.CompositeHookService_Finalize_FullMethodName, request, declared)
+	return ask(ctx, hook.Composite{Finalize: f}, compositev1.CompositeHookService_Finalize_FullMethodName, request, declared)
 }
 
 // Decorate asks a decorator's function about the objects of a file: the first is the one to
@@ -112,7 +114,7 @@ func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...st
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, hook.Decorator{Sync: f}, hookv1.DecoratorHookService_Sync_FullMethodName, request, declared)
+	return ask(ctx, hook.Decorator{Sync: f}, decoratorv1.DecoratorHookService_Sync_FullMethodName, request, declared)
 }
 
 // read makes a request of a file, and returns the kinds that the controller declares.
@@ -175,13 +177,13 @@ func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequ
 	var status []byte
 	var desired []*hookv1.DesiredObject
 	switch r := response.(type) {
-	case *hookv1.CompositeHookServiceSyncResponse:
+	case *compositev1.SyncResponse:
 		status, desired = r.Status, r.GetChildren()
-	case *hookv1.CompositeHookServiceFinalizeResponse:
+	case *compositev1.FinalizeResponse:
 		status, desired = r.Status, r.GetChildren()
-	case *hookv1.DecoratorHookServiceSyncResponse:
+	case *decoratorv1.SyncResponse:
 		v.field, status, desired = "attachments", r.Status, r.GetAttachments()
-	case *hookv1.DecoratorHookServiceFinalizeResponse:
+	case *decoratorv1.FinalizeResponse:
 		v.field, status, desired = "attachments", r.Status, r.GetAttachments()
 	}
 	if status != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -28,19 +29,11 @@ var (
 	groupName        = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 )
 
-// remarks are the parts of an answer that are not about objects.
-type remarks interface {
-	GetConditions() []*hookv1.Condition
-	GetEvents() []*hookv1.Event
-	GetResults() []*hookv1.Result
-	GetRequirements() []*hookv1.RelatedResourceRule
-}
-
 // isFatal reports whether a result refuses the answer: the engine looks at nothing else of it but
 // the requirements.
 func isFatal(r *hookv1.Result) bool { return r.GetSeverity() == hookv1.Severity_SEVERITY_FATAL }
 
-func validateRemarks(r remarks) error {
+func validateRemarks(r *hookv1.ResponseDetails) error {
 	for _, list := range []struct {
 		field string
 		n     int
@@ -82,9 +75,6 @@ func validateCondition(c *hookv1.Condition) error {
 	}
 	if faults := validation.IsQualifiedName(c.GetType()); len(faults) > 0 {
 		return fmt.Errorf("type: %s", faults[0])
-	}
-	if !slices.Contains([]string{"True", "False", "Unknown"}, c.GetStatus()) {
-		return fmt.Errorf("status is %q; expected True, False or Unknown", c.GetStatus())
 	}
 	return validateReason(c.GetReason())
 }
@@ -166,22 +156,21 @@ func validateSelector(s *hookv1.LabelSelector) error {
 	return err
 }
 
-// patch is what a decorator does to labels and annotations.
-type patch interface {
-	GetSetLabels() map[string]string
-	GetRemoveLabels() []string
-	GetSetAnnotations() map[string]string
-	GetRemoveAnnotations() []string
+// patched is the part of a decorator's response that changes labels and annotations.
+type patched interface {
+	GetLabels() *decoratorv1.KeyPatch
+	GetAnnotations() *decoratorv1.KeyPatch
 }
 
-func validatePatch(p patch) error {
-	for _, key := range append(slices.Sorted(maps.Keys(p.GetSetLabels())), p.GetRemoveLabels()...) {
-		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(p.GetSetLabels()[key])...)
+func validatePatch(p patched) error {
+	labels, annotations := p.GetLabels(), p.GetAnnotations()
+	for _, key := range append(slices.Sorted(maps.Keys(labels.GetSet())), labels.GetRemove()...) {
+		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels.GetSet()[key])...)
 		if len(faults) > 0 {
 			return fmt.Errorf("labels[%q]: %s", key, faults[0])
 		}
 	}
-	for _, key := range append(slices.Sorted(maps.Keys(p.GetSetAnnotations())), p.GetRemoveAnnotations()...) {
+	for _, key := range append(slices.Sorted(maps.Keys(annotations.GetSet())), annotations.GetRemove()...) {
 		if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
 			return fmt.Errorf("annotations[%q]: %s", key, faults[0])
 		}

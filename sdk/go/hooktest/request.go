@@ -8,9 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -65,20 +69,20 @@ func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
 	}
 	children, related := encodeGroups(req.Children), encodeRelated(req.Related)
 	switch method {
-	case hookv1.CompositeHookService_Finalize_FullMethodName:
-		return &hookv1.CompositeHookServiceFinalizeRequest{
+	case compositev1.CompositeHookService_Finalize_FullMethodName:
+		return &compositev1.FinalizeRequest{
 			Controller: controller, Parent: parent, Children: children, Related: related,
 		}
-	case hookv1.DecoratorHookService_Sync_FullMethodName:
-		return &hookv1.DecoratorHookServiceSyncRequest{
+	case decoratorv1.DecoratorHookService_Sync_FullMethodName:
+		return &decoratorv1.SyncRequest{
 			Controller: controller, Object: parent, Attachments: children, Related: related,
 		}
-	case hookv1.DecoratorHookService_Finalize_FullMethodName:
-		return &hookv1.DecoratorHookServiceFinalizeRequest{
+	case decoratorv1.DecoratorHookService_Finalize_FullMethodName:
+		return &decoratorv1.FinalizeRequest{
 			Controller: controller, Object: parent, Attachments: children, Related: related,
 		}
 	default:
-		return &hookv1.CompositeHookServiceSyncRequest{
+		return &compositev1.SyncRequest{
 			Controller: controller, Parent: parent, Children: children, Related: related,
 		}
 	}
@@ -126,7 +130,7 @@ func encodeRelated(groups map[string]hook.RelatedGroup) []*hookv1.RelatedGroup {
 		if err := groups[key].Err; errors.Is(err, hook.ErrNotServed) {
 			g.Result = &hookv1.RelatedGroup_NotFound{NotFound: &hookv1.RelatedNotFound{Message: err.Error()}}
 		} else if err != nil {
-			g.Result = &hookv1.RelatedGroup_Error{Error: &hookv1.RelatedError{Reason: "Unknown", Message: err.Error()}}
+			g.Result = &hookv1.RelatedGroup_Error{Error: &statuspb.Status{Code: int32(codes.Unavailable), Message: err.Error()}}
 		} else {
 			g.Result = &hookv1.RelatedGroup_Items{Items: &hookv1.RelatedItems{Objects: encodeGroup(groups[key].Objects)}}
 		}

@@ -56,14 +56,17 @@ type validator struct {
 // validate returns an error if the engine would refuse the answer. If a result is fatal, the engine
 // looks at nothing else but the requirements.
 func (v *validator) validate(response proto.Message, objects []map[string]any, desired []*hookv1.DesiredObject) error {
-	r, ok := response.(remarks)
+	r, ok := response.(interface {
+		GetDetails() *hookv1.ResponseDetails
+	})
 	if !ok {
 		return fmt.Errorf("got a response of type %T, expected an answer to Sync or Finalize", response)
 	}
-	if err := validateRequirements(r.GetRequirements()); err != nil {
+	details := r.GetDetails()
+	if err := validateRequirements(details.GetRequirements()); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.GetResults(), isFatal) {
+	if slices.ContainsFunc(details.GetResults(), isFatal) {
 		return nil
 	}
 	refs, err := v.children(objects)
@@ -73,12 +76,12 @@ func (v *validator) validate(response proto.Message, objects []map[string]any, d
 	if err := v.dependencies(refs, desired); err != nil {
 		return err
 	}
-	if p, patches := response.(patch); patches {
+	if p, patches := response.(patched); patches {
 		if err := validatePatch(p); err != nil {
 			return err
 		}
 	}
-	return validateRemarks(r)
+	return validateRemarks(details)
 }
 
 // children returns the identities of desired objects. The error names the first one that the engine

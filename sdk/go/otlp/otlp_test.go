@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
 	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/sdk/go/otlp"
@@ -38,7 +39,7 @@ func TestServeExportsTheSpansOfCalls(t *testing.T) {
 	setup(t)
 	serveOneCall(t)
 	body := <-exported
-	for _, want := range []string{"hello-hook", "hookloop.hook.v1.CompositeHookService/Sync"} {
+	for _, want := range []string{"hello-hook", "hookloop.composite.v1.CompositeHookService/Sync"} {
 		if !bytes.Contains(body, []byte(want)) {
 			t.Errorf("the exported spans do not mention %q: %q", want, body)
 		}
@@ -77,8 +78,8 @@ func serveOneCall(t *testing.T) {
 	}
 	defer connection.Close() //nolint:errcheck // no call is running
 	parent := &hookv1.Object{ApiVersion: "example.com/v1", Kind: "Greeting", Name: "hi", Body: []byte("{}")}
-	request := &hookv1.CompositeHookServiceSyncRequest{Controller: parent, Parent: parent}
-	if _, err := hookv1.NewCompositeHookServiceClient(connection).Sync(ctx, request); err != nil {
+	request := &compositev1.SyncRequest{Controller: parent, Parent: parent}
+	if _, err := compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request); err != nil {
 		t.Fatal(err)
 	}
 	cancel()

@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 
 from hookloop import status
 from hookloop.errors import InvalidRequest, TriggerError, Unimplemented
+from hookloop.rpc_status import Status
 from hookloop.service import Route, display_name, objects_by_slot
 from hookloop.session import Cancelled, Machine, ProtocolError, VersionMismatch, Work
 from hookloop.session.observed import ObservedSet
@@ -65,11 +66,11 @@ class Conversation:
                 self._start(received)
             elif isinstance(received, Cancelled):
                 self._abandon(received.call_id, "the engine has cancelled it")
-            elif isinstance(received, stream_pb2.Triggered):
+            elif isinstance(received, stream_pb2.TriggerResult):
                 self._triggered(received)
-            elif isinstance(received, stream_pb2.Status):
+            elif isinstance(received, stream_pb2.GoAway):
                 text = "the engine ends the stream: %s (code %d)"
-                log.warning(text, received.message, received.code)
+                log.warning(text, received.status.message, received.status.code)
             self._changed.notify_all()
 
     def outgoing(self) -> Iterator[Any]:
@@ -157,7 +158,7 @@ class Conversation:
         details = []
         if failed.detail is not None:
             details.append(any_pb2.Any(type_url=failed.detail.type_url, value=failed.detail.value))
-        message = stream_pb2.Status(code=failed.code, message=failed.message, details=details)
+        message = Status(code=failed.code, message=failed.message, details=details)
         self._machine.refuse(call_id, message)
 
     def _dequeue(self, call_id: int) -> None:

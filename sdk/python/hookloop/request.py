@@ -97,8 +97,7 @@ def _related(group: Any, objects: Objects, slot: int, namespace: str) -> Mapping
     if result == "not_found":
         return UnknownGroup(NotServed(f"{resource} is not served: {group.not_found.message}"))
     if result == "error":
-        reason = f"{group.error.reason}: {group.error.message}"
-        return UnknownGroup(RelatedUnknown(f"{resource} is not known: {reason}"))
+        return UnknownGroup(RelatedUnknown(f"{resource} is not known: {group.error.message}"))
     expected = "expected items, not_found or error"
     return UnknownGroup(RelatedUnknown(f"{resource}: got a result of an unknown kind, {expected}"))
 

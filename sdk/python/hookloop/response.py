@@ -11,7 +11,7 @@ from typing import Any, Optional
 from google.protobuf import duration_pb2
 
 from hookloop.errors import MAX_WAIT_SECONDS, InvalidResponse
-from hookloop.hook.v1 import answer_pb2, customize_pb2, object_pb2
+from hookloop.hook.v1 import desired_pb2, object_pb2, related_pb2, response_pb2
 from hookloop.messages import Child, Dependency
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -55,7 +55,7 @@ def _desired(desired: Any, item: str) -> Any:
     if not isinstance(child.ready, (bool, type(None))):
         got = _describe(child.ready)
         raise InvalidResponse(f"{item}: ready is {got}, expected True, False or None")
-    return object_pb2.DesiredObject(
+    return desired_pb2.DesiredObject(
         encoding=object_pb2.ENCODING_JSON,
         body=_json(child.object, item),
         ready=child.ready,
@@ -72,7 +72,7 @@ def _dependency(dependency: Any, item: str) -> Any:
     fields = vars(dependency)
     for name in ("api_version", "kind", "name"):
         _nonempty_string(fields, name, item)
-    return answer_pb2.Dependency(**{name: _string(fields, name, item) for name in fields})
+    return desired_pb2.Dependency(**{name: _string(fields, name, item) for name in fields})
 
 
 def _check_identity(desired: Any, item: str) -> None:
@@ -151,7 +151,7 @@ def encode_rules(field: str, rules: Any) -> list[Any]:
 
 def _rule(rule: Mapping[str, Any], item: str) -> Any:
     namespaces = f"{item}.namespaceSelector"
-    return customize_pb2.RelatedResourceRule(
+    return related_pb2.RelatedResourceRule(
         api_version=_string(rule, "apiVersion", item),
         resource=_string(rule, "resource", item),
         label_selector=_selector(rule.get("labelSelector"), f"{item}.labelSelector"),
@@ -169,7 +169,7 @@ def _selector(selector: Any, item: str) -> Any:
     labels, removed = encode_patch(f"{item}.matchLabels", selector.get("matchLabels"))
     if removed:
         raise InvalidResponse(f"{item}.matchLabels[{removed[0]!r}] is None, expected a string")
-    message = customize_pb2.LabelSelector(match_labels=labels)
+    message = related_pb2.LabelSelector(match_labels=labels)
     for index, expression in enumerate(selector.get("matchExpressions") or []):
         encoded = _selector_requirement(expression, f"{item}.matchExpressions[{index}]")
         message.match_expressions.append(encoded)
@@ -177,21 +177,28 @@ def _selector(selector: Any, item: str) -> Any:
 
 
 OPERATORS = {
-    "In": customize_pb2.LabelSelectorRequirement.OPERATOR_IN,
-    "NotIn": customize_pb2.LabelSelectorRequirement.OPERATOR_NOT_IN,
-    "Exists": customize_pb2.LabelSelectorRequirement.OPERATOR_EXISTS,
-    "DoesNotExist": customize_pb2.LabelSelectorRequirement.OPERATOR_DOES_NOT_EXIST,
+    "In": related_pb2.LabelSelectorRequirement.OPERATOR_IN,
+    "NotIn": related_pb2.LabelSelectorRequirement.OPERATOR_NOT_IN,
+    "Exists": related_pb2.LabelSelectorRequirement.OPERATOR_EXISTS,
+    "DoesNotExist": related_pb2.LabelSelectorRequirement.OPERATOR_DOES_NOT_EXIST,
 }
 
 
 def _selector_requirement(expression: Any, item: str) -> Any:
     expression = check_fields(expression, ("key", "operator", "values"), item)
     operator = _one_of(expression, "operator", tuple(OPERATORS), item)
-    return customize_pb2.LabelSelectorRequirement(
+    return related_pb2.LabelSelectorRequirement(
         key=_string(expression, "key", item),
         operator=OPERATORS[operator],
         values=_strings(expression, "values", item),
     )
+
+
+CONDITION_STATUSES = {
+    "True": response_pb2.CONDITION_STATUS_TRUE,
+    "False": response_pb2.CONDITION_STATUS_FALSE,
+    "Unknown": response_pb2.CONDITION_STATUS_UNKNOWN,
+}
 
 
 def encode_conditions(conditions: Any) -> list[Any]:
@@ -202,10 +209,16 @@ def encode_conditions(conditions: Any) -> list[Any]:
         if (name := _nonempty_string(condition, "type", item)) in types:
             raise InvalidResponse(f"{item}: type {name!r} occurs twice, expected each type once")
         types.add(name)
-        status = _one_of(condition, "status", ("True", "False", "Unknown"), item)
+        status = CONDITION_STATUSES[_one_of(condition, "status", tuple(CONDITION_STATUSES), item)]
         reason = _reason_and_message(condition, item)
-        encoded.append(answer_pb2.Condition(type=name, status=status, **reason))
+        encoded.append(response_pb2.Condition(type=name, status=status, **reason))
     return encoded
+
+
+EVENT_TYPES = {
+    "Normal": response_pb2.EVENT_TYPE_NORMAL,
+    "Warning": response_pb2.EVENT_TYPE_WARNING,
+}
 
 
 def encode_events(events: Any) -> list[Any]:
@@ -213,16 +226,16 @@ def encode_events(events: Any) -> list[Any]:
     encoded = []
     for event, item in _items("events", events, "events"):
         event = {"type": "Normal"} | dict(check_fields(event, ("type", "reason", "message"), item))
-        warning = _one_of(event, "type", ("Normal", "Warning"), item) == "Warning"
+        event_type = EVENT_TYPES[_one_of(event, "type", tuple(EVENT_TYPES), item)]
         _nonempty_string(event, "reason", item)
-        encoded.append(answer_pb2.Event(warning=warning, **_reason_and_message(event, item)))
+        encoded.append(response_pb2.Event(type=event_type, **_reason_and_message(event, item)))
     return encoded
 
 
 SEVERITIES = {
-    "Info": answer_pb2.SEVERITY_INFO,
-    "Warning": answer_pb2.SEVERITY_WARNING,
-    "Fatal": answer_pb2.SEVERITY_FATAL,
+    "Info": response_pb2.SEVERITY_INFO,
+    "Warning": response_pb2.SEVERITY_WARNING,
+    "Fatal": response_pb2.SEVERITY_FATAL,
 }
 
 
@@ -233,7 +246,7 @@ def encode_results(results: Any) -> list[Any]:
         fields = check_fields(result, ("severity", "reason", "message"), item)
         result = {"severity": "Info"} | dict(fields)
         severity = SEVERITIES[_one_of(result, "severity", tuple(SEVERITIES), item)]
-        encoded.append(answer_pb2.Result(severity=severity, **_reason_and_message(result, item)))
+        encoded.append(response_pb2.Result(severity=severity, **_reason_and_message(result, item)))
     return encoded
 
 

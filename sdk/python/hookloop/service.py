@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from hookloop import request, response, tracing
+from hookloop.composite.v1 import composite_pb2
+from hookloop.decorator.v1 import decorator_pb2
 from hookloop.errors import InvalidRequest, InvalidResponse, Unimplemented
-from hookloop.hook.v1 import composite_pb2, decorator_pb2
+from hookloop.hook.v1 import response_pb2
 from hookloop.hooks import Composite, Decorator, Hook
 
 # AnyFunction is a function of a hook of either kind.
@@ -33,7 +35,7 @@ class Shape:
 
     def message(self, method: str, kind: str) -> Any:
         """Returns the class of a method's Request or Response."""
-        return getattr(self.module, f"{self.name}{method}{kind}")
+        return getattr(self.module, f"{method}{kind}")
 
 
 COMPOSITE = Shape(composite_pb2, "CompositeHookService", "parent", "children", ())
@@ -171,19 +173,22 @@ def encode(
     result = response.check_fields(result, (*RESPONSE_FIELDS, shape.children, *shape.patches))
     message = kind(
         status=response.encode_status(result.get("status")),
-        resync_after=response.encode_resync(result.get("resyncAfterSeconds")),
-        conditions=response.encode_conditions(result.get("conditions")),
-        events=response.encode_events(result.get("events")),
-        results=response.encode_results(result.get("results")),
-        requirements=response.encode_rules("requirements", result.get("requirements")),
+        details=response_pb2.ResponseDetails(
+            resync_after=response.encode_resync(result.get("resyncAfterSeconds")),
+            conditions=response.encode_conditions(result.get("conditions")),
+            events=response.encode_events(result.get("events")),
+            results=response.encode_results(result.get("results")),
+            requirements=response.encode_rules("requirements", result.get("requirements")),
+        ),
     )
     finalized = response.encode_finalized(result.get("finalized"))
     if method == "Finalize":
         message.finalized = finalized
     for field in shape.patches:
         set_, remove = response.encode_patch(field, result.get(field))
-        getattr(message, f"set_{field}").update(set_)
-        getattr(message, f"remove_{field}").extend(remove)
+        patch = getattr(message, field)
+        patch.set.update(set_)
+        patch.remove.extend(remove)
     return message, response.encode_desired(shape.children, result.get(shape.children))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from hookloop import response, service, validate
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import object_pb2, related_pb2
 from hookloop.hooks import CustomizeFunction, DecorateFunction, SyncFunction
 from hookloop.messages import Child, Dependency
 from hookloop.request import kind_key
@@ -136,7 +136,7 @@ def _call(
         resource, dot, api_version = key.partition(".")
         group = {"resource": resource, "api_version": api_version} if dot else {"name": key}
         message.related.add(
-            items=object_pb2.RelatedItems(objects=map(_object, selected)), **group
+            items=related_pb2.RelatedItems(objects=map(_object, selected)), **group
         )
     result = function(_decode(shape, method, message))
     encoded, desired = service.encode(shape, method, result)
@@ -173,17 +173,18 @@ def _read_response(shape: service.Shape, message: Any, desired: list[Any]) -> di
     read: dict[str, Any] = {shape.children: [_read_desired(each) for each in desired]}
     if message.HasField("status"):
         read["status"] = json.loads(message.status)
-    if message.HasField("resync_after"):
-        wait = message.resync_after
+    if message.details.HasField("resync_after"):
+        wait = message.details.resync_after
         read["resyncAfterSeconds"] = wait.seconds + wait.nanos / 1e9
     if getattr(message, "finalized", False):
         read["finalized"] = True
     for field in shape.patches:
-        removed = dict.fromkeys(getattr(message, f"remove_{field}"))
-        patch = dict(getattr(message, f"set_{field}")) | removed
+        change = getattr(message, field)
+        patch = dict(change.set) | dict.fromkeys(change.remove)
         if patch:
             read[field] = patch
-    return read | {field: values for field, values in _read_remarks(message).items() if values}
+    remarks = _read_remarks(message.details)
+    return read | {field: values for field, values in remarks.items() if values}
 
 
 def _read_desired(desired: Any) -> Any:
@@ -199,21 +200,24 @@ def _read_desired(desired: Any) -> Any:
     return Child(found, depends_on, ready)
 
 
-def _read_remarks(message: Any) -> dict[str, list[Any]]:
+def _read_remarks(details: Any) -> dict[str, list[Any]]:
     """Decodes conditions, events and results."""
-    severities = {number: name for name, number in response.SEVERITIES.items()}
+    statuses, types, severities = (
+        {number: name for name, number in table.items()}
+        for table in (response.CONDITION_STATUSES, response.EVENT_TYPES, response.SEVERITIES)
+    )
     return {
         "conditions": [
-            {"type": each.type, "status": each.status, **_reason_and_message(each)}
-            for each in message.conditions
+            {"type": each.type, "status": statuses[each.status], **_reason_and_message(each)}
+            for each in details.conditions
         ],
         "events": [
-            {"type": "Warning" if each.warning else "Normal", **_reason_and_message(each)}
-            for each in message.events
+            {"type": types[each.type], **_reason_and_message(each)}
+            for each in details.events
         ],
         "results": [
             {"severity": severities[each.severity], **_reason_and_message(each)}
-            for each in message.results
+            for each in details.results
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Serves hooks with one call for each request: the services of package hookloop.hook.v1."""
+"""Serves hooks with one call for each request: the hook services."""
 
 import math
 import time

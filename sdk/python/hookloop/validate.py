@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookloop.errors import InvalidResponse
-from hookloop.hook.v1 import answer_pb2, customize_pb2
+from hookloop.hook.v1 import related_pb2, response_pb2
 
 # The suffix of a declared kind that is cluster-scoped: "Namespace.v1:Cluster".
 CLUSTER = ":Cluster"
@@ -66,14 +66,15 @@ class Scope:
 def validate(scope: Scope, message: Any, desired: list[Any]) -> None:
     """Raises InvalidResponse if the engine would reject a response. If a result is fatal, the
     engine ignores everything else but the requirements."""
-    _requirements(message.requirements)
-    if any(result.severity == answer_pb2.SEVERITY_FATAL for result in message.results):
+    _requirements(message.details.requirements)
+    results = message.details.results
+    if any(result.severity == response_pb2.SEVERITY_FATAL for result in results):
         return
     refs = _children(scope, [json.loads(each.body) for each in desired])
     _dependencies(scope, refs, desired)
     if scope.field == "attachments":
         _patches(message)
-    _remarks(message)
+    _remarks(message.details)
 
 
 def _children(scope: Scope, objects: list[Any]) -> list[Ref]:
@@ -209,11 +210,12 @@ def _find_cycle(edges: Mapping[Ref, list[Ref]]) -> list[Ref]:
 
 
 def _patches(message: Any) -> None:
-    for key in (*message.set_labels, *message.remove_labels):
-        problem = _qualified(key) or _label_value(message.set_labels.get(key, ""))
+    labels, annotations = message.labels, message.annotations
+    for key in (*labels.set, *labels.remove):
+        problem = _qualified(key) or _label_value(labels.set.get(key, ""))
         if problem:
             raise InvalidResponse(f"labels[{_quoted(key)}]: {problem}")
-    for key in (*message.set_annotations, *message.remove_annotations):
+    for key in (*annotations.set, *annotations.remove):
         problem = _qualified(key.lower())
         if not problem and key == LAST_APPLIED:
             problem = "belongs to the engine; expected another key"
@@ -221,12 +223,12 @@ def _patches(message: Any) -> None:
             raise InvalidResponse(f"annotations[{_quoted(key)}]: {problem}")
 
 
-def _remarks(message: Any) -> None:
+def _remarks(details: Any) -> None:
     for field in ("conditions", "events", "results"):
-        count = len(getattr(message, field))
+        count = len(getattr(details, field))
         if count > MAX_REMARKS:
             raise InvalidResponse(f"{field}: are {count}, expected at most {MAX_REMARKS}")
-    for index, condition in enumerate(message.conditions):
+    for index, condition in enumerate(details.conditions):
         item = f"conditions[{index}] {_quoted(condition.type)}"
         if condition.type in ENGINE_CONDITIONS:
             raise InvalidResponse(f"{item}: belongs to the engine; expected another type")
@@ -235,7 +237,7 @@ def _remarks(message: Any) -> None:
             raise InvalidResponse(f"{item}: type: {problem}")
         _reason(condition.reason, item)
     for field in ("events", "results"):
-        for index, remark in enumerate(getattr(message, field)):
+        for index, remark in enumerate(getattr(details, field)):
             _reason(remark.reason, f"{field}[{index}]")
 
 
@@ -294,8 +296,8 @@ def _rule_problem(rule: Any) -> str:
 
 
 _NEED_VALUES = (
-    customize_pb2.LabelSelectorRequirement.OPERATOR_IN,
-    customize_pb2.LabelSelectorRequirement.OPERATOR_NOT_IN,
+    related_pb2.LabelSelectorRequirement.OPERATOR_IN,
+    related_pb2.LabelSelectorRequirement.OPERATOR_NOT_IN,
 )
 
 

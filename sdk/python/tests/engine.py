@@ -2,11 +2,12 @@
 
 import hashlib
 
-from hookloop.hook.v1 import object_pb2
+from hookloop.hook.v1 import desired_pb2
 from hookloop.service import COMPOSITE, DECORATOR
 from hookloop.stream.v1 import stream_pb2
 
 PIECE = 1 << 20
+CAPABILITIES = stream_pb2.Capability.values()[1:]  # all of them
 
 
 def hash_of(data):
@@ -31,7 +32,7 @@ def fragments(message):
     data = message.SerializeToString()
     for index, start in enumerate(range(0, len(data), PIECE)):
         yield stream_pb2.EngineMessage(
-            fragment=stream_pb2.Fragment(index=index, total=len(data), data=data[start : start + PIECE])
+            fragment=stream_pb2.Fragment(index=index, total_bytes=len(data), data=data[start : start + PIECE])
         )
 
 
@@ -39,14 +40,18 @@ def assembled(parts):
     """The HookMessage of some fragments."""
     assert [part.index for part in parts] == list(range(len(parts)))
     data = b"".join(part.data for part in parts)
-    assert all(part.total == len(data) and 0 < len(part.data) <= PIECE for part in parts)
+    assert all(part.total_bytes == len(data) and 0 < len(part.data) <= PIECE for part in parts)
     return stream_pb2.HookMessage.FromString(data)
 
 
+def shape_of(request):
+    """Returns the shape whose service has a request."""
+    package = type(request).DESCRIPTOR.file.package
+    return next(shape for shape in (COMPOSITE, DECORATOR) if shape.module.DESCRIPTOR.package == package)
+
+
 def shape_and_method(request):
-    shape = DECORATOR if type(request).__name__.startswith("Decorator") else COMPOSITE
-    method = next(m for m in ("Sync", "Finalize", "Customize") if type(request).__name__ == f"{shape.name}{m}Request")
-    return shape, method
+    return shape_of(request), type(request).__name__.removesuffix("Request")
 
 
 def apart(request):
@@ -78,12 +83,12 @@ class Engine:
         self.last = 0
 
     def hello(self, **fields):
-        fields = {"versions": [1], "session_id": self.session_id, "max_message_bytes": 64 << 20} | fields
+        fields = {"versions": [1], "session_id": self.session_id, "max_message_bytes": 64 << 20, "capabilities": CAPABILITIES} | fields
         return stream_pb2.EngineMessage(hello=stream_pb2.Hello(**fields))
 
     def believe(self, welcome):
         """Drops what the hook no longer holds."""
-        held = {holding.subject: holding.digest for holding in welcome.holdings}
+        held = {state.subject: state.digest for state in welcome.subjects}
         for subject in list(self.sets):
             if held.get(subject) != set_digest(self.sets[subject]):
                 self.forget(subject)
@@ -102,7 +107,7 @@ class Engine:
         known = {hash_of(raw) for held in self.sets.values() for raw in held.values()} if hashes else set()
         self.last += 1
         call = stream_pb2.Call(
-            id=self.last, method=f"/{shape.service}/{method}", subject=subject, request=shell.SerializeToString(), digest=set_digest(entries),
+            id=self.last, method=f"/{shape.service}/{method}", subject=subject, envelope=shell.SerializeToString(), digest=set_digest(entries),
             base=b"" if before is None else set_digest(before),
         )
         call.timeout.FromNanoseconds(int(timeout * 1e9))
@@ -113,7 +118,7 @@ class Engine:
                 continue
             call.upserts.add(slot=key[0], **({"hash": hash_of(raw)} if hash_of(raw) in known else {"object": raw}))
         if subject and subject in self.lists:
-            call.holds = list_digest(self.lists[subject])
+            call.desired_digest = list_digest(self.lists[subject])
         for name, value in fields.items():
             setattr(call, name, value)
         if subject:
@@ -137,7 +142,7 @@ class Engine:
         if subject:
             self.lists[subject] = raws
         shape, method = shape_and_method(request)
-        message = shape.message(method, "Response").FromString(desired.response)
+        message = shape.message(method, "Response").FromString(desired.envelope)
         if raws:
-            getattr(message, shape.children).extend(map(object_pb2.DesiredObject.FromString, raws))
+            getattr(message, shape.children).extend(map(desired_pb2.DesiredObject.FromString, raws))
         return message

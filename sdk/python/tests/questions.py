@@ -6,8 +6,10 @@ import json
 import grpc
 
 from hookloop import Options, Server
-from hookloop.hook.v1 import composite_pb2, decorator_pb2, object_pb2
-from hookloop.service import COMPOSITE, DECORATOR
+from hookloop.composite.v1 import composite_pb2
+from hookloop.decorator.v1 import decorator_pb2
+from hookloop.hook.v1 import object_pb2
+from tests.engine import shape_of
 
 BIG = 2**53 + 1  # the first integer that a double cannot hold
 
@@ -19,7 +21,7 @@ def message(api_version, kind, namespace, name):
     return object_pb2.Object(api_version=api_version, kind=kind, namespace=namespace, name=name, body=json.dumps(body).encode())
 
 
-def sync_request(kind=composite_pb2.CompositeHookServiceSyncRequest):
+def sync_request(kind=composite_pb2.SyncRequest):
     """A parent in the namespace shop with two Pods, one of them elsewhere, no Deployment, and three related resources."""
     request = kind(
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
@@ -37,11 +39,11 @@ def sync_request(kind=composite_pb2.CompositeHookServiceSyncRequest):
     certificates = request.related.add(api_version="cert-manager.io/v1", resource="certificates")
     certificates.not_found.message = "no certificates"
     secrets = request.related.add(api_version="v1", kind="Secret", resource="secrets")
-    secrets.error.reason, secrets.error.message = "Forbidden", "not allowed"
+    secrets.error.code, secrets.error.message = 7, "not allowed"
     return request
 
 
-def decorator_request(kind=decorator_pb2.DecoratorHookServiceSyncRequest):
+def decorator_request(kind=decorator_pb2.SyncRequest):
     """An object to decorate."""
     return kind(
         controller=message("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
@@ -51,7 +53,7 @@ def decorator_request(kind=decorator_pb2.DecoratorHookServiceSyncRequest):
 
 def customize_request():
     """A question for rules."""
-    return composite_pb2.CompositeHookServiceCustomizeRequest(
+    return composite_pb2.CustomizeRequest(
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", "hi"),
     )
@@ -72,7 +74,7 @@ def serving(*hooks, threads=Options.threads, build_id="", **fields):
 
 def ask(channel, method, request, **options):
     """Calls one of the services' methods."""
-    shape = DECORATOR if type(request).__name__.startswith("Decorator") else COMPOSITE
+    shape = shape_of(request)
     call = channel.unary_unary(
         f"/{shape.service}/{method}",
         request_serializer=type(request).SerializeToString,

@@ -167,7 +167,7 @@ class Attached(unittest.TestCase):
                 first.end(grpc.StatusCode.UNAVAILABLE, "going down")
                 second = self.gateway.next()
             self.assertEqual((second.attach.session_id, second.metadata["authorization"]), ("session", "Bearer second"))
-            self.assertEqual([holding.subject for holding in second.open(engine).holdings], ["a"])
+            self.assertEqual([state.subject for state in second.open(engine).subjects], ["a"])
             engine.last = 0
             call = engine.call(sync_request())
             self.assertEqual(len(call.call.upserts), 0)
@@ -179,7 +179,7 @@ class Attached(unittest.TestCase):
         with self.attached():
             for number in range(2):
                 session, engine = self.gateway.next(), Engine(session_id=f"s{number}")
-                self.assertEqual(list(session.open(engine).holdings), [])
+                self.assertEqual(list(session.open(engine).subjects), [])
                 session.ask(engine, sync_request())
                 session.end()
 
@@ -312,7 +312,7 @@ attachment.stop(grace_period=0)
             session.open(Engine())
             with contextlib.closing(Later(lambda: attachment.trigger(hookloop.Trigger(parents=["shop/hi"])))) as later:
                 asked = session.read().trigger
-                session.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=1)))
+                session.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=1)))
                 self.assertEqual(later.result(), 1)
             with contextlib.closing(Later(lambda: attachment.trigger())) as later:
                 session.read()

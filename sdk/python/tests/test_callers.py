@@ -113,7 +113,7 @@ class Secrets(unittest.TestCase):
 
     def test_the_body_is_not_read(self):
         with serving(hookloop.Composite(sync=empty), token_file=str(self.file)) as (channel, _):
-            for path in ("/hookloop.hook.v1.CompositeHookService/Sync", "/hookloop.stream.v1.HookStreamService/Connect"):
+            for path in ("/hookloop.composite.v1.CompositeHookService/Sync", "/hookloop.stream.v1.HookStreamService/Connect"):
                 sent = queue.Queue()
                 call = channel.stream_stream(path)(iter(sent.get, None), timeout=WAIT)
                 with self.subTest(path), self.assertRaises(grpc.RpcError) as raised:

@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).parent.parent
 USE = """
 import pathlib, hookloop, hookloop.testing
-from hookloop.hook.v1 import composite_pb2
+from hookloop.composite.v1 import composite_pb2
 from hookloop.stream.v1 import gateway_pb2
 assert (pathlib.Path(hookloop.__file__).parent / "py.typed").exists()
 print(pathlib.Path(hookloop.__file__).parent.parent)

@@ -42,9 +42,9 @@ class Health(unittest.TestCase):
     def test_services_that_are_served_are_healthy(self):
         with serving(hookloop.Composite(sync=empty)) as (channel, _):
             self.assertEqual(check(channel), health.SERVING)
-            self.assertEqual(check(channel, "hookloop.hook.v1.CompositeHookService"), health.SERVING)
+            self.assertEqual(check(channel, "hookloop.composite.v1.CompositeHookService"), health.SERVING)
             with self.assertRaises(grpc.RpcError) as raised:
-                check(channel, "hookloop.hook.v1.DecoratorHookService")
+                check(channel, "hookloop.decorator.v1.DecoratorHookService")
             self.assertEqual(raised.exception.code(), grpc.StatusCode.NOT_FOUND)
 
     def test_watches_leave_threads_for_calls_and_see_the_end(self):
@@ -136,7 +136,7 @@ class Deadlines(unittest.TestCase):
 def begin(channel, timeout):
     """A sync that is under way."""
     return channel.unary_unary(
-        "/hookloop.hook.v1.CompositeHookService/Sync", request_serializer=type(sync_request()).SerializeToString
+        "/hookloop.composite.v1.CompositeHookService/Sync", request_serializer=type(sync_request()).SerializeToString
     ).future(sync_request(), timeout=timeout)
 
 

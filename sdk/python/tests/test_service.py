@@ -9,10 +9,11 @@ import grpc
 
 import hookloop
 from hookloop import wellknown
-from hookloop.hook.v1 import answer_pb2, composite_pb2, customize_pb2
+from hookloop.composite.v1 import composite_pb2
+from hookloop.hook.v1 import desired_pb2, related_pb2, response_pb2
 from tests.questions import BIG, ask, customize_request, decorator_request, serving, sync_request
 
-Operator = customize_pb2.LabelSelectorRequirement
+Operator = related_pb2.LabelSelectorRequirement
 
 
 def desired(name, **fields):
@@ -45,7 +46,7 @@ class Questions(unittest.TestCase):
         self.ask(check)
 
     def test_finalize_says_so(self):
-        request = sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)
+        request = sync_request(composite_pb2.FinalizeRequest)
         self.ask(lambda question: self.assertIs(question["finalizing"], True), request, "Finalize")
 
     def test_what_is_not_known_does_not_look_empty(self):
@@ -62,7 +63,7 @@ class Questions(unittest.TestCase):
             for look in (len, list, bool, lambda group: group["a"], lambda group: group.get("a"), lambda group: "a" in group):
                 with self.assertRaisesRegex(hookloop.NotServed, "certificates.cert-manager.io/v1.*no certificates"):
                     look(related["certificates.cert-manager.io/v1"])
-                with self.assertRaisesRegex(hookloop.RelatedUnknown, "secrets.v1.*Forbidden: not allowed"):
+                with self.assertRaisesRegex(hookloop.RelatedUnknown, "secrets.v1 is not known: not allowed"):
                     look(related["secrets.v1"])
 
         self.ask(check)
@@ -101,21 +102,21 @@ class Answers(unittest.TestCase):
         self.assertEqual(got.status, b'{"n":9007199254740993}')
         self.assertEqual([json.loads(child.body)["metadata"]["name"] for child in got.children], ["a", "b"])
         self.assertIn(b'"n":9007199254740993', got.children[0].body)
-        self.assertEqual((got.resync_after.seconds, got.resync_after.nanos), (1, 500_000_000))
+        self.assertEqual((got.details.resync_after.seconds, got.details.resync_after.nanos), (1, 500_000_000))
 
     def test_nothing_at_all(self):
         got = self.answer({})
-        self.assertFalse(got.HasField("status") or got.HasField("resync_after") or got.children)
+        self.assertFalse(got.HasField("status") or got.details.HasField("resync_after") or got.children)
 
     def test_finalized(self):
-        request = sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)
+        request = sync_request(composite_pb2.FinalizeRequest)
         self.assertTrue(self.answer({"finalized": True}, "Finalize", request).finalized)
 
     def test_labels_are_set_and_removed(self):
         answer = {"labels": {"a": "1", "b": None}, "annotations": {"c": ""}, "attachments": [desired("x")]}
         got = self.answer(answer, request=decorator_request())
-        self.assertEqual((dict(got.set_labels), list(got.remove_labels)), ({"a": "1"}, ["b"]))
-        self.assertEqual((dict(got.set_annotations), list(got.remove_annotations)), ({"c": ""}, []))
+        self.assertEqual((dict(got.labels.set), list(got.labels.remove)), ({"a": "1"}, ["b"]))
+        self.assertEqual((dict(got.annotations.set), list(got.annotations.remove)), ({"c": ""}, []))
         self.assertEqual(len(got.attachments), 1)
 
     def test_rules(self):
@@ -137,15 +138,18 @@ class Answers(unittest.TestCase):
             "results": [{"severity": "Info", "message": "fine"}, {"severity": "Fatal", "reason": "Broken"}],
             "requirements": [{"name": "pages", "apiVersion": "v1", "resource": "configmaps", "names": ["a"]}],
         }
-        for method, request in (("Sync", sync_request()), ("Finalize", sync_request(composite_pb2.CompositeHookServiceFinalizeRequest))):
-            got = self.answer(answer, method, request)
+        for method, request in (("Sync", sync_request()), ("Finalize", sync_request(composite_pb2.FinalizeRequest))):
+            got = self.answer(answer, method, request).details
             self.assertEqual([(c.type, c.status, c.reason, c.message) for c in got.conditions],
-                             [("Ready", "True", "AllUp", "2 of 2"), ("Odd", "Unknown", "", "")])
-            self.assertEqual([(e.warning, e.reason, e.message) for e in got.events], [(False, "Scaled", "to 2"), (True, "Slow", "")])
+                             [("Ready", response_pb2.CONDITION_STATUS_TRUE, "AllUp", "2 of 2"),
+                              ("Odd", response_pb2.CONDITION_STATUS_UNKNOWN, "", "")])
+            self.assertEqual([(e.type, e.reason, e.message) for e in got.events],
+                             [(response_pb2.EVENT_TYPE_NORMAL, "Scaled", "to 2"), (response_pb2.EVENT_TYPE_WARNING, "Slow", "")])
             self.assertEqual([(r.severity, r.reason, r.message) for r in got.results],
-                             [(answer_pb2.SEVERITY_INFO, "", "fine"), (answer_pb2.SEVERITY_FATAL, "Broken", "")])
+                             [(response_pb2.SEVERITY_INFO, "", "fine"), (response_pb2.SEVERITY_FATAL, "Broken", "")])
             self.assertEqual([(r.name, r.resource, list(r.names)) for r in got.requirements], [("pages", "configmaps", ["a"])])
-        self.assertEqual(self.answer({"conditions": answer["conditions"]}, request=decorator_request()).conditions[0].type, "Ready")
+        self.assertEqual(self.answer({"conditions": answer["conditions"]}, request=decorator_request())
+                         .details.conditions[0].type, "Ready")
 
     def test_members_of_enumerations_are_their_values(self):
         got = self.answer({
@@ -154,9 +158,9 @@ class Answers(unittest.TestCase):
             "results": [{"severity": hookloop.Severity.FATAL, "reason": "Broken"}],
             "status": {"phase": hookloop.Severity.INFO},
         })
-        self.assertEqual(got.conditions[0].status, "False")
-        self.assertTrue(got.events[0].warning)
-        self.assertEqual(got.results[0].severity, answer_pb2.SEVERITY_FATAL)
+        self.assertEqual(got.details.conditions[0].status, response_pb2.CONDITION_STATUS_FALSE)
+        self.assertEqual(got.details.events[0].type, response_pb2.EVENT_TYPE_WARNING)
+        self.assertEqual(got.details.results[0].severity, response_pb2.SEVERITY_FATAL)
         self.assertEqual(json.loads(got.status), {"phase": "Info"})
         expression = {"key": "k", "operator": hookloop.Operator.EXISTS}
         rule = {"apiVersion": "v1", "resource": "pods", "labelSelector": {"matchExpressions": [expression]}}
@@ -170,7 +174,7 @@ class Answers(unittest.TestCase):
         ]}).children
         self.assertEqual([child.ready if child.HasField("ready") else None for child in got], [False, None, None])
         self.assertEqual(list(got[0].depends_on), [
-            answer_pb2.Dependency(api_version="v1", kind="ConfigMap", name="a", namespace="shop", condition="Ready")])
+            desired_pb2.Dependency(api_version="v1", kind="ConfigMap", name="a", namespace="shop", condition="Ready")])
         self.assertEqual([json.loads(child.body)["metadata"]["name"] for child in got], ["b", "c", "d"])
 
     def test_what_says_more_wrongly_is_named(self):
@@ -255,7 +259,7 @@ class Answers(unittest.TestCase):
             self.answer(KeyError("spec"))
         self.assertEqual(raised.exception.details(), "KeyError: 'spec'")
         (line,) = logged.output
-        self.assertIn("/hookloop.hook.v1.CompositeHookService/Sync of Greeting shop/hi failed", line)
+        self.assertIn("/hookloop.composite.v1.CompositeHookService/Sync of Greeting shop/hi failed", line)
         self.assertIn("Traceback", line)
 
     def test_what_is_an_answer_is_not_logged(self):

@@ -6,7 +6,8 @@ import unittest
 
 from google.protobuf.message import DecodeError
 
-from hookloop.hook.v1 import composite_pb2, object_pb2
+from hookloop.composite.v1 import composite_pb2
+from hookloop.hook.v1 import object_pb2
 from hookloop.service import objects_by_slot
 from hookloop.session import Cancelled, Limits, Machine, State, ProtocolError, Work
 from hookloop.stream.v1 import stream_pb2
@@ -55,7 +56,7 @@ def rebuilt(work, request):
 
 def pods(*numbers, parent="hi", version=0):
     """A question about Pods."""
-    return composite_pb2.CompositeHookServiceSyncRequest(
+    return composite_pb2.SyncRequest(
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", parent),
         children=[object_pb2.ObjectGroup(api_version="v1", kind="Pod", objects=[pod(n, version) for n in numbers])],
@@ -88,7 +89,7 @@ class Opening(unittest.TestCase):
         (sent,) = hook.take()
         self.assertLessEqual(sent.ByteSize(), limit)
         self.assertGreater(sent.ByteSize(), limit - 130)
-        held = [holding.subject for holding in sent.welcome.holdings]
+        held = [state.subject for state in sent.welcome.subjects]
         self.assertEqual(held, names[: -len(held) - 1 : -1], "the subjects used last are named, in this order")
         self.assertEqual(len(state._subjects), len(held), "the engine forgets the others")
         engine.believe(sent.welcome)
@@ -101,7 +102,7 @@ class Opening(unittest.TestCase):
         hook = Machine(lambda _: State(), Limits(calls=1), methods=["/a.B/C"])
         hook.receive(Engine().hello())
         (sent,) = hook.take()
-        self.assertEqual(sent.welcome.capabilities, ["/a.B/C"])
+        self.assertEqual(sent.welcome.methods, ["/a.B/C"])
 
     def test_attach_goes_before(self):
         hook = Machine(lambda _: State(), Limits(calls=1), attach=stream_pb2.Attach(worker="w"))
@@ -115,12 +116,12 @@ class Opening(unittest.TestCase):
             "expected 1 among them": [engine.hello(versions=[2])],
             "expected hello first": [Message(drain=stream_pb2.Drain())],
             "expected no second hello": [engine.hello(), engine.hello()],
-            "expected fragment 0 of 5 bytes": [Message(fragment=stream_pb2.Fragment(index=1, total=5, data=b"abc"))],
-            "larger than the maximum of 9": [Message(fragment=stream_pb2.Fragment(total=10, data=b"abc"))],
-            "has 0 bytes, expected 1 to 5": [Message(fragment=stream_pb2.Fragment(total=5))],
-            "has 6 bytes, expected 1 to 5": [Message(fragment=stream_pb2.Fragment(total=5, data=b"abcdef"))],
-            "of another, expected the next fragment": [Message(fragment=stream_pb2.Fragment(total=5, data=b"a")), engine.hello()],
-            "fragments make no EngineMessage": [Message(fragment=stream_pb2.Fragment(total=1, data=b"\xff"))],
+            "expected fragment 0 of 5 bytes": [Message(fragment=stream_pb2.Fragment(index=1, total_bytes=5, data=b"abc"))],
+            "larger than the maximum of 9": [Message(fragment=stream_pb2.Fragment(total_bytes=10, data=b"abc"))],
+            "has 0 bytes, expected 1 to 5": [Message(fragment=stream_pb2.Fragment(total_bytes=5))],
+            "has 6 bytes, expected 1 to 5": [Message(fragment=stream_pb2.Fragment(total_bytes=5, data=b"abcdef"))],
+            "of another, expected the next fragment": [Message(fragment=stream_pb2.Fragment(total_bytes=5, data=b"a")), engine.hello()],
+            "fragments make no EngineMessage": [Message(fragment=stream_pb2.Fragment(total_bytes=1, data=b"\xff"))],
         }
         for text, messages in cases.items():
             with self.subTest(text), self.assertRaisesRegex(ProtocolError, text):
@@ -267,8 +268,8 @@ class Answers(unittest.TestCase):
     def test_a_list_that_the_engine_does_not_hold_is_not_referred_to(self):
         engine = Engine()
         hook = opened(engine)
-        for holds in (b"", hash_of(b"other")):
-            hook.answer(hook.receive(engine.call(pods(1), holds=holds)).call_id, b"", [b"a"])
+        for digest in (b"", hash_of(b"other")):
+            hook.answer(hook.receive(engine.call(pods(1), desired_digest=digest)).call_id, b"", [b"a"])
             self.assertEqual(answered(hook).desired.base, b"")
 
     def test_a_large_answer_goes_in_fragments(self):
@@ -316,7 +317,7 @@ class Remembering(unittest.TestCase):
         hook.receive(Message(forget=stream_pb2.Forget(subjects=["a", "b", "c", "unknown"])))
         welcome = stream_pb2.Welcome()
         state.add_holdings(welcome, 1 << 20)
-        self.assertEqual((state.bytes, len(welcome.holdings)), (0, 0))
+        self.assertEqual((state.bytes, len(welcome.subjects)), (0, 0))
 
     def test_too_much_is_evicted_and_said(self):
         engine = Engine()

@@ -11,7 +11,8 @@ import grpc
 
 import hookloop
 from hookloop import streams
-from hookloop.hook.v1 import composite_pb2
+from hookloop.composite.v1 import composite_pb2
+from hookloop.rpc_status import Status
 from hookloop.stream.v1 import stream_pb2
 from tests.engine import Engine, assembled, fragments
 from tests.questions import BIG, ask, customize_request, decorator_request, serving, sync_request
@@ -42,7 +43,7 @@ class Stream:
         if not message.HasField("fragment"):
             return message
         parts = [message.fragment]
-        while sum(len(part.data) for part in parts) < parts[0].total:
+        while sum(len(part.data) for part in parts) < parts[0].total_bytes:
             parts.append(next(self.call).fragment)
         return assembled(parts)
 
@@ -105,14 +106,14 @@ class Opening(unittest.TestCase):
     def test_the_welcome_names_the_methods_that_have_a_function(self):
         with serving(hookloop.Composite(sync=echo), hookloop.Decorator(finalize=echo)) as (channel, _):
             stream = Stream(channel, Engine())
-            self.assertEqual(stream.open().capabilities, [
-                "/hookloop.hook.v1.CompositeHookService/Sync", "/hookloop.hook.v1.DecoratorHookService/Finalize"])
+            self.assertEqual(stream.open().methods, [
+                "/hookloop.composite.v1.CompositeHookService/Sync", "/hookloop.decorator.v1.DecoratorHookService/Finalize"])
             stream.end()
 
 
 class Questions(unittest.TestCase):
     def test_the_same_answer_as_by_a_single_call(self):
-        requests = [sync_request(), decorator_request(), customize_request(), sync_request(composite_pb2.CompositeHookServiceFinalizeRequest)]
+        requests = [sync_request(), decorator_request(), customize_request(), sync_request(composite_pb2.FinalizeRequest)]
         hook = {"sync": lambda r: echo(r) if "parent" in r else {"labels": {"a": "b"}}, "finalize": lambda r: echo(r) | {"finalized": True},
                 "customize": lambda _: {"relatedResources": [{"apiVersion": "v1", "resource": "secrets"}]}}
         with streaming(hookloop.Composite(**hook), hookloop.Decorator(**hook)) as (stream, channel, _):
@@ -181,10 +182,10 @@ class Questions(unittest.TestCase):
 
     def test_requests_with_objects_in_the_wrong_place(self):
         whole = sync_request().SerializeToString()
-        shell = composite_pb2.CompositeHookServiceSyncRequest().SerializeToString()
+        shell = composite_pb2.SyncRequest().SerializeToString()
         for request, text in ((whole, "holds objects, expected them in the slots"), (shell, "no place for the objects in slot 2")):
             with self.subTest(text), streaming(hookloop.Composite(sync=echo)) as (stream, _, _), self.assertLogs("hookloop"):
-                stream.send(stream.engine.call(sync_request(), request=request))
+                stream.send(stream.engine.call(sync_request(), envelope=request))
                 self.assertIn(text, stream.read().answer.error.message)
 
 
@@ -252,7 +253,7 @@ class Streams(unittest.TestCase):
             for number in range(3):
                 engine.last = 0
                 stream = Stream(channel, engine)
-                self.assertEqual(len(stream.open().holdings), min(number, 1))
+                self.assertEqual(len(stream.open().subjects), min(number, 1))
                 call = engine.call(sync_request())
                 self.assertEqual(len(call.call.upserts), 0 if number else 5)
                 stream.send(call)
@@ -267,7 +268,7 @@ class Streams(unittest.TestCase):
             self.assertTrue(slow.entered.wait(WAIT))
             engine.last = 0
             second = Stream(channel, engine)
-            self.assertEqual([holding.subject for holding in second.open().holdings], ["a"])
+            self.assertEqual([state.subject for state in second.open().subjects], ["a"])
             with self.assertRaises(grpc.RpcError) as raised:
                 next(first.call)
             self.assertEqual(raised.exception.code(), grpc.StatusCode.ABORTED)
@@ -308,11 +309,11 @@ class Streams(unittest.TestCase):
                 asked = stream.read().trigger
                 self.assertEqual([(p.namespace, p.name) for p in asked.parents], [("shop", "hi"), ("", "all")])
                 self.assertEqual((asked.controller_name, asked.reason), ("c", "new data"))
-                stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=7)))
+                stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=7)))
                 self.assertEqual(later.result(), 7)
             with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(label_selector="a in")))) as later:
-                refusal = stream_pb2.Status(code=3, message="a in: no selector")
-                stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, error=refusal)))
+                refusal = Status(code=3, message="a in: no selector")
+                stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=stream.read().trigger.id, error=refusal)))
                 with self.assertRaisesRegex(hookloop.TriggerError, "no selector"):
                     later.result()
 
@@ -324,10 +325,10 @@ class Streams(unittest.TestCase):
             def triggered(*answers):
                 with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller="c")))) as later:
                     for stream, answer in zip((first, second), answers):
-                        stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=stream.read().trigger.id, **answer)))
+                        stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=stream.read().trigger.id, **answer)))
                     return later.result()
 
-            unknown = {"error": stream_pb2.Status(code=5, message="no controller c here")}
+            unknown = {"error": Status(code=5, message="no controller c here")}
             self.assertEqual(triggered(unknown, {"parents": 2}), 2)
             self.assertEqual(triggered({"parents": 0}, unknown), 0)
             with self.assertRaisesRegex(hookloop.TriggerError, "no controller c here"):
@@ -359,7 +360,7 @@ class Streams(unittest.TestCase):
             servers.put(server)
             stream.send(stream.engine.call(sync_request()))
             asked = stream.read().trigger
-            stream.send(stream_pb2.EngineMessage(triggered=stream_pb2.Triggered(id=asked.id, parents=2)))
+            stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=2)))
             self.assertEqual(json.loads(stream.engine.response(stream.read().answer).status), {"parents": 2})
 
     def test_triggers_that_cannot_be(self):

@@ -46,7 +46,7 @@ class Tracing(unittest.TestCase):
                 call.call.trace_context["traceparent"] = PARENT
                 stream.send(call)
                 stream.read()
-        name = "hookloop.hook.v1.CompositeHookService/Sync"
+        name = "hookloop.composite.v1.CompositeHookService/Sync"
         self.assertEqual(tracer.started, [(name, PARENT, "server")] * 2)
         self.assertEqual(within, [name] * 2)
 

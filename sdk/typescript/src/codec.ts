@@ -6,9 +6,11 @@ import { create, type DescMethod, type DescService, type Message } from "@bufbui
 import { fields } from "./check.js";
 import { encodeConditions, encodeEvents, encodeResults } from "./details.js";
 import { InvalidRequest, InvalidResponse } from "./errors.js";
-import { CompositeHookService } from "./gen/hookloop/hook/v1/composite_pb.js";
-import { DecoratorHookService } from "./gen/hookloop/hook/v1/decorator_pb.js";
-import type { DesiredObject, Object$, ObjectGroup, RelatedGroup } from "./gen/hookloop/hook/v1/object_pb.js";
+import { CompositeHookService } from "./gen/hookloop/composite/v1/composite_pb.js";
+import { DecoratorHookService } from "./gen/hookloop/decorator/v1/decorator_pb.js";
+import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
+import type { Object$, ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
+import type { RelatedGroup } from "./gen/hookloop/hook/v1/related_pb.js";
 import type { AnyFunction, Hook } from "./hooks.js";
 import { decodeChildren, decodeObject, decodeRelated } from "./request.js";
 import { encodeDesired, encodeFinalized, encodePatch, encodeResync, encodeStatus } from "./response.js";
@@ -51,7 +53,7 @@ export interface Method {
   readonly shape: Shape;
   readonly operation: Operation;
   readonly desc: DescMethod;
-  /** The path in gRPC: "/hookloop.hook.v1.CompositeHookService/Sync". */
+  /** The path in gRPC: "/hookloop.composite.v1.CompositeHookService/Sync". */
   readonly path: string;
 }
 
@@ -120,18 +122,17 @@ export function encodeResponse(shape: Shape, operation: Operation, method: DescM
   const init: Record<string, unknown> = {
     status: encodeStatus(response["status"]),
     [shape.children]: encodeDesired(shape.children, response[shape.children]),
-    resyncAfter: encodeResync(response["resyncAfterSeconds"]),
-    conditions: encodeConditions(response["conditions"]),
-    events: encodeEvents(response["events"]),
-    results: encodeResults(response["results"]),
-    requirements: encodeRules(response["requirements"], "requirements"),
+    details: {
+      resyncAfter: encodeResync(response["resyncAfterSeconds"]),
+      conditions: encodeConditions(response["conditions"]),
+      events: encodeEvents(response["events"]),
+      results: encodeResults(response["results"]),
+      requirements: encodeRules(response["requirements"], "requirements"),
+    },
     ...(operation === "finalize" ? { finalized } : {}),
   };
   for (const field of shape.patches) {
-    const { set, remove } = encodePatch(field, response[field]);
-    const name = field === "labels" ? "Labels" : "Annotations";
-    init[`set${name}`] = set;
-    init[`remove${name}`] = remove;
+    init[field] = encodePatch(field, response[field]);
   }
   return create(method.output, init);
 }

@@ -3,11 +3,16 @@ import { create } from "@bufbuild/protobuf";
 import { choice, fields, list, nonEmpty, text, type Members } from "./check.js";
 import { InvalidResponse } from "./errors.js";
 import {
-  ConditionSchema, EventSchema, ResultSchema, Severity, type Condition, type Event, type Result,
-} from "./gen/hookloop/hook/v1/answer_pb.js";
+  type Condition, ConditionSchema, ConditionStatus, type Event, EventSchema, EventType, type Result, ResultSchema,
+  Severity,
+} from "./gen/hookloop/hook/v1/response_pb.js";
 
-const STATUSES = new Map(["True", "False", "Unknown"].map((status) => [status, status]));
-const EVENT_TYPES: ReadonlyMap<string, boolean> = new Map([["Normal", false], ["Warning", true]]);
+const STATUSES: ReadonlyMap<string, ConditionStatus> = new Map([
+  ["True", ConditionStatus.TRUE], ["False", ConditionStatus.FALSE], ["Unknown", ConditionStatus.UNKNOWN],
+]);
+const EVENT_TYPES: ReadonlyMap<string, EventType> = new Map([
+  ["Normal", EventType.NORMAL], ["Warning", EventType.WARNING],
+]);
 const SEVERITIES: ReadonlyMap<string, Severity> = new Map([
   ["Info", Severity.INFO], ["Warning", Severity.WARNING], ["Fatal", Severity.FATAL],
 ]);
@@ -36,8 +41,8 @@ export function encodeEvents(events: unknown): Event[] {
   return list(events, "events").map((member, index) => {
     const item = `events[${index}]`;
     const event = fields(member, item, ["type", "reason", "message"]);
-    const warning = choice(event["type"] ?? "Normal", `${item}.type`, EVENT_TYPES);
-    return create(EventSchema, { warning, ...reasonAndMessage(event, item) });
+    const type = choice(event["type"] ?? "Normal", `${item}.type`, EVENT_TYPES);
+    return create(EventSchema, { type, ...reasonAndMessage(event, item) });
   });
 }
 

@@ -5,9 +5,8 @@
  * messages between requests. The results are cached by message, and therefore frozen.
  */
 import { InvalidRequest, NotServed, RelatedUnknown } from "./errors.js";
-import {
-  Encoding, type Object$, type ObjectGroup, type RelatedGroup as RelatedMessage,
-} from "./gen/hookloop/hook/v1/object_pb.js";
+import { Encoding, type Object$, type ObjectGroup } from "./gen/hookloop/hook/v1/object_pb.js";
+import type { RelatedGroup as RelatedMessage } from "./gen/hookloop/hook/v1/related_pb.js";
 import type { DecorateRequest, SyncRequest } from "./hooks.js";
 import { parse } from "./json.js";
 import type { KubernetesKinds } from "./kinds.js";
@@ -60,8 +59,8 @@ function relatedGroup(group: RelatedMessage, namespace: string): RelatedGroup {
     case "notFound":
       return new RelatedGroup({}, new NotServed(`${resource} is not served: ${group.result.value.message}`));
     case "error": {
-      const { reason, message } = group.result.value;
-      return new RelatedGroup({}, new RelatedUnknown(`${resource} is unknown: ${reason}: ${message}`));
+      const { message } = group.result.value;
+      return new RelatedGroup({}, new RelatedUnknown(`${resource} is unknown: ${message}`));
     }
     default: {
       const problem = "the result has an unknown type, expected items, not_found or error";

@@ -4,8 +4,10 @@ import type { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { boolean, describe, fields, list, nonEmpty, object, text, type Members } from "./check.js";
 import { Child } from "./child.js";
 import { InvalidResponse } from "./errors.js";
-import { DependencySchema, type Dependency } from "./gen/hookloop/hook/v1/answer_pb.js";
-import { DesiredObjectSchema, Encoding, type DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
+import {
+  type Dependency, DependencySchema, type DesiredObject, DesiredObjectSchema,
+} from "./gen/hookloop/hook/v1/desired_pb.js";
+import { Encoding } from "./gen/hookloop/hook/v1/object_pb.js";
 import { stringify } from "./json.js";
 
 /** The largest resyncAfterSeconds: ten years. */

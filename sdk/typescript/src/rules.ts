@@ -3,9 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import { choice, describe, fields, list, nonEmpty, object, text, texts } from "./check.js";
 import { InvalidResponse } from "./errors.js";
 import {
-  LabelSelectorRequirementSchema, LabelSelectorRequirement_Operator as Operator, LabelSelectorSchema,
-  RelatedResourceRuleSchema, type LabelSelector, type LabelSelectorRequirement, type RelatedResourceRule,
-} from "./gen/hookloop/hook/v1/customize_pb.js";
+  type LabelSelector, type LabelSelectorRequirement, LabelSelectorRequirement_Operator as Operator,
+  LabelSelectorRequirementSchema, LabelSelectorSchema, type RelatedResourceRule, RelatedResourceRuleSchema,
+} from "./gen/hookloop/hook/v1/related_pb.js";
 import type * as hooks from "./hooks.js";
 
 const RULE = ["apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names", "name"];

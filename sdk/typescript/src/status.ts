@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Metadata, status as Code, type ServerErrorResponse } from "@grpc/grpc-js";
 import { InvalidRequest, InvalidResponse, Reject, RetryAfter } from "./errors.js";
-import type { StatusSchema } from "./gen/hookloop/stream/v1/stream_pb.js";
+import type { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import * as wellknown from "./wellknown.js";
 
 /** The domain of the reasons in google.rpc.ErrorInfo. */

@@ -146,8 +146,8 @@ export class HookStream {
       case "drain":
         this.#draining = true;
         break;
-      case "triggered":
-        this.#triggers.end(received.triggered);
+      case "triggerResult":
+        this.#triggers.end(received.result);
         break;
       case "goAway": {
         const { code, message } = received.status;

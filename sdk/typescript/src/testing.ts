@@ -16,16 +16,13 @@
  */
 import { readFile } from "node:fs/promises";
 import { create, type Message } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { Dependency } from "./child.js";
 import { decodeRequest, encodeResponse, methodOf, SHAPES, type Operation, type Request, type Shape } from "./codec.js";
-import {
-  Severity, type Condition, type Dependency as DependencyMessage, type Event, type Result,
-} from "./gen/hookloop/hook/v1/answer_pb.js";
-import type { RelatedResourceRule } from "./gen/hookloop/hook/v1/customize_pb.js";
-import {
-  ObjectGroupSchema, ObjectSchema, RelatedGroupSchema, type DesiredObject, type Object$,
-} from "./gen/hookloop/hook/v1/object_pb.js";
+import { ConditionStatus, EventType, type ResponseDetails, Severity } from "./gen/hookloop/hook/v1/response_pb.js";
+import type { Dependency as DependencyMessage, DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
+import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
+import { RelatedGroupSchema } from "./gen/hookloop/hook/v1/related_pb.js";
+import { type Object$, ObjectGroupSchema, ObjectSchema } from "./gen/hookloop/hook/v1/object_pb.js";
 import type {
   AnyFunction, CustomizeFunction, CustomizeResponse, DecorateFunction, DecorateResponse, SyncFunction, SyncResponse,
 } from "./hooks.js";
@@ -188,21 +185,23 @@ type ResponseMessage = Message & {
   status?: Uint8Array;
   children?: DesiredObject[];
   attachments?: DesiredObject[];
-  resyncAfter?: Duration;
   finalized?: boolean;
-  conditions?: Condition[];
-  events?: Event[];
-  results?: Result[];
-  requirements?: RelatedResourceRule[];
-} & { [field: string]: unknown };
+  details?: ResponseDetails;
+  labels?: KeyPatch;
+  annotations?: KeyPatch;
+};
+
+const STATUSES = { [ConditionStatus.TRUE]: "True", [ConditionStatus.FALSE]: "False" };
 
 /** Returns the lists of a response's details in the form of ResponseDetails. */
 function decodeDetails(
-  { conditions = [], events = [], results = [], requirements = [] }: ResponseMessage,
+  { conditions, events, results, requirements }: ResponseDetails,
 ): Record<string, readonly object[]> {
   return {
-    conditions: conditions.map(({ type, status, reason, message }) => ({ type, status, reason, message })),
-    events: events.map(({ warning, reason, message }) => ({ type: warning ? "Warning" : "Normal", reason, message })),
+    conditions: conditions.map(({ type, status, reason, message }) =>
+      ({ type, status: STATUSES[status as keyof typeof STATUSES] ?? "Unknown", reason, message })),
+    events: events.map(({ type, reason, message }) =>
+      ({ type: type === EventType.WARNING ? "Warning" : "Normal", reason, message })),
     results: results.map(({ severity, reason, message }) => ({ severity: SEVERITIES[severity], reason, message })),
     requirements: decodeRules(requirements),
   };
@@ -219,7 +218,8 @@ function decodeResponse(shape: Shape, message: Message): object {
   const desired = (response[shape.children] ?? []).map(({ body, ready, dependsOn }) =>
     ({ object: json(body), ready, dependsOn: dependsOn.map(decodeDependency) }));
   const decoded: Record<string, unknown> = { desired, [shape.children]: desired.map(({ object }) => object) };
-  for (const [field, list] of Object.entries(decodeDetails(response))) {
+  const { details } = response;
+  for (const [field, list] of details ? Object.entries(decodeDetails(details)) : []) {
     if (list.length > 0) {
       decoded[field] = list;
     }
@@ -227,15 +227,15 @@ function decodeResponse(shape: Shape, message: Message): object {
   if (response.status) {
     decoded["status"] = json(response.status);
   }
-  if (response.resyncAfter) {
-    decoded["resyncAfterSeconds"] = Number(response.resyncAfter.seconds) + response.resyncAfter.nanos / 1e9;
+  if (details?.resyncAfter) {
+    decoded["resyncAfterSeconds"] = Number(details.resyncAfter.seconds) + details.resyncAfter.nanos / 1e9;
   }
   if (response.finalized) {
     decoded["finalized"] = true;
   }
-  for (const [field, name] of [["labels", "Labels"], ["annotations", "Annotations"]] as const) {
-    const set = (response[`set${name}`] ?? {}) as Record<string, string>;
-    const removed = ((response[`remove${name}`] ?? []) as string[]).map((label) => [label, null]);
+  for (const field of ["labels", "annotations"] as const) {
+    const { set = {}, remove = [] } = response[field] ?? {};
+    const removed = remove.map((key) => [key, null]);
     if (Object.keys(set).length + removed.length > 0) {
       decoded[field] = { ...set, ...Object.fromEntries(removed) };
     }

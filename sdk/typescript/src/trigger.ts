@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { status as Code } from "@grpc/grpc-js";
 import type { ControllerKind } from "./constants.js";
-import { TriggerSchema, type Trigger as TriggerMessage, type Triggered } from "./gen/hookloop/stream/v1/stream_pb.js";
+import { type Trigger as TriggerMessage, type TriggerResult, TriggerSchema } from "./gen/hookloop/stream/v1/stream_pb.js";
 
 /** The name of a parent. A cluster-scoped parent has no namespace. */
 export interface ParentName {
@@ -55,7 +55,7 @@ export class Triggers {
     return { message: triggerMessage(trigger, id), done };
   }
 
-  end({ id, parents, error }: Triggered): void {
+  end({ id, parents, error }: TriggerResult): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (error) {

@@ -8,11 +8,12 @@
  */
 import type { Message } from "@bufbuild/protobuf";
 import { InvalidResponse } from "./errors.js";
-import { Severity, type Condition, type Event, type Result } from "./gen/hookloop/hook/v1/answer_pb.js";
+import type { KeyPatch } from "./gen/hookloop/decorator/v1/decorator_pb.js";
+import { type ResponseDetails, Severity } from "./gen/hookloop/hook/v1/response_pb.js";
 import {
-  LabelSelectorRequirement_Operator as Operator, type LabelSelector, type RelatedResourceRule,
-} from "./gen/hookloop/hook/v1/customize_pb.js";
-import type { DesiredObject } from "./gen/hookloop/hook/v1/object_pb.js";
+  type LabelSelector, LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule,
+} from "./gen/hookloop/hook/v1/related_pb.js";
+import type { DesiredObject } from "./gen/hookloop/hook/v1/desired_pb.js";
 import { parse } from "./json.js";
 
 /** Marks a declared kind as cluster-scoped: "Namespace.v1:Cluster". */
@@ -58,14 +59,9 @@ export interface Scope {
 export type Checked = Message & {
   children?: DesiredObject[];
   attachments?: DesiredObject[];
-  conditions?: Condition[];
-  events?: Event[];
-  results?: Result[];
-  requirements?: RelatedResourceRule[];
-  setLabels?: Record<string, string>;
-  removeLabels?: string[];
-  setAnnotations?: Record<string, string>;
-  removeAnnotations?: string[];
+  details?: ResponseDetails;
+  labels?: KeyPatch;
+  annotations?: KeyPatch;
 };
 
 /**
@@ -73,8 +69,8 @@ export type Checked = Message & {
  * requirements.
  */
 export function validate(scope: Scope, response: Checked): void {
-  checkRequirements(response.requirements ?? []);
-  if (response.results?.some(({ severity }) => severity === Severity.FATAL)) {
+  checkRequirements(response.details?.requirements ?? []);
+  if (response.details?.results.some(({ severity }) => severity === Severity.FATAL)) {
     return;
   }
   const desired = response[scope.field] ?? [];
@@ -91,7 +87,9 @@ export function validate(scope: Scope, response: Checked): void {
   });
   checkDependencies(scope, refs, desired);
   checkPatches(response);
-  checkDetails(response);
+  if (response.details) {
+    checkDetails(response.details);
+  }
 }
 
 /** A desired object with a valid apiVersion, kind and name. */
@@ -235,20 +233,22 @@ function findCircle(edges: ReadonlyMap<string, readonly string[]>): string[] {
   }
 }
 
-function checkPatches(
-  { setLabels = {}, removeLabels = [], setAnnotations = {}, removeAnnotations = [] }: Checked,
-): void {
-  for (const key of [...Object.keys(setLabels), ...removeLabels]) {
-    refuse(keyProblem(key) || valueProblem(setLabels[key] ?? ""), `labels[${quoted(key)}]`);
+function checkPatches({ labels, annotations }: Checked): void {
+  for (const key of keysOf(labels)) {
+    refuse(keyProblem(key) || valueProblem(labels?.set[key] ?? ""), `labels[${quoted(key)}]`);
   }
-  for (const key of [...Object.keys(setAnnotations), ...removeAnnotations]) {
+  for (const key of keysOf(annotations)) {
     const reserved = key === LAST_APPLIED ? "belongs to the engine; expected another key" : "";
     const problem = keyProblem(key.toLowerCase()) || reserved;
     refuse(problem, `annotations[${quoted(key)}]`);
   }
 }
 
-function checkDetails({ conditions = [], events = [], results = [] }: Checked): void {
+function keysOf(patch: KeyPatch | undefined): string[] {
+  return patch ? [...Object.keys(patch.set), ...patch.remove] : [];
+}
+
+function checkDetails({ conditions, events, results }: ResponseDetails): void {
   for (const [field, { length }] of Object.entries({ conditions, events, results })) {
     refuse(length > MAX_DETAILS ? `are ${length}, expected at most ${MAX_DETAILS}` : "", field);
   }

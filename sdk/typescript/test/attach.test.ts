@@ -55,15 +55,15 @@ test("an attached hook reconnects, and resumes its session", async () => {
   assert.match(statusOf(gateway.engine, await first.line.next("answer")), /\["a"\]/);
 
   writeFileSync(files.token, "second\n");
-  first.line.send({ case: "farewell", value: { code: Code.PERMISSION_DENIED, message: "the right is gone" } });
+  first.line.send({ case: "goAway", value: { status: { code: Code.PERMISSION_DENIED, message: "the right is gone" } } });
   first.line.call.emit("error", { code: Code.PERMISSION_DENIED, details: "the right is gone" });
   const second = await gateway.accept();
   assert.equal(second.attached.sessionId, "kept");
   assert.deepEqual(gateway.tokens, ["Bearer first", "Bearer second"]);
   second.line.send(gateway.engine.hello());
-  assert.equal((await second.line.next("welcome")).holdings.length, 1);
+  assert.equal((await second.line.next("welcome")).subjects.length, 1);
   const parents = attachment.trigger({ reason: "news" });
-  second.line.send({ case: "triggered", value: { id: (await second.line.next("trigger")).id, parents: 2 } });
+  second.line.send({ case: "triggerResult", value: { id: (await second.line.next("trigger")).id, parents: 2 } });
   assert.equal(await parents, 2);
 
   const stopped = attachment.stop();

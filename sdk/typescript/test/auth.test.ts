@@ -144,7 +144,7 @@ async function withTokens(
       values.forEach((value) => metadata.add("authorization", value));
       return new Promise((resolve) =>
         client.makeUnaryRequest(
-          "/hookloop.hook.v1.CompositeHookService/Customize",
+          "/hookloop.composite.v1.CompositeHookService/Customize",
           () => Buffer.alloc(0),
           () => 0,
           {},
@@ -177,7 +177,7 @@ test("callers need a token", async () => {
       assert.equal(await codeOf(...values), code, `${values}`);
     }
     for (const path of [
-      "/hookloop.hook.v1.CompositeHookService/Sync",
+      "/hookloop.composite.v1.CompositeHookService/Sync",
       "/hookloop.stream.v1.HookStreamService/Connect",
     ]) {
       // The call sends no message.

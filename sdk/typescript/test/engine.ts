@@ -5,21 +5,21 @@
 import { createHash } from "node:crypto";
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import {
-  CompositeHookServiceSyncRequestSchema,
-  CompositeHookServiceSyncResponseSchema,
-  type CompositeHookServiceSyncResponse,
-} from "../src/gen/hookloop/hook/v1/composite_pb.js";
-import { DesiredObjectSchema, ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+  SyncRequestSchema, type SyncResponse,
+  SyncResponseSchema,
+} from "../src/gen/hookloop/composite/v1/composite_pb.js";
+import { DesiredObjectSchema } from "../src/gen/hookloop/hook/v1/desired_pb.js";
+import { type Object$, ObjectSchema } from "../src/gen/hookloop/hook/v1/object_pb.js";
 import {
-  EngineMessageSchema,
-  HookMessageSchema,
-  type Answer,
-  type CallSchema,
-  type HookMessage,
-  type PieceSchema,
+  type Answer, type CallSchema, Capability, EngineMessageSchema, type HookMessage, HookMessageSchema, type PieceSchema,
 } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 
-export const SYNC = "/hookloop.hook.v1.CompositeHookService/Sync";
+export const SYNC = "/hookloop.composite.v1.CompositeHookService/Sync";
+
+/** All optional features. */
+export const CAPABILITIES = [
+  Capability.CHANGES, Capability.OBJECT_HASHES, Capability.FRAGMENTS, Capability.RESUME,
+];
 
 /** An entry of a set. */
 export interface Entry {
@@ -62,9 +62,9 @@ export function serialize(message: Message): Uint8Array {
 /** Returns a message of the engine in fragments of a size in bytes. */
 export function fragments(message: Message, size: number): Uint8Array[] {
   const data = serialize(message);
-  const total = BigInt(data.length);
+  const totalBytes = BigInt(data.length);
   return Array.from({ length: Math.ceil(data.length / size) }, (_, index) =>
-    serialize({ case: "fragment", value: { index, total, data: data.subarray(index * size, (index + 1) * size) } }),
+    serialize({ case: "fragment", value: { index, totalBytes, data: data.subarray(index * size, (index + 1) * size) } }),
   );
 }
 
@@ -78,7 +78,7 @@ export class Engine {
   constructor(readonly session = "s") {}
 
   hello(maxMessageBytes = 64n << 20n): Message {
-    return { case: "hello", value: { versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes } };
+    return { case: "hello", value: { versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes, capabilities: CAPABILITIES } };
   }
 
   /**
@@ -121,8 +121,8 @@ export class Engine {
         removed,
         upserts,
         digest: setDigest(entries),
-        request: envelope(),
-        holds: list ? listDigest(list) : new Uint8Array(),
+        envelope: envelope(),
+        desiredDigest: list ? listDigest(list) : new Uint8Array(),
         ...more,
       } as MessageInitShape<typeof CallSchema>,
     };
@@ -141,7 +141,7 @@ export class Engine {
       return message;
     }
     this.#parts.push(message.value.data);
-    if (this.#parts.reduce((size, part) => size + part.length, 0) < Number(message.value.total)) {
+    if (this.#parts.reduce((size, part) => size + part.length, 0) < Number(message.value.totalBytes)) {
       return undefined;
     }
     const whole = fromBinary(HookMessageSchema, Buffer.concat(this.#parts)).message;
@@ -150,11 +150,11 @@ export class Engine {
   }
 
   /** Returns the whole response to a call. Throws if the answer refers to an unknown list. */
-  response(subject: string, answer: Answer): CompositeHookServiceSyncResponse {
+  response(subject: string, answer: Answer): SyncResponse {
     if (answer.outcome.case !== "desired") {
-      throw new Error(`got ${answer.outcome.case}: ${answer.outcome.value?.message}`);
+      throw new Error(`got ${answer.outcome.case}: ${JSON.stringify(answer.outcome.value)}`);
     }
-    const { base, pieces, digest, response } = answer.outcome.value;
+    const { base, pieces, digest, envelope } = answer.outcome.value;
     const before = this.#lists.get(subject) ?? [];
     if (base.length > 0 && !listDigest(before).equals(base)) {
       throw new Error("the base is not the engine's list");
@@ -164,7 +164,7 @@ export class Engine {
       throw new Error("the list has another digest");
     }
     this.#lists.set(subject, list);
-    const whole = fromBinary(CompositeHookServiceSyncResponseSchema, response);
+    const whole = fromBinary(SyncResponseSchema, envelope);
     whole.children = list.map((item) => fromBinary(DesiredObjectSchema, item));
     return whole;
   }
@@ -187,8 +187,8 @@ function itemsOf(
 /** Returns a sync request without objects, with one kind of children and one related resource. */
 function envelope(): Uint8Array {
   return toBinary(
-    CompositeHookServiceSyncRequestSchema,
-    create(CompositeHookServiceSyncRequestSchema, {
+    SyncRequestSchema,
+    create(SyncRequestSchema, {
       children: [{ apiVersion: "v1", kind: "Pod" }],
       related: [{ apiVersion: "v1", kind: "Secret", resource: "secrets", result: { case: "items", value: {} } }],
     }),

@@ -2,9 +2,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Server as GrpcServer, ServerCredentials, status as Code, type ServerDuplexStream } from "@grpc/grpc-js";
 import {
-  GatewayService,
-  TriggerRequestSchema,
-  TriggerResponseSchema,
+  GatewayService, TriggerRequestSchema, TriggerResponseSchema,
 } from "../src/gen/hookloop/stream/v1/gateway_pb.js";
 import { BYTES } from "../src/streamserver.js";
 import { Engine } from "./engine.js";

@@ -3,11 +3,10 @@ import { create, fromBinary, toBinary, type DescMethod, type Message, type Messa
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { pathOf } from "../src/codec.js";
 import {
-  CompositeHookService,
-  CompositeHookServiceSyncRequestSchema,
-} from "../src/gen/hookloop/hook/v1/composite_pb.js";
-import { DecoratorHookServiceSyncRequestSchema } from "../src/gen/hookloop/hook/v1/decorator_pb.js";
-import { ObjectSchema, type Object$ } from "../src/gen/hookloop/hook/v1/object_pb.js";
+  CompositeHookService, SyncRequestSchema,
+} from "../src/gen/hookloop/composite/v1/composite_pb.js";
+import { SyncRequestSchema as DecorateRequestSchema } from "../src/gen/hookloop/decorator/v1/decorator_pb.js";
+import { type Object$, ObjectSchema } from "../src/gen/hookloop/hook/v1/object_pb.js";
 import type { Hook } from "../src/hooks.js";
 import { Server } from "../src/server.js";
 
@@ -26,7 +25,7 @@ export function object(apiVersion: string, kind: string, namespace: string, name
  * Returns a parent in the namespace shop, with two Pods, one of them in another namespace, no
  * Deployment, and four related groups.
  */
-export function syncRequest(): MessageInitShape<typeof CompositeHookServiceSyncRequestSchema> {
+export function syncRequest(): MessageInitShape<typeof SyncRequestSchema> {
   return {
     controller: object("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
     parent: object("example.com/v1", "Greeting", "shop", "hi"),
@@ -61,14 +60,14 @@ export function syncRequest(): MessageInitShape<typeof CompositeHookServiceSyncR
         apiVersion: "v1",
         kind: "Secret",
         resource: "secrets",
-        result: { case: "error", value: { reason: "Forbidden", message: "not allowed" } },
+        result: { case: "error", value: { code: 7, message: "not allowed" } },
       },
     ],
   };
 }
 
 /** Returns a request with an object to decorate. */
-export function decoratorRequest(): MessageInitShape<typeof DecoratorHookServiceSyncRequestSchema> {
+export function decoratorRequest(): MessageInitShape<typeof DecorateRequestSchema> {
   return {
     controller: object("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
     object: object("v1", "ConfigMap", "shop", "hi"),

@@ -33,10 +33,10 @@ function health(client: Client, service: string): Promise<number> {
 
 test("the services of the server are healthy", async () => {
   await serving([nothing], async (client) => {
-    for (const service of ["", "hookloop.hook.v1.CompositeHookService", "hookloop.stream.v1.HookStreamService"]) {
+    for (const service of ["", "hookloop.composite.v1.CompositeHookService", "hookloop.stream.v1.HookStreamService"]) {
       assert.equal(await health(client, service), 1);
     }
-    await assert.rejects(health(client, "hookloop.hook.v1.DecoratorHookService"), { code: Code.NOT_FOUND });
+    await assert.rejects(health(client, "hookloop.decorator.v1.DecoratorHookService"), { code: Code.NOT_FOUND });
   });
 });
 

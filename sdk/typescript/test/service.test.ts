@@ -19,18 +19,15 @@ import {
   type SyncRequest,
 } from "../src/index.js";
 import {
-  CompositeHookService,
-  type CompositeHookServiceSyncResponse,
-} from "../src/gen/hookloop/hook/v1/composite_pb.js";
+  CompositeHookService, type SyncResponse as SyncMessage,
+} from "../src/gen/hookloop/composite/v1/composite_pb.js";
 import {
-  LabelSelectorRequirement_Operator as Operator,
-  type RelatedResourceRule,
-} from "../src/gen/hookloop/hook/v1/customize_pb.js";
+  LabelSelectorRequirement_Operator as Operator, type RelatedResourceRule,
+} from "../src/gen/hookloop/hook/v1/related_pb.js";
 import {
-  DecoratorHookService,
-  type DecoratorHookServiceSyncResponse,
-} from "../src/gen/hookloop/hook/v1/decorator_pb.js";
-import { Severity } from "../src/gen/hookloop/hook/v1/answer_pb.js";
+  DecoratorHookService, type SyncResponse as DecorateMessage,
+} from "../src/gen/hookloop/decorator/v1/decorator_pb.js";
+import { ConditionStatus, EventType, Severity } from "../src/gen/hookloop/hook/v1/response_pb.js";
 import { unaryCall, callSync, BIG, decoratorRequest, serving, syncRequest } from "./requests.js";
 import { until } from "./until.js";
 import { MAX_CONCURRENT_CALLS } from "../src/limiter.js";
@@ -114,7 +111,7 @@ test("an unknown group does not look empty", async () => {
   );
   assert.throws(
     () => related["secrets.v1"]!.objects,
-    (error) => error instanceof RelatedUnknown && /Forbidden: not allowed/.test(error.message),
+    (error) => error instanceof RelatedUnknown && /is unknown: not allowed/.test(error.message),
   );
 });
 
@@ -139,21 +136,21 @@ test("an invalid request is an error", async (t) => {
 });
 
 test("children, status and time", async () => {
-  const got = await encoded<CompositeHookServiceSyncResponse>({
+  const got = await encoded<SyncMessage>({
     status: { n: BIG },
     children: [named("a", { n: BIG }), named("b")],
     resyncAfterSeconds: 1.5,
   });
   assert.equal(textOf(got.status), `{"n":${BIG}}`);
   assert.match(textOf(got.children[0]!.body), new RegExp(`"n":${BIG}`));
-  assert.deepEqual([got.children.length, got.resyncAfter?.seconds, got.resyncAfter?.nanos], [2, 1n, 5e8]);
-  const nothing = await encoded<CompositeHookServiceSyncResponse>({});
-  assert.deepEqual([nothing.status, nothing.children, nothing.resyncAfter], [undefined, [], undefined]);
+  assert.deepEqual([got.children.length, got.details?.resyncAfter?.seconds, got.details?.resyncAfter?.nanos], [2, 1n, 5e8]);
+  const nothing = await encoded<SyncMessage>({});
+  assert.deepEqual([nothing.status, nothing.children, nothing.details?.resyncAfter], [undefined, [], undefined]);
   assert.equal(((await encoded({ finalized: true }, "finalize")) as Message & { finalized?: boolean }).finalized, true);
 });
 
 test("labels are set and removed", async () => {
-  const got = await encoded<DecoratorHookServiceSyncResponse>(
+  const got = await encoded<DecorateMessage>(
     {
       labels: { a: "1", b: null },
       annotations: { c: "" },
@@ -164,13 +161,13 @@ test("labels are set and removed", async () => {
     "decorator",
   );
   assert.deepEqual(
-    [got.setLabels, got.removeLabels, got.setAnnotations, got.attachments.length, got.events[0]!.warning],
-    [{ a: "1" }, ["b"], { c: "" }, 1, true],
+    [got.labels?.set, got.labels?.remove, got.annotations?.set, got.attachments.length, got.details?.events[0]!.type],
+    [{ a: "1" }, ["b"], { c: "" }, 1, EventType.WARNING],
   );
 });
 
 test("details and child options", async () => {
-  const got = await encoded<CompositeHookServiceSyncResponse>({
+  const got = await encoded<SyncMessage>({
     conditions: [
       { type: "Ready", status: "False", reason: "Waiting", message: "for pods" },
       { type: "Seen", status: "Unknown", reason: "New" },
@@ -195,21 +192,21 @@ test("details and child options", async () => {
     ],
   });
   assert.deepEqual(
-    got.conditions.map(({ type, status, reason, message }) => [type, status, reason, message]),
+    got.details!.conditions.map(({ type, status, reason, message }) => [type, status, reason, message]),
     [
-      ["Ready", "False", "Waiting", "for pods"],
-      ["Seen", "Unknown", "New", ""],
+      ["Ready", ConditionStatus.FALSE, "Waiting", "for pods"],
+      ["Seen", ConditionStatus.UNKNOWN, "New", ""],
     ],
   );
   assert.deepEqual(
-    got.events.map(({ warning, reason, message }) => [warning, reason, message]),
+    got.details!.events.map(({ type, reason, message }) => [type, reason, message]),
     [
-      [false, "Scaled", "to 3"],
-      [true, "Odd", ""],
+      [EventType.NORMAL, "Scaled", "to 3"],
+      [EventType.WARNING, "Odd", ""],
     ],
   );
   assert.deepEqual(
-    got.results.map(({ severity, reason }) => [severity, reason]),
+    got.details!.results.map(({ severity, reason }) => [severity, reason]),
     [
       [Severity.INFO, "A"],
       [Severity.WARNING, "B"],
@@ -217,7 +214,7 @@ test("details and child options", async () => {
     ],
   );
   assert.deepEqual(
-    got.requirements.map(({ resource, names, name }) => [resource, names, name]),
+    got.details!.requirements.map(({ resource, names, name }) => [resource, names, name]),
     [["secrets", ["a"], "keys"]],
   );
   assert.deepEqual(
@@ -390,7 +387,7 @@ test("a failed function is logged once, with its parent; Reject and RetryAfter a
       () => {
         throw new TypeError("no database");
       },
-      /^\/hookloop.hook.v1.CompositeHookService\/Sync of Greeting shop\/hi failed: TypeError: no database/,
+      /^\/hookloop.composite.v1.CompositeHookService\/Sync of Greeting shop\/hi failed: TypeError: no database/,
     ],
     [() => undefined, /of Greeting shop\/hi failed: the hook's function returned undefined/],
     [

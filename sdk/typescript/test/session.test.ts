@@ -4,9 +4,8 @@ import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { decodeRequest, encodeResponse } from "../src/codec.js";
 import {
-  CompositeHookServiceSyncRequestSchema,
-  CompositeHookServiceSyncResponseSchema,
-} from "../src/gen/hookloop/hook/v1/composite_pb.js";
+  SyncRequestSchema, SyncResponseSchema,
+} from "../src/gen/hookloop/composite/v1/composite_pb.js";
 import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import type { SyncRequest } from "../src/hooks.js";
 import { ProtocolError } from "../src/session/error.js";
@@ -94,12 +93,12 @@ test("the session opens with what the hook accepts", () => {
   const pair = new Pair(new Engine(), { build: "b1", calls: 3, callBytes: 1000, messageBytes: 2000 });
   const welcome = pair.open();
   assert.equal(welcome.case, "welcome");
-  const { version, buildId, window, maxMessageBytes, holdings } = welcome.value as Extract<
+  const { version, buildId, window, maxMessageBytes, subjects } = welcome.value as Extract<
     typeof welcome,
     { case: "welcome" }
   >["value"];
   assert.deepEqual(
-    [version, buildId, window?.calls, window?.bytes, maxMessageBytes, holdings],
+    [version, buildId, window?.calls, window?.bytes, maxMessageBytes, subjects],
     [1, "b1", 3, 1000n, 2000n, []],
   );
 });
@@ -260,7 +259,7 @@ test("a violation of the protocol ends the stream", () => {
     [
       "a large message",
       /larger than the maximum of 67108864/,
-      (pair) => pair.send({ case: "fragment", value: { total: 1n << 40n, data: Uint8Array.of(1) } }),
+      (pair) => pair.send({ case: "fragment", value: { totalBytes: 1n << 40n, data: Uint8Array.of(1) } }),
     ],
     [
       "an upsert of nothing",
@@ -282,17 +281,17 @@ test("a violation of the protocol ends the stream", () => {
 
 test("an invalid request ends only its call", () => {
   const envelope = toBinary(
-    CompositeHookServiceSyncRequestSchema,
-    create(CompositeHookServiceSyncRequestSchema, { parent: { name: "p" } }),
+    SyncRequestSchema,
+    create(SyncRequestSchema, { parent: { name: "p" } }),
   );
   const cases: [string, RegExp, Parameters<Engine["call"]>[2]][] = [
-    ["objects in the request", /has objects, expected them in the slots/, { request: envelope }],
+    ["objects in the request", /has objects, expected them in the slots/, { envelope }],
     [
       "a request of another type",
-      /the request is not a hookloop.hook.v1.CompositeHookServiceSyncRequest/,
-      { request: Uint8Array.of(255) },
+      /the request is not a hookloop.composite.v1.SyncRequest/,
+      { envelope: Uint8Array.of(255) },
     ],
-    ["no slot for the objects", /has slots for 2 of its 3 objects/, { request: new Uint8Array() }],
+    ["no slot for the objects", /has slots for 2 of its 3 objects/, { envelope: new Uint8Array() }],
   ];
   for (const [name, text, more] of cases) {
     const pair = new Pair();
@@ -308,7 +307,7 @@ test("an invalid request ends only its call", () => {
   }
 });
 
-test("holdings fit into one message, the most recently used first", () => {
+test("subjects fit into one message, the most recently used first", () => {
   const limit = 4096;
   const state = new SessionState();
   const first = new Pair(new Engine(), { state: () => state });
@@ -322,10 +321,10 @@ test("holdings fit into one message, the most recently used first", () => {
   const [data, ...more] = second.hook.outbox();
   assert.equal(more.length, 0);
   assert.ok(data!.length <= limit && data!.length > limit - 130, `the message has ${data!.length} bytes`);
-  const { holdings } = second.engine.read(data!)!.value as { holdings: { subject: string }[] };
-  const held = holdings.map(({ subject }) => subject);
+  const { subjects } = second.engine.read(data!)!.value as { subjects: { subject: string }[] };
+  const held = subjects.map(({ subject }) => subject);
   assert.deepEqual(held, names.slice(-held.length).reverse());
-  assert.equal(state.holdings(Infinity).length, held.length, "the engine forgets the others");
+  assert.equal(state.subjects(Infinity).length, held.length, "the engine forgets the others");
 });
 
 test("the size limit covers the whole message", () => {
@@ -396,9 +395,9 @@ test("the next stream of a session continues with its state", () => {
   states.release("same", acquired[0]!);
 
   const second = new Pair(engine, { state });
-  const welcome = second.open() as { value: { holdings: { subject: string }[] } };
+  const welcome = second.open() as { value: { subjects: { subject: string }[] } };
   assert.deepEqual(
-    welcome.value.holdings.map(({ subject }) => subject),
+    welcome.value.subjects.map(({ subject }) => subject),
     ["p"],
   );
   const call = engine.call("p", entries(["a", "b"]), { id: 1n });
@@ -503,7 +502,7 @@ test("a response keeps its objects", () => {
   const pair = new Pair();
   pair.open();
   const work = pair.call(pair.engine.call("p", entries([])));
-  const response = create(CompositeHookServiceSyncResponseSchema, { children: [{ body: Uint8Array.of(1) }] });
+  const response = create(SyncResponseSchema, { children: [{ body: Uint8Array.of(1) }] });
   pair.hook.answer(work.id, response);
   assert.equal(response.children.length, 1);
 });

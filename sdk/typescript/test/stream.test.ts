@@ -37,9 +37,9 @@ test("the Welcome has the implemented methods", async () => {
     );
     const line = new Line(new Engine(), call);
     line.send(line.engine.hello());
-    assert.deepEqual((await line.next("welcome")).capabilities, [
-      "/hookloop.hook.v1.CompositeHookService/Sync",
-      "/hookloop.hook.v1.DecoratorHookService/Finalize",
+    assert.deepEqual((await line.next("welcome")).methods, [
+      "/hookloop.composite.v1.CompositeHookService/Sync",
+      "/hookloop.decorator.v1.DecoratorHookService/Finalize",
     ]);
     call.end();
   });
@@ -81,7 +81,7 @@ test("the next stream resumes the session", async () => {
     );
     second.send(engine.hello());
     assert.deepEqual(
-      (await second.next("welcome")).holdings.map(({ subject }) => subject),
+      (await second.next("welcome")).subjects.map(({ subject }) => subject),
       ["p"],
     );
     const call = engine.call("p", entries("a", "b"));
@@ -115,7 +115,7 @@ test("a call is answered after its timeout", async () => {
     const { code, message } = errorOf(await line.next("answer"));
     assert.deepEqual(
       [code, message],
-      [Code.DEADLINE_EXCEEDED, "/hookloop.hook.v1.CompositeHookService/Sync took longer than 1 ms"],
+      [Code.DEADLINE_EXCEEDED, "/hookloop.composite.v1.CompositeHookService/Sync took longer than 1 ms"],
     );
     await aborted;
     release();
@@ -137,7 +137,7 @@ test("errors have a code and details", async () => {
       message: "not yet",
       details: 1,
     });
-    line.send(line.engine.call("p", entries(), { method: "/hookloop.hook.v1.CompositeHookService/Finalize" }));
+    line.send(line.engine.call("p", entries(), { method: "/hookloop.composite.v1.CompositeHookService/Finalize" }));
     assert.equal(errorOf(await line.next("answer")).code, Code.UNIMPLEMENTED);
     line.call.end();
   });
@@ -234,11 +234,11 @@ test("a server sends triggers", async () => {
       [controllerName, names.map(({ namespace, name }) => `${namespace}/${name}`), reason],
       ["c", ["shop/hi"], "news"],
     );
-    line.send({ case: "triggered", value: { id, parents: 3 } });
+    line.send({ case: "triggerResult", value: { id, parents: 3 } });
     assert.equal(await parents, 3);
     const refused = server.trigger({ labelSelector: "!!" });
     line.send({
-      case: "triggered",
+      case: "triggerResult",
       value: { id: (await line.next("trigger")).id, error: { code: Code.INVALID_ARGUMENT, message: "no selector" } },
     });
     await assert.rejects(refused, { name: "TriggerError", code: Code.INVALID_ARGUMENT, message: "no selector" });
@@ -256,7 +256,7 @@ test("a trigger succeeds if one of two streams accepts it", async () => {
       const parents = server.trigger({ controller: "c" });
       await Promise.all(
         lines.map(async (line, index) =>
-          line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, ...answers[index] } }),
+          line.send({ case: "triggerResult", value: { id: (await line.next("trigger")).id, ...answers[index] } }),
         ),
       );
       return parents;
@@ -293,7 +293,7 @@ test("a function can send a trigger; before the Welcome it fails", async () => {
     await line.next("welcome");
     serverOf(server);
     line.send(line.engine.call("p", entries()));
-    line.send({ case: "triggered", value: { id: (await line.next("trigger")).id, parents: 2 } });
+    line.send({ case: "triggerResult", value: { id: (await line.next("trigger")).id, parents: 2 } });
     assert.equal(statusOf(line.engine, await line.next("answer")), '{"parents":2}');
     line.call.end();
     await line.ended();
@@ -317,7 +317,7 @@ test("a session that is resumed early ends its previous stream", async () => {
     );
     second.send(engine.hello());
     assert.deepEqual(
-      (await second.next("welcome")).holdings.map(({ subject }) => subject),
+      (await second.next("welcome")).subjects.map(({ subject }) => subject),
       ["p"],
     );
     await aborted;

@@ -4,13 +4,16 @@
 // 	protoc        (unknown)
 // source: hookloop/hook/v1/object.proto
 
-// Package hookloop.hook.v1 is the contract between Hookloop and a hook: the observed state goes out, the desired state comes
-// back. A hook is a function of what it is sent: it may be asked the same question again at any time, and should answer it the
-// same way.
+// Package hookloop.hook.v1 holds the messages that the hook services share: observed objects,
+// desired objects, related objects, and the details of a response. The services are in
+// hookloop.composite.v1 and hookloop.decorator.v1. Package hookloop.stream.v1 carries the same
+// requests and responses over one long-lived stream.
 //
-// Kubernetes objects travel as the bytes that the API server gave, never as google.protobuf.Struct, so that integers beyond
-// 2^53 survive. The services of map hooks will stand in files of their own beside these. Package hookloop.stream.v1 carries the same
-// questions and answers over one long-lived stream.
+// A hook is a function from the observed state to the desired state. Hookloop may repeat a request
+// at any time, and the hook should return the same response.
+//
+// Kubernetes objects travel as JSON bytes, not as google.protobuf.Struct, so that integers beyond
+// 2^53 survive.
 
 package hookv1
 
@@ -29,13 +32,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Encoding says how the body of an object is written.
+// Encoding is the format of an object's body.
 type Encoding int32
 
 const (
-	// The same as ENCODING_JSON, so that a sender need not set the field.
+	// The sender did not set the field. The receiver assumes ENCODING_JSON.
 	Encoding_ENCODING_UNSPECIFIED Encoding = 0
-	// UTF-8 JSON: one object, without a byte order mark.
+	// UTF-8 JSON: one JSON object, without a byte order mark.
 	Encoding_ENCODING_JSON Encoding = 1
 )
 
@@ -78,26 +81,26 @@ func (Encoding) EnumDescriptor() ([]byte, []int) {
 	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{0}
 }
 
-// Object is one observed Kubernetes object. Its body is authoritative; the other fields repeat what a hook needs in order to
-// find an object without parsing its body.
+// Object is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
+// the other fields repeat what a hook needs to find an object without parsing its body.
 type Object struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version as the body has it: "apps/v1", or "v1" for the core group.
+	// The API version: "apps/v1", or "v1" for the core group.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The kind, in the singular and in camel case: "Deployment".
+	// The kind, singular and in camel case: "Deployment".
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The namespace; empty for a cluster-scoped object.
+	// The namespace. Empty for a cluster-scoped object.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The name, unique for the kind within the namespace.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// metadata.uid. It differs for two objects that had the same name one after the other.
+	// metadata.uid. It tells apart two objects that had the same name one after the other.
 	Uid string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
-	// metadata.resourceVersion, an opaque string: compare it for equality only.
+	// metadata.resourceVersion, an opaque string. Compare it for equality only.
 	ResourceVersion string `protobuf:"bytes,6,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	// How body is written.
+	// The format of body.
 	Encoding Encoding `protobuf:"varint,7,opt,name=encoding,proto3,enum=hookloop.hook.v1.Encoding" json:"encoding,omitempty"`
-	// The whole object, without metadata.managedFields and without the annotation in which the last applied state is kept.
-	// Otherwise it is what the API server sent: integers stay integers.
+	// The whole object as the API server sent it, without metadata.managedFields and without the
+	// annotation that holds the last applied configuration. Integers stay integers.
 	Body          []byte `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,13 +192,14 @@ func (x *Object) GetBody() []byte {
 	return nil
 }
 
-// ObjectGroup is the observed children (or attachments) of one kind. Every kind that the controller declares has a group, in
-// the declared order, so an empty group says that there are none.
+// ObjectGroup is the observed children (or attachments) of one kind. A request has one group for
+// each kind that the controller declares, in the declared order. An empty group means that no such
+// object exists.
 type ObjectGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version of all objects in the group, as Object.api_version.
+	// The API version of all objects in the group, as in Object.api_version.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The kind of all objects in the group, as Object.kind.
+	// The kind of all objects in the group, as in Object.kind.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The objects, ordered by namespace and name.
 	Objects       []*Object `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
@@ -254,374 +258,11 @@ func (x *ObjectGroup) GetObjects() []*Object {
 	return nil
 }
 
-// RelatedGroup is the related objects that the rules of one name select or, for rules without a name, those of one resource.
-// Exactly one of its results is set: objects that could not be read never look like objects that do not exist. Requirements that
-// were not shown yet have no group.
-type RelatedGroup struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The API version that the rules named, as Object.api_version.
-	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The kind, as Object.kind; empty where the resource is not found, because then its kind is not known.
-	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The resource that the rules named, in the plural and in lower case: "configmaps".
-	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
-	// The name of the rules (RelatedResourceRule.name); empty for rules without a name.
-	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// What was found.
-	//
-	// Types that are valid to be assigned to Result:
-	//
-	//	*RelatedGroup_Items
-	//	*RelatedGroup_NotFound
-	//	*RelatedGroup_Error
-	Result        isRelatedGroup_Result `protobuf_oneof:"result"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RelatedGroup) Reset() {
-	*x = RelatedGroup{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RelatedGroup) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RelatedGroup) ProtoMessage() {}
-
-func (x *RelatedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RelatedGroup.ProtoReflect.Descriptor instead.
-func (*RelatedGroup) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *RelatedGroup) GetApiVersion() string {
-	if x != nil {
-		return x.ApiVersion
-	}
-	return ""
-}
-
-func (x *RelatedGroup) GetKind() string {
-	if x != nil {
-		return x.Kind
-	}
-	return ""
-}
-
-func (x *RelatedGroup) GetResource() string {
-	if x != nil {
-		return x.Resource
-	}
-	return ""
-}
-
-func (x *RelatedGroup) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *RelatedGroup) GetResult() isRelatedGroup_Result {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-func (x *RelatedGroup) GetItems() *RelatedItems {
-	if x != nil {
-		if x, ok := x.Result.(*RelatedGroup_Items); ok {
-			return x.Items
-		}
-	}
-	return nil
-}
-
-func (x *RelatedGroup) GetNotFound() *RelatedNotFound {
-	if x != nil {
-		if x, ok := x.Result.(*RelatedGroup_NotFound); ok {
-			return x.NotFound
-		}
-	}
-	return nil
-}
-
-func (x *RelatedGroup) GetError() *RelatedError {
-	if x != nil {
-		if x, ok := x.Result.(*RelatedGroup_Error); ok {
-			return x.Error
-		}
-	}
-	return nil
-}
-
-type isRelatedGroup_Result interface {
-	isRelatedGroup_Result()
-}
-
-type RelatedGroup_Items struct {
-	// The objects that the rules select; without an object where none matches.
-	Items *RelatedItems `protobuf:"bytes,10,opt,name=items,proto3,oneof"`
-}
-
-type RelatedGroup_NotFound struct {
-	// The API server does not serve this resource.
-	NotFound *RelatedNotFound `protobuf:"bytes,11,opt,name=not_found,json=notFound,proto3,oneof"`
-}
-
-type RelatedGroup_Error struct {
-	// The objects could not be read; whether there are any is not known.
-	Error *RelatedError `protobuf:"bytes,12,opt,name=error,proto3,oneof"`
-}
-
-func (*RelatedGroup_Items) isRelatedGroup_Result() {}
-
-func (*RelatedGroup_NotFound) isRelatedGroup_Result() {}
-
-func (*RelatedGroup_Error) isRelatedGroup_Result() {}
-
-// RelatedItems is a complete list of the objects that the rules of one group select.
-type RelatedItems struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The objects, ordered by namespace and name.
-	Objects       []*Object `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RelatedItems) Reset() {
-	*x = RelatedItems{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RelatedItems) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RelatedItems) ProtoMessage() {}
-
-func (x *RelatedItems) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RelatedItems.ProtoReflect.Descriptor instead.
-func (*RelatedItems) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *RelatedItems) GetObjects() []*Object {
-	if x != nil {
-		return x.Objects
-	}
-	return nil
-}
-
-// RelatedNotFound says that a resource is not served, for example because its CustomResourceDefinition is not installed.
-type RelatedNotFound struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A sentence for people, which names the resource.
-	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RelatedNotFound) Reset() {
-	*x = RelatedNotFound{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RelatedNotFound) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RelatedNotFound) ProtoMessage() {}
-
-func (x *RelatedNotFound) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RelatedNotFound.ProtoReflect.Descriptor instead.
-func (*RelatedNotFound) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *RelatedNotFound) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-// RelatedError says why objects could not be read.
-type RelatedError struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// One word in camel case, for programs: "Forbidden".
-	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A sentence for people, which names the resource.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RelatedError) Reset() {
-	*x = RelatedError{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RelatedError) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RelatedError) ProtoMessage() {}
-
-func (x *RelatedError) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RelatedError.ProtoReflect.Descriptor instead.
-func (*RelatedError) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *RelatedError) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *RelatedError) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-// DesiredObject is one object that a hook wants to exist.
-type DesiredObject struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// How body is written.
-	Encoding Encoding `protobuf:"varint,1,opt,name=encoding,proto3,enum=hookloop.hook.v1.Encoding" json:"encoding,omitempty"`
-	// The object with apiVersion, kind, metadata.name and the fields that the hook cares about. Fields that it leaves out are
-	// left to others. Without a namespace the object gets its parent's.
-	Body []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
-	// Whether the observed object is ready, where the hook knows better than its conditions; it counts for objects that depend on this one.
-	Ready *bool `protobuf:"varint,10,opt,name=ready,proto3,oneof" json:"ready,omitempty"`
-	// Other desired objects that must be there, and ready, before this one is made. It is removed before they are.
-	DependsOn     []*Dependency `protobuf:"bytes,11,rep,name=depends_on,json=dependsOn,proto3" json:"depends_on,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DesiredObject) Reset() {
-	*x = DesiredObject{}
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DesiredObject) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DesiredObject) ProtoMessage() {}
-
-func (x *DesiredObject) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_hook_v1_object_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DesiredObject.ProtoReflect.Descriptor instead.
-func (*DesiredObject) Descriptor() ([]byte, []int) {
-	return file_hookloop_hook_v1_object_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *DesiredObject) GetEncoding() Encoding {
-	if x != nil {
-		return x.Encoding
-	}
-	return Encoding_ENCODING_UNSPECIFIED
-}
-
-func (x *DesiredObject) GetBody() []byte {
-	if x != nil {
-		return x.Body
-	}
-	return nil
-}
-
-func (x *DesiredObject) GetReady() bool {
-	if x != nil && x.Ready != nil {
-		return *x.Ready
-	}
-	return false
-}
-
-func (x *DesiredObject) GetDependsOn() []*Dependency {
-	if x != nil {
-		return x.DependsOn
-	}
-	return nil
-}
-
 var File_hookloop_hook_v1_object_proto protoreflect.FileDescriptor
 
 const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\n" +
-	"\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\x1a\x1dhookloop/hook/v1/answer.proto\"\xf8\x01\n" +
+	"\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n" +
 	"\x06Object\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -636,33 +277,7 @@ const file_hookloop_hook_v1_object_proto_rawDesc = "" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x122\n" +
-	"\aobjects\x18\x03 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects\"\xaf\x02\n" +
-	"\fRelatedGroup\x12\x1f\n" +
-	"\vapi_version\x18\x01 \x01(\tR\n" +
-	"apiVersion\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
-	"\bresource\x18\x03 \x01(\tR\bresource\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\x126\n" +
-	"\x05items\x18\n" +
-	" \x01(\v2\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n" +
-	"\tnot_found\x18\v \x01(\v2!.hookloop.hook.v1.RelatedNotFoundH\x00R\bnotFound\x126\n" +
-	"\x05error\x18\f \x01(\v2\x1e.hookloop.hook.v1.RelatedErrorH\x00R\x05errorB\b\n" +
-	"\x06result\"B\n" +
-	"\fRelatedItems\x122\n" +
-	"\aobjects\x18\x01 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects\"+\n" +
-	"\x0fRelatedNotFound\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\tR\amessage\"@\n" +
-	"\fRelatedError\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xbd\x01\n" +
-	"\rDesiredObject\x126\n" +
-	"\bencoding\x18\x01 \x01(\x0e2\x1a.hookloop.hook.v1.EncodingR\bencoding\x12\x12\n" +
-	"\x04body\x18\x02 \x01(\fR\x04body\x12\x19\n" +
-	"\x05ready\x18\n" +
-	" \x01(\bH\x00R\x05ready\x88\x01\x01\x12;\n" +
-	"\n" +
-	"depends_on\x18\v \x03(\v2\x1c.hookloop.hook.v1.DependencyR\tdependsOnB\b\n" +
-	"\x06_ready*7\n" +
+	"\aobjects\x18\x03 \x03(\v2\x18.hookloop.hook.v1.ObjectR\aobjects*7\n" +
 	"\bEncoding\x12\x18\n" +
 	"\x14ENCODING_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rENCODING_JSON\x10\x01B:Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1b\x06proto3"
@@ -680,32 +295,20 @@ func file_hookloop_hook_v1_object_proto_rawDescGZIP() []byte {
 }
 
 var file_hookloop_hook_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_hookloop_hook_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_hookloop_hook_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_hookloop_hook_v1_object_proto_goTypes = []any{
-	(Encoding)(0),           // 0: hookloop.hook.v1.Encoding
-	(*Object)(nil),          // 1: hookloop.hook.v1.Object
-	(*ObjectGroup)(nil),     // 2: hookloop.hook.v1.ObjectGroup
-	(*RelatedGroup)(nil),    // 3: hookloop.hook.v1.RelatedGroup
-	(*RelatedItems)(nil),    // 4: hookloop.hook.v1.RelatedItems
-	(*RelatedNotFound)(nil), // 5: hookloop.hook.v1.RelatedNotFound
-	(*RelatedError)(nil),    // 6: hookloop.hook.v1.RelatedError
-	(*DesiredObject)(nil),   // 7: hookloop.hook.v1.DesiredObject
-	(*Dependency)(nil),      // 8: hookloop.hook.v1.Dependency
+	(Encoding)(0),       // 0: hookloop.hook.v1.Encoding
+	(*Object)(nil),      // 1: hookloop.hook.v1.Object
+	(*ObjectGroup)(nil), // 2: hookloop.hook.v1.ObjectGroup
 }
 var file_hookloop_hook_v1_object_proto_depIdxs = []int32{
 	0, // 0: hookloop.hook.v1.Object.encoding:type_name -> hookloop.hook.v1.Encoding
 	1, // 1: hookloop.hook.v1.ObjectGroup.objects:type_name -> hookloop.hook.v1.Object
-	4, // 2: hookloop.hook.v1.RelatedGroup.items:type_name -> hookloop.hook.v1.RelatedItems
-	5, // 3: hookloop.hook.v1.RelatedGroup.not_found:type_name -> hookloop.hook.v1.RelatedNotFound
-	6, // 4: hookloop.hook.v1.RelatedGroup.error:type_name -> hookloop.hook.v1.RelatedError
-	1, // 5: hookloop.hook.v1.RelatedItems.objects:type_name -> hookloop.hook.v1.Object
-	0, // 6: hookloop.hook.v1.DesiredObject.encoding:type_name -> hookloop.hook.v1.Encoding
-	8, // 7: hookloop.hook.v1.DesiredObject.depends_on:type_name -> hookloop.hook.v1.Dependency
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_hook_v1_object_proto_init() }
@@ -713,20 +316,13 @@ func file_hookloop_hook_v1_object_proto_init() {
 	if File_hookloop_hook_v1_object_proto != nil {
 		return
 	}
-	file_hookloop_hook_v1_answer_proto_init()
-	file_hookloop_hook_v1_object_proto_msgTypes[2].OneofWrappers = []any{
-		(*RelatedGroup_Items)(nil),
-		(*RelatedGroup_NotFound)(nil),
-		(*RelatedGroup_Error)(nil),
-	}
-	file_hookloop_hook_v1_object_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookloop_hook_v1_object_proto_rawDesc), len(file_hookloop_hook_v1_object_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,9 +24,9 @@ const (
 // TriggerRequest asks for syncs of parents whose controllers refer to a worker.
 type TriggerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The worker's name, which the caller must be allowed to serve. It need not be attached.
+	// The worker's name. It need not be attached. Required.
 	Worker string `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// Which parents, and why. Its id is not used.
+	// The parents and the reason. Trigger.id is ignored. Absent: all parents.
 	Trigger       *Trigger `protobuf:"bytes,2,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -76,10 +76,10 @@ func (x *TriggerRequest) GetTrigger() *Trigger {
 	return nil
 }
 
-// TriggerResponse says what became of a TriggerRequest.
+// TriggerResponse is the result of a TriggerRequest.
 type TriggerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many parents will be synced.
+	// The number of parents that Hookloop will sync.
 	Parents       uint32 `protobuf:"varint,1,opt,name=parents,proto3" json:"parents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,19 +27,23 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GatewayService is served by the engine; hooks dial in: from a laptop, from another cluster, from behind NAT. Every call needs TLS and
-// either a client's certificate or, in the metadata "authorization: Bearer TOKEN", a ServiceAccount's token of the gateway's audience.
-// The caller must be allowed the verb "serve" on the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name;
-// for an intercept, the verb "intercept" on the controller instead. Otherwise the call ends with UNAUTHENTICATED or PERMISSION_DENIED;
-// the message names what is missing.
+// GatewayService is the endpoint for hooks that dial in: from a laptop, from another cluster, or
+// from behind NAT. The engine serves it.
+//
+// Each call requires TLS and either a client certificate or, in the metadata "authorization: Bearer
+// TOKEN", a ServiceAccount token for the gateway's audience. The caller needs the verb "serve" on
+// the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name; for an
+// intercept, the verb "intercept" on the controller. Otherwise the call fails with UNAUTHENTICATED
+// or PERMISSION_DENIED, and the message names the missing permission.
 type GatewayServiceClient interface {
-	// Attach opens a session as HookStreamService.Connect does, after a first message of the hook that says who it is (Attach). The open
-	// stream is the sign of life: when it ends, the engine asks elsewhere, or not at all.
+	// Attach opens a session, as HookStreamService.Connect does, with the hook as the client. The
+	// first message of the hook is an Attach; after it the messages are the same. When the stream
+	// ends, Hookloop calls other sessions of the worker, or none.
 	//
 	// buf:lint:ignore RPC_REQUEST_STANDARD_NAME
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HookMessage, EngineMessage], error)
-	// Trigger asks for syncs without a session.
+	// Trigger asks for syncs without a session. Errors are those of TriggerResult.error.
 	Trigger(ctx context.Context, in *TriggerRequest, opts ...grpc.CallOption) (*TriggerResponse, error)
 }
 
@@ -78,19 +82,23 @@ func (c *gatewayServiceClient) Trigger(ctx context.Context, in *TriggerRequest, 
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
 //
-// GatewayService is served by the engine; hooks dial in: from a laptop, from another cluster, from behind NAT. Every call needs TLS and
-// either a client's certificate or, in the metadata "authorization: Bearer TOKEN", a ServiceAccount's token of the gateway's audience.
-// The caller must be allowed the verb "serve" on the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name;
-// for an intercept, the verb "intercept" on the controller instead. Otherwise the call ends with UNAUTHENTICATED or PERMISSION_DENIED;
-// the message names what is missing.
+// GatewayService is the endpoint for hooks that dial in: from a laptop, from another cluster, or
+// from behind NAT. The engine serves it.
+//
+// Each call requires TLS and either a client certificate or, in the metadata "authorization: Bearer
+// TOKEN", a ServiceAccount token for the gateway's audience. The caller needs the verb "serve" on
+// the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name; for an
+// intercept, the verb "intercept" on the controller. Otherwise the call fails with UNAUTHENTICATED
+// or PERMISSION_DENIED, and the message names the missing permission.
 type GatewayServiceServer interface {
-	// Attach opens a session as HookStreamService.Connect does, after a first message of the hook that says who it is (Attach). The open
-	// stream is the sign of life: when it ends, the engine asks elsewhere, or not at all.
+	// Attach opens a session, as HookStreamService.Connect does, with the hook as the client. The
+	// first message of the hook is an Attach; after it the messages are the same. When the stream
+	// ends, Hookloop calls other sessions of the worker, or none.
 	//
 	// buf:lint:ignore RPC_REQUEST_STANDARD_NAME
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	Attach(grpc.BidiStreamingServer[HookMessage, EngineMessage]) error
-	// Trigger asks for syncs without a session.
+	// Trigger asks for syncs without a session. Errors are those of TriggerResult.error.
 	Trigger(context.Context, *TriggerRequest) (*TriggerResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }

@@ -4,20 +4,20 @@
 // 	protoc        (unknown)
 // source: hookloop/stream/v1/stream.proto
 
-// Package hookloop.stream.v1 carries the questions and answers of hookloop.hook.v1 over one long-lived stream, on which only what
-// changed since the last question about the same subject travels. What a hook's author sees is the same as with one call for each
-// question: whole requests, and whole responses.
+// Package hookloop.stream.v1 carries the requests and responses of the hook services over one
+// long-lived stream. Only what changed since the last call about the same subject travels. The
+// author of a hook sees whole requests and returns whole responses, as with unary calls.
 //
-// A hash in this package is the first 16 bytes of the SHA-256 of some bytes. A digest stands for a set or a list; it is the sum of the
-// hashes of its parts, each read as a number of 128 bits, the last byte the most significant, modulo 2^128, written in the same way.
-// An empty set or list has a digest of 16 zero bytes. Each message with a hash or a digest says what it is of.
+// A hash is the first 16 bytes of a SHA-256. A digest identifies a set or a list: it is the sum of
+// the hashes of its parts modulo 2^128, where each hash is a little-endian number of 16 bytes. The
+// digest has the same format. An empty set or list has the digest 0: 16 zero bytes.
 
 package streamv1
 
 import (
+	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	anypb "google.golang.org/protobuf/types/known/anypb"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
@@ -31,17 +31,85 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Reason says what a hook misses.
+// Capability is an optional feature of a session. Each side names the ones that it has in its first
+// message. A feature is used only if both sides name it. A side ignores values that it does not
+// know. Without any capability a session still works: each call is a snapshot that fits into one
+// message.
+type Capability int32
+
+const (
+	// Not a capability. The receiver ignores it.
+	Capability_CAPABILITY_UNSPECIFIED Capability = 0
+	// The side keeps the state of each subject: the observed set and the desired list. Calls and
+	// answers then carry changes. Without it the engine leaves Call.subject empty and sends
+	// snapshots.
+	Capability_CAPABILITY_CHANGES Capability = 1
+	// The side finds objects of its state by their hash. An object that is part of several sets then
+	// travels once. Without it the engine never sets Upsert.hash.
+	Capability_CAPABILITY_OBJECT_HASHES Capability = 2
+	// The side reassembles fragments. Without it the other side sends each message in one piece.
+	Capability_CAPABILITY_FRAGMENTS Capability = 3
+	// The side keeps the state of a session when its stream ends, and continues with it on the next
+	// stream. Without it both sides drop the state.
+	Capability_CAPABILITY_RESUME Capability = 4
+)
+
+// Enum value maps for Capability.
+var (
+	Capability_name = map[int32]string{
+		0: "CAPABILITY_UNSPECIFIED",
+		1: "CAPABILITY_CHANGES",
+		2: "CAPABILITY_OBJECT_HASHES",
+		3: "CAPABILITY_FRAGMENTS",
+		4: "CAPABILITY_RESUME",
+	}
+	Capability_value = map[string]int32{
+		"CAPABILITY_UNSPECIFIED":   0,
+		"CAPABILITY_CHANGES":       1,
+		"CAPABILITY_OBJECT_HASHES": 2,
+		"CAPABILITY_FRAGMENTS":     3,
+		"CAPABILITY_RESUME":        4,
+	}
+)
+
+func (x Capability) Enum() *Capability {
+	p := new(Capability)
+	*p = x
+	return p
+}
+
+func (x Capability) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Capability) Descriptor() protoreflect.EnumDescriptor {
+	return file_hookloop_stream_v1_stream_proto_enumTypes[0].Descriptor()
+}
+
+func (Capability) Type() protoreflect.EnumType {
+	return &file_hookloop_stream_v1_stream_proto_enumTypes[0]
+}
+
+func (x Capability) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Capability.Descriptor instead.
+func (Capability) EnumDescriptor() ([]byte, []int) {
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{0}
+}
+
+// Reason is the missing state.
 type Nack_Reason int32
 
 const (
-	// Not said.
+	// The sender did not set the field. The engine treats it like the other values.
 	Nack_REASON_UNSPECIFIED Nack_Reason = 0
 	// The hook has no set with the digest Call.base.
 	Nack_REASON_UNKNOWN_BASE Nack_Reason = 1
-	// The hook does not hold an object that is named by its hash.
+	// The hook does not hold the object with the hash Upsert.hash.
 	Nack_REASON_UNKNOWN_OBJECT Nack_Reason = 2
-	// After the changes the set has another digest.
+	// After the changes, the set's digest is not Call.digest.
 	Nack_REASON_DIGEST_MISMATCH Nack_Reason = 3
 )
 
@@ -72,11 +140,11 @@ func (x Nack_Reason) String() string {
 }
 
 func (Nack_Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_hookloop_stream_v1_stream_proto_enumTypes[0].Descriptor()
+	return file_hookloop_stream_v1_stream_proto_enumTypes[1].Descriptor()
 }
 
 func (Nack_Reason) Type() protoreflect.EnumType {
-	return &file_hookloop_stream_v1_stream_proto_enumTypes[0]
+	return &file_hookloop_stream_v1_stream_proto_enumTypes[1]
 }
 
 func (x Nack_Reason) Number() protoreflect.EnumNumber {
@@ -88,10 +156,10 @@ func (Nack_Reason) EnumDescriptor() ([]byte, []int) {
 	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{22, 0}
 }
 
-// EngineMessage is what the engine sends.
+// EngineMessage is a message from the engine to the hook.
 type EngineMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Exactly one is set. A message without any that the reader knows is ignored, so that later versions may say more.
+	// Exactly one is set. The receiver ignores a message of a type that it does not know.
 	//
 	// Types that are valid to be assigned to Message:
 	//
@@ -100,8 +168,8 @@ type EngineMessage struct {
 	//	*EngineMessage_Cancel
 	//	*EngineMessage_Forget
 	//	*EngineMessage_Drain
-	//	*EngineMessage_Triggered
-	//	*EngineMessage_Farewell
+	//	*EngineMessage_TriggerResult
+	//	*EngineMessage_GoAway
 	//	*EngineMessage_Fragment
 	Message       isEngineMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
@@ -190,19 +258,19 @@ func (x *EngineMessage) GetDrain() *Drain {
 	return nil
 }
 
-func (x *EngineMessage) GetTriggered() *Triggered {
+func (x *EngineMessage) GetTriggerResult() *TriggerResult {
 	if x != nil {
-		if x, ok := x.Message.(*EngineMessage_Triggered); ok {
-			return x.Triggered
+		if x, ok := x.Message.(*EngineMessage_TriggerResult); ok {
+			return x.TriggerResult
 		}
 	}
 	return nil
 }
 
-func (x *EngineMessage) GetFarewell() *Status {
+func (x *EngineMessage) GetGoAway() *GoAway {
 	if x != nil {
-		if x, ok := x.Message.(*EngineMessage_Farewell); ok {
-			return x.Farewell
+		if x, ok := x.Message.(*EngineMessage_GoAway); ok {
+			return x.GoAway
 		}
 	}
 	return nil
@@ -227,39 +295,38 @@ type EngineMessage_Hello struct {
 }
 
 type EngineMessage_Call struct {
-	// Asks a question.
+	// Makes a call.
 	Call *Call `protobuf:"bytes,2,opt,name=call,proto3,oneof"`
 }
 
 type EngineMessage_Cancel struct {
-	// Gives up a question.
+	// Cancels a call.
 	Cancel *Cancel `protobuf:"bytes,3,opt,name=cancel,proto3,oneof"`
 }
 
 type EngineMessage_Forget struct {
-	// Says that the engine will not refer to what it sent about some subjects: the hook forgets it.
+	// Names subjects that the engine no longer refers to. The hook drops their state.
 	Forget *Forget `protobuf:"bytes,4,opt,name=forget,proto3,oneof"`
 }
 
 type EngineMessage_Drain struct {
-	// Says that the engine asks nothing more on this stream: the hook answers what is under way, then ends it.
+	// Ends new calls on this stream. The hook answers the open calls, then ends the stream.
 	Drain *Drain `protobuf:"bytes,5,opt,name=drain,proto3,oneof"`
 }
 
-type EngineMessage_Triggered struct {
-	// Says what became of a Trigger.
-	Triggered *Triggered `protobuf:"bytes,6,opt,name=triggered,proto3,oneof"`
+type EngineMessage_TriggerResult struct {
+	// Returns the result of a Trigger.
+	TriggerResult *TriggerResult `protobuf:"bytes,6,opt,name=trigger_result,json=triggerResult,proto3,oneof"`
 }
 
-type EngineMessage_Farewell struct {
-	// Says why the engine ends the stream, right before it does: the hook sent what it may not, or lost a right. Code and message are
-	// for people and logs; a hook that dialled in reads the same status from the call.
-	Farewell *Status `protobuf:"bytes,7,opt,name=farewell,proto3,oneof"`
+type EngineMessage_GoAway struct {
+	// Gives the reason for which the engine ends the stream. It is the engine's last message.
+	GoAway *GoAway `protobuf:"bytes,7,opt,name=go_away,json=goAway,proto3,oneof"`
 }
 
 type EngineMessage_Fragment struct {
-	// A part of an EngineMessage that is too large for one message.
-	Fragment *Fragment `protobuf:"bytes,15,opt,name=fragment,proto3,oneof"`
+	// A part of an EngineMessage that exceeds 1 MiB.
+	Fragment *Fragment `protobuf:"bytes,8,opt,name=fragment,proto3,oneof"`
 }
 
 func (*EngineMessage_Hello) isEngineMessage_Message() {}
@@ -272,16 +339,16 @@ func (*EngineMessage_Forget) isEngineMessage_Message() {}
 
 func (*EngineMessage_Drain) isEngineMessage_Message() {}
 
-func (*EngineMessage_Triggered) isEngineMessage_Message() {}
+func (*EngineMessage_TriggerResult) isEngineMessage_Message() {}
 
-func (*EngineMessage_Farewell) isEngineMessage_Message() {}
+func (*EngineMessage_GoAway) isEngineMessage_Message() {}
 
 func (*EngineMessage_Fragment) isEngineMessage_Message() {}
 
-// HookMessage is what the hook sends.
+// HookMessage is a message from the hook to the engine.
 type HookMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Exactly one is set. A message without any that the reader knows is ignored, so that later versions may say more.
+	// Exactly one is set. The receiver ignores a message of a type that it does not know.
 	//
 	// Types that are valid to be assigned to Message:
 	//
@@ -417,38 +484,41 @@ type HookMessage_Welcome struct {
 }
 
 type HookMessage_Answer struct {
-	// Answers a question.
+	// Answers a call.
 	Answer *Answer `protobuf:"bytes,2,opt,name=answer,proto3,oneof"`
 }
 
 type HookMessage_Window struct {
-	// Changes how much may be under way.
+	// Replaces the limits on open calls.
 	Window *Window `protobuf:"bytes,3,opt,name=window,proto3,oneof"`
 }
 
 type HookMessage_Forget struct {
-	// Says that the hook has forgotten what it was sent about some subjects.
+	// Names subjects whose state the hook has dropped. The engine sends the next call about each as
+	// a snapshot.
 	Forget *Forget `protobuf:"bytes,4,opt,name=forget,proto3,oneof"`
 }
 
 type HookMessage_Drain struct {
-	// Asks for no more questions on this stream: the hook is about to stop, and answers what is under way.
+	// Asks for no more calls on this stream, because the hook is about to stop. The hook still
+	// answers the open calls.
 	Drain *Drain `protobuf:"bytes,5,opt,name=drain,proto3,oneof"`
 }
 
 type HookMessage_Attach struct {
-	// Opens a session from the hook's side: the first message of a hook that dials in (GatewayService.Attach). Not sent on Connect.
+	// Identifies a hook that dials in. It is the first message on GatewayService.Attach, and
+	// invalid on HookStreamService.Connect.
 	Attach *Attach `protobuf:"bytes,6,opt,name=attach,proto3,oneof"`
 }
 
 type HookMessage_Trigger struct {
-	// Asks for syncs: something has changed that Hookloop does not watch.
+	// Asks for syncs, because something changed that Hookloop does not watch.
 	Trigger *Trigger `protobuf:"bytes,7,opt,name=trigger,proto3,oneof"`
 }
 
 type HookMessage_Fragment struct {
-	// A part of a HookMessage that is too large for one message.
-	Fragment *Fragment `protobuf:"bytes,15,opt,name=fragment,proto3,oneof"`
+	// A part of a HookMessage that exceeds 1 MiB.
+	Fragment *Fragment `protobuf:"bytes,8,opt,name=fragment,proto3,oneof"`
 }
 
 func (*HookMessage_Welcome) isHookMessage_Message() {}
@@ -467,19 +537,19 @@ func (*HookMessage_Trigger) isHookMessage_Message() {}
 
 func (*HookMessage_Fragment) isHookMessage_Message() {}
 
-// Hello is the engine's first message.
+// Hello is the first message of the engine.
 type Hello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The versions of this protocol that the engine speaks; this is version 1.
+	// The protocol versions that the engine speaks. This file is version 1.
 	Versions []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
-	// Names the engine's side of the session. A hook that finds what it kept for the same id says so in its Welcome. It is random: who
-	// does not know it cannot find what was kept.
+	// Identifies the session across streams. It is random and secret: only a peer that knows it can
+	// resume the session.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The engine's build, for people.
+	// The engine's build, for logs.
 	BuildId string `protobuf:"bytes,3,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
-	// What the engine can do beyond the version. What one side does not know it ignores, and what is not named it cannot.
-	Capabilities []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// The largest HookMessage that the engine accepts, put together from its fragments, in bytes. 0 sets no limit.
+	// The optional features that the engine has. Empty: none.
+	Capabilities []Capability `protobuf:"varint,4,rep,packed,name=capabilities,proto3,enum=hookloop.stream.v1.Capability" json:"capabilities,omitempty"`
+	// The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit.
 	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -536,7 +606,7 @@ func (x *Hello) GetBuildId() string {
 	return ""
 }
 
-func (x *Hello) GetCapabilities() []string {
+func (x *Hello) GetCapabilities() []Capability {
 	if x != nil {
 		return x.Capabilities
 	}
@@ -550,24 +620,28 @@ func (x *Hello) GetMaxMessageBytes() uint64 {
 	return 0
 }
 
-// Welcome is the hook's first message.
+// Welcome is the first message of the hook, after Attach if the hook dials in.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version that both sides will use: one of Hello.versions. A hook that speaks none of them sends no Welcome and ends the stream with
-	// UNIMPLEMENTED; the engine may then ask by unary calls.
+	// The protocol version of this session, one of Hello.versions. A hook that speaks none of them
+	// ends the stream with UNIMPLEMENTED instead; Hookloop may then use unary calls.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The hook's build. A change says that answers may differ from before.
+	// The hook's build, at most 256 bytes. If it differs from the last one, Hookloop syncs all
+	// parents of the hook again, because responses may differ. Empty: unknown.
 	BuildId string `protobuf:"bytes,2,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
-	// What the hook can do beyond the version, as Hello.capabilities: the methods for which it has a function, each as in Call.method. Other
-	// methods are answered with UNIMPLEMENTED. A hook that names none says nothing about them.
-	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// How much may be under way to begin with.
-	Window *Window `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
-	// The largest EngineMessage that the hook accepts, put together from its fragments, in bytes.
-	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	// What the hook still holds of an earlier stream with the same Hello.session_id, the subjects used last first. A hook that holds more than
-	// fits into Hello.max_message_bytes names what fits and forgets the rest; the engine asks about that anew.
-	Holdings      []*Holding `protobuf:"bytes,6,rep,name=holdings,proto3" json:"holdings,omitempty"`
+	// The optional features that the hook has. Empty: none.
+	Capabilities []Capability `protobuf:"varint,3,rep,packed,name=capabilities,proto3,enum=hookloop.stream.v1.Capability" json:"capabilities,omitempty"`
+	// The methods that the hook implements, as in Call.method. Hookloop reports on the controller if
+	// one is missing. Empty: unknown. The hook answers calls of other methods with UNIMPLEMENTED.
+	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
+	// The initial limits on open calls. Absent: no call until the hook sends a Window.
+	Window *Window `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
+	// The largest EngineMessage that the hook accepts, reassembled, in bytes. 0 means no limit.
+	MaxMessageBytes uint64 `protobuf:"varint,6,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
+	// The state that the hook still holds of the session, most recently used subjects first. A hook
+	// drops what does not fit into Hello.max_message_bytes. Subjects that are not listed start with a
+	// snapshot. Only with CAPABILITY_RESUME.
+	Subjects      []*SubjectState `protobuf:"bytes,7,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -616,9 +690,16 @@ func (x *Welcome) GetBuildId() string {
 	return ""
 }
 
-func (x *Welcome) GetCapabilities() []string {
+func (x *Welcome) GetCapabilities() []Capability {
 	if x != nil {
 		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *Welcome) GetMethods() []string {
+	if x != nil {
+		return x.Methods
 	}
 	return nil
 }
@@ -637,38 +718,38 @@ func (x *Welcome) GetMaxMessageBytes() uint64 {
 	return 0
 }
 
-func (x *Welcome) GetHoldings() []*Holding {
+func (x *Welcome) GetSubjects() []*SubjectState {
 	if x != nil {
-		return x.Holdings
+		return x.Subjects
 	}
 	return nil
 }
 
-// Holding is what a hook holds about one subject.
-type Holding struct {
+// SubjectState identifies the state that a hook holds of one subject.
+type SubjectState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Call.subject.
+	// As in Call.subject.
 	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	// The digest of the observed set, as Call.digest.
+	// The digest of the observed set, as in Call.digest.
 	Digest        []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Holding) Reset() {
-	*x = Holding{}
+func (x *SubjectState) Reset() {
+	*x = SubjectState{}
 	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Holding) String() string {
+func (x *SubjectState) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Holding) ProtoMessage() {}
+func (*SubjectState) ProtoMessage() {}
 
-func (x *Holding) ProtoReflect() protoreflect.Message {
+func (x *SubjectState) ProtoReflect() protoreflect.Message {
 	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -680,32 +761,33 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Holding.ProtoReflect.Descriptor instead.
-func (*Holding) Descriptor() ([]byte, []int) {
+// Deprecated: Use SubjectState.ProtoReflect.Descriptor instead.
+func (*SubjectState) Descriptor() ([]byte, []int) {
 	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *Holding) GetSubject() string {
+func (x *SubjectState) GetSubject() string {
 	if x != nil {
 		return x.Subject
 	}
 	return ""
 }
 
-func (x *Holding) GetDigest() []byte {
+func (x *SubjectState) GetDigest() []byte {
 	if x != nil {
 		return x.Digest
 	}
 	return nil
 }
 
-// Window is how much the hook is willing to have under way: calls that it has neither answered nor refused, cancelled ones included. Each
-// answer gives back what its call took. A call is begun only while less than both is under way.
+// Window limits the open calls: those that the hook has not answered, including cancelled ones. The
+// engine starts a call only while both values are below their limits, so the last call may exceed
+// bytes. Further calls queue in the engine, which counts toward their timeouts.
 type Window struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Calls.
+	// The number of open calls.
 	Calls uint32 `protobuf:"varint,1,opt,name=calls,proto3" json:"calls,omitempty"`
-	// The sum of the sizes of their Call messages, in bytes.
+	// The sum of the sizes of open Call messages, in bytes.
 	Bytes         uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -755,34 +837,39 @@ func (x *Window) GetBytes() uint64 {
 	return 0
 }
 
-// Call is one question. The observed set of a subject is the objects of its request: the controller, the parent, children and related
-// objects. A call says how the set differs from the one that the hook holds, and the rest of the request as it is.
+// Call is one call of a method of a hook service. The observed set of its subject consists of the
+// objects of the request: the controller, the parent, the children and the related objects. The
+// call carries the changes of the set, and the rest of the request whole.
 type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the call. Each is larger than the one before it on the same stream; a hook drops a call for which that is not so.
+	// Identifies the call. Ids grow on a stream; a hook ignores a call whose id is not larger than
+	// the last one.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The full method of hookloop.hook.v1: "/hookloop.hook.v1.CompositeHookService/Sync".
+	// The full name of the method: "/hookloop.composite.v1.CompositeHookService/Sync".
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
-	// How long the answer may take, counted from the receipt.
+	// The time for the answer, from the receipt of the call. Absent: no limit.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// The trace that the call belongs to: traceparent, tracestate and baggage, as W3C writes them.
+	// The W3C trace context of the call: traceparent, tracestate and baggage.
 	TraceContext map[string]string `protobuf:"bytes,4,rep,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// What the set is remembered under; the engine chooses it. Empty: nothing is remembered.
+	// The key under which both sides keep the observed set and the desired list. The engine chooses
+	// it. Empty: they keep nothing.
 	Subject string `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
-	// The digest of the set that the changes are made to. Empty: they are made to the empty set, so that they are the whole (a
-	// snapshot). A hook whose set for the subject has another digest, or that has none, answers with a Nack.
+	// The digest of the set that the changes apply to. Empty: the empty set, so the call is a
+	// snapshot. A hook whose set for the subject has another digest answers with a Nack.
 	Base []byte `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`
-	// Keys that are no longer in the set. They are removed before the upserts are put in.
+	// Keys to remove from the set, before the upserts.
 	Removed []*Key `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
-	// Objects that are new in the set, or that replace the one with the same key.
+	// Objects to add to the set, or to replace those with the same key.
 	Upserts []*Upsert `protobuf:"bytes,8,rep,name=upserts,proto3" json:"upserts,omitempty"`
-	// The digest of the set after the changes. Its parts are entries: a hash of the slot as 4 bytes, the least significant first, and the
-	// hash of the object (16 bytes).
+	// The digest of the set after the changes. Its parts are one hash for each entry, of the slot (4
+	// bytes, little-endian) followed by the hash of the object (16 bytes).
 	Digest []byte `protobuf:"bytes,9,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The request message of the method, serialized, without its objects: controller and parent are unset, groups are there but empty.
-	Request []byte `protobuf:"bytes,10,opt,name=request,proto3" json:"request,omitempty"`
-	// The digest of the desired list that the engine holds for the subject; empty: none. The hook may refer to it in its answer.
-	Holds         []byte `protobuf:"bytes,11,opt,name=holds,proto3" json:"holds,omitempty"`
+	// The serialized request message of the method without its objects: controller and parent are
+	// absent, groups are present and empty.
+	Envelope []byte `protobuf:"bytes,10,opt,name=envelope,proto3" json:"envelope,omitempty"`
+	// The digest of the desired list that the engine holds for the subject. The answer may refer to
+	// that list. Empty: none.
+	DesiredDigest []byte `protobuf:"bytes,11,opt,name=desired_digest,json=desiredDigest,proto3" json:"desired_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -880,27 +967,28 @@ func (x *Call) GetDigest() []byte {
 	return nil
 }
 
-func (x *Call) GetRequest() []byte {
+func (x *Call) GetEnvelope() []byte {
 	if x != nil {
-		return x.Request
+		return x.Envelope
 	}
 	return nil
 }
 
-func (x *Call) GetHolds() []byte {
+func (x *Call) GetDesiredDigest() []byte {
 	if x != nil {
-		return x.Holds
+		return x.DesiredDigest
 	}
 	return nil
 }
 
-// Key names an entry of an observed set.
+// Key identifies an entry of an observed set.
 type Key struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where in the request the object stands: 0 the controller, 1 the parent (or the decorated object), 2 + 2n the children (or
-	// attachments) of group n, 3 + 2n the related objects of group n.
+	// The place of the object in the request: 0 for the controller, 1 for the parent (or decorated
+	// object), 2 + 2n for group n of the children (or attachments), 3 + 2n for group n of the related
+	// objects. n counts from 0.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
-	// The object's namespace.
+	// The object's namespace. Empty for a cluster-scoped object.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The object's name.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -959,12 +1047,13 @@ func (x *Key) GetName() string {
 	return ""
 }
 
-// Upsert is an entry of an observed set. Within a slot, objects stand in the order of their namespaces and names, compared bytewise.
+// Upsert is an entry of an observed set. The objects of a slot are ordered by namespace and name,
+// compared bytewise.
 type Upsert struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Key.slot.
+	// As in Key.slot.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
-	// The object. An object that the hook holds for any subject, in the set before or after the change, need not be sent again.
+	// Exactly one is set.
 	//
 	// Types that are valid to be assigned to Content:
 	//
@@ -1042,12 +1131,13 @@ type isUpsert_Content interface {
 }
 
 type Upsert_Object struct {
-	// A hookloop.hook.v1.Object, serialized. Its hash is that of these bytes.
+	// A serialized hookloop.hook.v1.Object. Its hash is the hash of these bytes.
 	Object []byte `protobuf:"bytes,2,opt,name=object,proto3,oneof"`
 }
 
 type Upsert_Hash struct {
-	// The hash of an object that the hook holds. A hook that does not hold it answers with a Nack.
+	// The hash of an object that the hook holds, for any subject, before or after this call. A hook
+	// that does not hold it answers with a Nack. Only with CAPABILITY_OBJECT_HASHES.
 	Hash []byte `protobuf:"bytes,3,opt,name=hash,proto3,oneof"`
 }
 
@@ -1055,11 +1145,11 @@ func (*Upsert_Object) isUpsert_Content() {}
 
 func (*Upsert_Hash) isUpsert_Content() {}
 
-// Cancel gives a call up: its answer is no longer wanted. The hook still answers, because the answer gives back what the call took
-// of the window; a status CANCELLED will do.
+// Cancel cancels a call. The hook still answers it, for example with the status CANCELLED, because
+// the answer frees the call's share of the window. The engine ignores the content.
 type Cancel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Call.id.
+	// As in Call.id.
 	CallId        uint64 `protobuf:"varint,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1102,10 +1192,10 @@ func (x *Cancel) GetCallId() uint64 {
 	return 0
 }
 
-// Forget names subjects.
+// Forget names subjects whose state is dropped.
 type Forget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Call.subject.
+	// As in Call.subject.
 	Subjects      []string `protobuf:"bytes,1,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1148,7 +1238,7 @@ func (x *Forget) GetSubjects() []string {
 	return nil
 }
 
-// Drain says that its sender begins nothing more on this stream.
+// Drain announces that the stream ends after the open calls.
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1185,15 +1275,64 @@ func (*Drain) Descriptor() ([]byte, []int) {
 	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{11}
 }
 
-// Attach says who dials in.
+// GoAway gives the reason for which the engine ends the stream: the hook sent an invalid message,
+// or lost a permission.
+type GoAway struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reason. A hook that dialled in also receives it as the status of the RPC.
+	Status        *status.Status `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GoAway) Reset() {
+	*x = GoAway{}
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GoAway) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GoAway) ProtoMessage() {}
+
+func (x *GoAway) ProtoReflect() protoreflect.Message {
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
+func (*GoAway) Descriptor() ([]byte, []int) {
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GoAway) GetStatus() *status.Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// Attach identifies a hook that dials in.
 type Attach struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The worker's name, which controllers refer to (spec.hooks.*.grpc.worker). Empty where intercept is set.
+	// The worker's name, which controllers refer to (spec.hooks.*.grpc.worker). Empty if intercept is
+	// set.
 	Worker string `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// The Hello.session_id of the stream before this one, if the hook still holds what it was sent there. The engine then goes on with
-	// that session, and the Welcome says what is held; otherwise it begins another one. Empty: a new one.
+	// Hello.session_id of the previous stream, if the hook still holds its state. The engine then
+	// resumes that session. Empty or unknown: the engine starts a new session.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Set by a session that takes some parents of a controller from its hook for as long as the stream is open.
+	// If set, this session replaces the controller's own hook for some parents while the stream is
+	// open.
 	Intercept     *Intercept `protobuf:"bytes,3,opt,name=intercept,proto3" json:"intercept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1201,7 +1340,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[12]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1352,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[12]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1365,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{12}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Attach) GetWorker() string {
@@ -1250,18 +1389,18 @@ func (x *Attach) GetIntercept() *Intercept {
 	return nil
 }
 
-// Intercept names a controller and some of its parents. Everything that is set must match.
+// Intercept selects parents of one controller. A parent must match all fields that are set.
 type Intercept struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The controller's kind: "CompositeController" or "DecoratorController".
+	// The controller's kind: "CompositeController" or "DecoratorController". Required.
 	ControllerKind string `protobuf:"bytes,1,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
-	// The controller's name.
+	// The controller's name. Required.
 	ControllerName string `protobuf:"bytes,2,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`
-	// The parent's namespace; empty matches all.
+	// The parent's namespace. Empty matches all.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The parent's name; empty matches all.
+	// The parent's name. Empty matches all.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// A label selector of parents, as kubectl takes it: "team=blue,tier in (a, b)". Empty matches all.
+	// A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". Empty matches all.
 	LabelSelector string `protobuf:"bytes,5,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1269,7 +1408,7 @@ type Intercept struct {
 
 func (x *Intercept) Reset() {
 	*x = Intercept{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[13]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1420,7 @@ func (x *Intercept) String() string {
 func (*Intercept) ProtoMessage() {}
 
 func (x *Intercept) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[13]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1433,7 @@ func (x *Intercept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Intercept.ProtoReflect.Descriptor instead.
 func (*Intercept) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{13}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Intercept) GetControllerKind() string {
@@ -1335,25 +1474,26 @@ func (x *Intercept) GetLabelSelector() string {
 // Trigger asks for syncs of parents.
 type Trigger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the trigger in Triggered; the hook chooses it.
+	// Identifies the trigger in TriggerResult. The hook chooses it.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The controller, by name; empty stands for every controller that the hook serves.
-	ControllerName string `protobuf:"bytes,2,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`
-	// The parents by name. Without any, the selector says which.
-	Parents []*ParentName `protobuf:"bytes,3,rep,name=parents,proto3" json:"parents,omitempty"`
-	// The parents by their labels, as kubectl takes a selector; empty, and without names, stands for all parents.
-	LabelSelector string `protobuf:"bytes,4,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
-	// Why, in a few words: it stands in the log and in the traces of the syncs. At most 256 bytes.
-	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The controller's kind, "CompositeController" or "DecoratorController", of which there may be two with one name; empty stands for both.
-	ControllerKind string `protobuf:"bytes,6,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The controller's kind: "CompositeController" or "DecoratorController". Empty matches both.
+	ControllerKind string `protobuf:"bytes,2,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
+	// The controller's name. Empty matches all controllers that the hook serves.
+	ControllerName string `protobuf:"bytes,3,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`
+	// The parents, at most 10,000. If empty, label_selector selects them.
+	Parents []*ParentName `protobuf:"bytes,4,rep,name=parents,proto3" json:"parents,omitempty"`
+	// A label selector in the syntax of kubectl, at most 4 KiB. If it and parents are empty, all
+	// parents match. It excludes parents.
+	LabelSelector string `protobuf:"bytes,5,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	// The reason, for logs and traces. At most 256 bytes.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trigger) Reset() {
 	*x = Trigger{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[14]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1505,7 @@ func (x *Trigger) String() string {
 func (*Trigger) ProtoMessage() {}
 
 func (x *Trigger) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[14]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1518,7 @@ func (x *Trigger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trigger.ProtoReflect.Descriptor instead.
 func (*Trigger) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{14}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Trigger) GetId() uint64 {
@@ -1386,6 +1526,13 @@ func (x *Trigger) GetId() uint64 {
 		return x.Id
 	}
 	return 0
+}
+
+func (x *Trigger) GetControllerKind() string {
+	if x != nil {
+		return x.ControllerKind
+	}
+	return ""
 }
 
 func (x *Trigger) GetControllerName() string {
@@ -1416,19 +1563,12 @@ func (x *Trigger) GetReason() string {
 	return ""
 }
 
-func (x *Trigger) GetControllerKind() string {
-	if x != nil {
-		return x.ControllerKind
-	}
-	return ""
-}
-
-// ParentName names a parent.
+// ParentName identifies a parent.
 type ParentName struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its namespace; empty for a cluster-scoped parent.
+	// The namespace. Empty for a cluster-scoped parent.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Its name.
+	// The name. Required.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1436,7 +1576,7 @@ type ParentName struct {
 
 func (x *ParentName) Reset() {
 	*x = ParentName{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[15]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1588,7 @@ func (x *ParentName) String() string {
 func (*ParentName) ProtoMessage() {}
 
 func (x *ParentName) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[15]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1601,7 @@ func (x *ParentName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParentName.ProtoReflect.Descriptor instead.
 func (*ParentName) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{15}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ParentName) GetNamespace() string {
@@ -1478,34 +1618,35 @@ func (x *ParentName) GetName() string {
 	return ""
 }
 
-// Triggered says what became of a Trigger.
-type Triggered struct {
+// TriggerResult is the result of a Trigger.
+type TriggerResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Trigger.id.
+	// As in Trigger.id.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// How many parents will be synced.
+	// The number of parents that Hookloop will sync. 0 after an error.
 	Parents uint32 `protobuf:"varint,2,opt,name=parents,proto3" json:"parents,omitempty"`
-	// Set where the trigger was refused: INVALID_ARGUMENT says what is wrong with it, RESOURCE_EXHAUSTED that there were too many.
-	Error         *Status `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// The reason for a rejection: INVALID_ARGUMENT if a field is invalid, RESOURCE_EXHAUSTED after
+	// too many triggers, UNIMPLEMENTED if the stream takes none. Absent after success.
+	Error         *status.Status `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Triggered) Reset() {
-	*x = Triggered{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[16]
+func (x *TriggerResult) Reset() {
+	*x = TriggerResult{}
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Triggered) String() string {
+func (x *TriggerResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Triggered) ProtoMessage() {}
+func (*TriggerResult) ProtoMessage() {}
 
-func (x *Triggered) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[16]
+func (x *TriggerResult) ProtoReflect() protoreflect.Message {
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,26 +1657,26 @@ func (x *Triggered) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Triggered.ProtoReflect.Descriptor instead.
-func (*Triggered) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{16}
+// Deprecated: Use TriggerResult.ProtoReflect.Descriptor instead.
+func (*TriggerResult) Descriptor() ([]byte, []int) {
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *Triggered) GetId() uint64 {
+func (x *TriggerResult) GetId() uint64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *Triggered) GetParents() uint32 {
+func (x *TriggerResult) GetParents() uint32 {
 	if x != nil {
 		return x.Parents
 	}
 	return 0
 }
 
-func (x *Triggered) GetError() *Status {
+func (x *TriggerResult) GetError() *status.Status {
 	if x != nil {
 		return x.Error
 	}
@@ -1545,9 +1686,9 @@ func (x *Triggered) GetError() *Status {
 // Answer is the answer to one call. Each call gets exactly one.
 type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As Call.id.
+	// As in Call.id.
 	CallId uint64 `protobuf:"varint,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// Exactly one is set: a failure cannot look like a desired state, and an empty desired state is said in so many words.
+	// Exactly one is set, so an error never looks like an empty desired state.
 	//
 	// Types that are valid to be assigned to Outcome:
 	//
@@ -1561,7 +1702,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[17]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1714,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[17]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1727,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{17}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Answer) GetCallId() uint64 {
@@ -1612,7 +1753,7 @@ func (x *Answer) GetDesired() *Desired {
 	return nil
 }
 
-func (x *Answer) GetError() *Status {
+func (x *Answer) GetError() *status.Status {
 	if x != nil {
 		if x, ok := x.Outcome.(*Answer_Error); ok {
 			return x.Error
@@ -1635,17 +1776,18 @@ type isAnswer_Outcome interface {
 }
 
 type Answer_Desired struct {
-	// What the hook wants.
+	// The response of the hook.
 	Desired *Desired `protobuf:"bytes,2,opt,name=desired,proto3,oneof"`
 }
 
 type Answer_Error struct {
-	// The hook's function failed, or the call could not be put to it.
-	Error *Status `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
+	// The error of the hook. The code is not OK. Codes and details have the same effect as those of
+	// a unary call.
+	Error *status.Status `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
 }
 
 type Answer_Nack struct {
-	// The hook does not hold what the call refers to.
+	// The hook lacks state that the call refers to.
 	Nack *Nack `protobuf:"bytes,4,opt,name=nack,proto3,oneof"`
 }
 
@@ -1655,26 +1797,28 @@ func (*Answer_Error) isAnswer_Outcome() {}
 
 func (*Answer_Nack) isAnswer_Outcome() {}
 
-// Desired is the response to a request. The desired list is the serialized hookloop.hook.v1.DesiredObject messages of the response, in
-// their order; a response without such a field has an empty one.
+// Desired is the response to a request. Its desired list consists of the serialized
+// hookloop.hook.v1.DesiredObject messages of the response, in their order. The list is empty if the
+// response message has no such field.
 type Desired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The digest of the list that the pieces refer to: Call.holds. Empty: the pieces refer to no other list, and are the whole.
+	// The digest of the list that Piece.keep refers to: Call.desired_digest. Empty: the pieces
+	// contain the whole list.
 	Base []byte `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	// The list, piece by piece.
+	// The list, in pieces.
 	Pieces []*Piece `protobuf:"bytes,2,rep,name=pieces,proto3" json:"pieces,omitempty"`
-	// The digest of the list. It has one part for each item: a hash of the hash of the item before it (16 zero bytes for the first)
-	// and its own.
+	// The digest of the list. Its parts are one hash for each item, of the hash of the previous item
+	// (16 zero bytes for the first) followed by the hash of the item.
 	Digest []byte `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The response message of the method, serialized, without its desired objects.
-	Response      []byte `protobuf:"bytes,4,opt,name=response,proto3" json:"response,omitempty"`
+	// The serialized response message of the method without its desired objects.
+	Envelope      []byte `protobuf:"bytes,4,opt,name=envelope,proto3" json:"envelope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Desired) Reset() {
 	*x = Desired{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[18]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1830,7 @@ func (x *Desired) String() string {
 func (*Desired) ProtoMessage() {}
 
 func (x *Desired) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[18]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1843,7 @@ func (x *Desired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Desired.ProtoReflect.Descriptor instead.
 func (*Desired) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{18}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Desired) GetBase() []byte {
@@ -1723,9 +1867,9 @@ func (x *Desired) GetDigest() []byte {
 	return nil
 }
 
-func (x *Desired) GetResponse() []byte {
+func (x *Desired) GetEnvelope() []byte {
 	if x != nil {
-		return x.Response
+		return x.Envelope
 	}
 	return nil
 }
@@ -1746,7 +1890,7 @@ type Piece struct {
 
 func (x *Piece) Reset() {
 	*x = Piece{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[19]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1902,7 @@ func (x *Piece) String() string {
 func (*Piece) ProtoMessage() {}
 
 func (x *Piece) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[19]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1915,7 @@ func (x *Piece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Piece.ProtoReflect.Descriptor instead.
 func (*Piece) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{19}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Piece) GetContent() isPiece_Content {
@@ -1804,12 +1948,12 @@ type isPiece_Content interface {
 }
 
 type Piece_Keep struct {
-	// Items of the list that the engine holds.
+	// Consecutive items of the list that the engine holds.
 	Keep *Run `protobuf:"bytes,1,opt,name=keep,proto3,oneof"`
 }
 
 type Piece_Insert struct {
-	// One item, a hookloop.hook.v1.DesiredObject, serialized.
+	// One item, a serialized hookloop.hook.v1.DesiredObject.
 	Insert []byte `protobuf:"bytes,2,opt,name=insert,proto3,oneof"`
 }
 
@@ -1817,12 +1961,12 @@ func (*Piece_Keep) isPiece_Content() {}
 
 func (*Piece_Insert) isPiece_Content() {}
 
-// Run is items that follow each other.
+// Run is a range of items.
 type Run struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the first one stands, counted from 0.
+	// The index of the first item, from 0.
 	First uint32 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
-	// How many there are, at least 1.
+	// The number of items, at least 1.
 	Count         uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1830,7 +1974,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[20]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1986,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[20]
+	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1999,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{20}
+	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Run) GetFirst() uint32 {
@@ -1872,78 +2016,14 @@ func (x *Run) GetCount() uint32 {
 	return 0
 }
 
-// Status has the fields of google.rpc.Status, with the same meanings and numbers. Among the details, google.rpc.RetryInfo says when to
-// ask again, and the reason of google.rpc.ErrorInfo is shown on the parent.
-type Status struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A google.rpc.Code, not 0.
-	Code int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
-	// A sentence for people.
-	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// More for programs.
-	Details       []*anypb.Any `protobuf:"bytes,3,rep,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Status) Reset() {
-	*x = Status{}
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Status) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Status) ProtoMessage() {}
-
-func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_hookloop_stream_v1_stream_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Status.ProtoReflect.Descriptor instead.
-func (*Status) Descriptor() ([]byte, []int) {
-	return file_hookloop_stream_v1_stream_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *Status) GetCode() int32 {
-	if x != nil {
-		return x.Code
-	}
-	return 0
-}
-
-func (x *Status) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *Status) GetDetails() []*anypb.Any {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
-// Nack asks for the same question as a snapshot in which every object is sent.
+// Nack reports that the hook lacks state that a call refers to. The engine makes the call again, as
+// a snapshot with every object. A Nack of a snapshot is an error.
 type Nack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was missing.
+	// The missing state, for programs.
 	Reason Nack_Reason `protobuf:"varint,1,opt,name=reason,proto3,enum=hookloop.stream.v1.Nack_Reason" json:"reason,omitempty"`
-	// A sentence for people.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// The error. The code is FAILED_PRECONDITION, or DATA_LOSS for REASON_DIGEST_MISMATCH.
+	Status        *status.Status `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1985,22 +2065,23 @@ func (x *Nack) GetReason() Nack_Reason {
 	return Nack_REASON_UNSPECIFIED
 }
 
-func (x *Nack) GetMessage() string {
+func (x *Nack) GetStatus() *status.Status {
 	if x != nil {
-		return x.Message
+		return x.Status
 	}
-	return ""
+	return nil
 }
 
-// Fragment is a part of a message: the fragments' data, one after the other, is the message, serialized. No other message of the same
-// sender comes between them, except in a stream that is broken.
+// Fragment is a part of a serialized message that exceeds 1 MiB. The data of its fragments, in
+// order, is the message. The sender sends no other message between them. Only with
+// CAPABILITY_FRAGMENTS.
 type Fragment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Counts from 0.
+	// The position of the fragment, from 0.
 	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	// The size of the whole message in bytes, the same in each fragment.
-	Total uint64 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	// At least 1 byte, at most 1 MiB.
+	TotalBytes uint64 `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	// From 1 byte to 1 MiB.
 	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2043,9 +2124,9 @@ func (x *Fragment) GetIndex() uint32 {
 	return 0
 }
 
-func (x *Fragment) GetTotal() uint64 {
+func (x *Fragment) GetTotalBytes() uint64 {
 	if x != nil {
-		return x.Total
+		return x.TotalBytes
 	}
 	return 0
 }
@@ -2061,16 +2142,16 @@ var File_hookloop_stream_v1_stream_proto protoreflect.FileDescriptor
 
 const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1fhookloop/stream/v1/stream.proto\x12\x12hookloop.stream.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd1\x03\n" +
+	"\x1fhookloop/stream/v1/stream.proto\x12\x12hookloop.stream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xdb\x03\n" +
 	"\rEngineMessage\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.hookloop.stream.v1.HelloH\x00R\x05hello\x12.\n" +
 	"\x04call\x18\x02 \x01(\v2\x18.hookloop.stream.v1.CallH\x00R\x04call\x124\n" +
 	"\x06cancel\x18\x03 \x01(\v2\x1a.hookloop.stream.v1.CancelH\x00R\x06cancel\x124\n" +
 	"\x06forget\x18\x04 \x01(\v2\x1a.hookloop.stream.v1.ForgetH\x00R\x06forget\x121\n" +
-	"\x05drain\x18\x05 \x01(\v2\x19.hookloop.stream.v1.DrainH\x00R\x05drain\x12=\n" +
-	"\ttriggered\x18\x06 \x01(\v2\x1d.hookloop.stream.v1.TriggeredH\x00R\ttriggered\x128\n" +
-	"\bfarewell\x18\a \x01(\v2\x1a.hookloop.stream.v1.StatusH\x00R\bfarewell\x12:\n" +
-	"\bfragment\x18\x0f \x01(\v2\x1c.hookloop.stream.v1.FragmentH\x00R\bfragmentB\t\n" +
+	"\x05drain\x18\x05 \x01(\v2\x19.hookloop.stream.v1.DrainH\x00R\x05drain\x12J\n" +
+	"\x0etrigger_result\x18\x06 \x01(\v2!.hookloop.stream.v1.TriggerResultH\x00R\rtriggerResult\x125\n" +
+	"\ago_away\x18\a \x01(\v2\x1a.hookloop.stream.v1.GoAwayH\x00R\x06goAway\x12:\n" +
+	"\bfragment\x18\b \x01(\v2\x1c.hookloop.stream.v1.FragmentH\x00R\bfragmentB\t\n" +
 	"\amessage\"\xd1\x03\n" +
 	"\vHookMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.hookloop.stream.v1.WelcomeH\x00R\awelcome\x124\n" +
@@ -2080,28 +2161,29 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x05drain\x18\x05 \x01(\v2\x19.hookloop.stream.v1.DrainH\x00R\x05drain\x124\n" +
 	"\x06attach\x18\x06 \x01(\v2\x1a.hookloop.stream.v1.AttachH\x00R\x06attach\x127\n" +
 	"\atrigger\x18\a \x01(\v2\x1b.hookloop.stream.v1.TriggerH\x00R\atrigger\x12:\n" +
-	"\bfragment\x18\x0f \x01(\v2\x1c.hookloop.stream.v1.FragmentH\x00R\bfragmentB\t\n" +
-	"\amessage\"\xad\x01\n" +
+	"\bfragment\x18\b \x01(\v2\x1c.hookloop.stream.v1.FragmentH\x00R\bfragmentB\t\n" +
+	"\amessage\"\xcd\x01\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bversions\x18\x01 \x03(\rR\bversions\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x19\n" +
-	"\bbuild_id\x18\x03 \x01(\tR\abuildId\x12\"\n" +
-	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12*\n" +
-	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xfb\x01\n" +
+	"\bbuild_id\x18\x03 \x01(\tR\abuildId\x12B\n" +
+	"\fcapabilities\x18\x04 \x03(\x0e2\x1e.hookloop.stream.v1.CapabilityR\fcapabilities\x12*\n" +
+	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xba\x02\n" +
 	"\aWelcome\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x19\n" +
-	"\bbuild_id\x18\x02 \x01(\tR\abuildId\x12\"\n" +
-	"\fcapabilities\x18\x03 \x03(\tR\fcapabilities\x122\n" +
-	"\x06window\x18\x04 \x01(\v2\x1a.hookloop.stream.v1.WindowR\x06window\x12*\n" +
-	"\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\x127\n" +
-	"\bholdings\x18\x06 \x03(\v2\x1b.hookloop.stream.v1.HoldingR\bholdings\";\n" +
-	"\aHolding\x12\x18\n" +
+	"\bbuild_id\x18\x02 \x01(\tR\abuildId\x12B\n" +
+	"\fcapabilities\x18\x03 \x03(\x0e2\x1e.hookloop.stream.v1.CapabilityR\fcapabilities\x12\x18\n" +
+	"\amethods\x18\x04 \x03(\tR\amethods\x122\n" +
+	"\x06window\x18\x05 \x01(\v2\x1a.hookloop.stream.v1.WindowR\x06window\x12*\n" +
+	"\x11max_message_bytes\x18\x06 \x01(\x04R\x0fmaxMessageBytes\x12<\n" +
+	"\bsubjects\x18\a \x03(\v2 .hookloop.stream.v1.SubjectStateR\bsubjects\"@\n" +
+	"\fSubjectState\x12\x18\n" +
 	"\asubject\x18\x01 \x01(\tR\asubject\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\"4\n" +
 	"\x06Window\x12\x14\n" +
 	"\x05calls\x18\x01 \x01(\rR\x05calls\x12\x14\n" +
-	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\xd4\x03\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\xe7\x03\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x123\n" +
@@ -2111,10 +2193,10 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x04base\x18\x06 \x01(\fR\x04base\x121\n" +
 	"\aremoved\x18\a \x03(\v2\x17.hookloop.stream.v1.KeyR\aremoved\x124\n" +
 	"\aupserts\x18\b \x03(\v2\x1a.hookloop.stream.v1.UpsertR\aupserts\x12\x16\n" +
-	"\x06digest\x18\t \x01(\fR\x06digest\x12\x18\n" +
-	"\arequest\x18\n" +
-	" \x01(\fR\arequest\x12\x14\n" +
-	"\x05holds\x18\v \x01(\fR\x05holds\x1a?\n" +
+	"\x06digest\x18\t \x01(\fR\x06digest\x12\x1a\n" +
+	"\benvelope\x18\n" +
+	" \x01(\fR\benvelope\x12%\n" +
+	"\x0edesired_digest\x18\v \x01(\fR\rdesiredDigest\x1a?\n" +
 	"\x11TraceContextEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
@@ -2131,7 +2213,9 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\x04R\x06callId\"$\n" +
 	"\x06Forget\x12\x1a\n" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\"\a\n" +
-	"\x05Drain\"|\n" +
+	"\x05Drain\"4\n" +
+	"\x06GoAway\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status\"|\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x1d\n" +
 	"\n" +
@@ -2145,53 +2229,57 @@ const file_hookloop_stream_v1_stream_proto_rawDesc = "" +
 	"\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\"\xe4\x01\n" +
 	"\aTrigger\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12'\n" +
-	"\x0fcontroller_name\x18\x02 \x01(\tR\x0econtrollerName\x128\n" +
-	"\aparents\x18\x03 \x03(\v2\x1e.hookloop.stream.v1.ParentNameR\aparents\x12%\n" +
-	"\x0elabel_selector\x18\x04 \x01(\tR\rlabelSelector\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\x12'\n" +
-	"\x0fcontroller_kind\x18\x06 \x01(\tR\x0econtrollerKind\">\n" +
+	"\x0fcontroller_kind\x18\x02 \x01(\tR\x0econtrollerKind\x12'\n" +
+	"\x0fcontroller_name\x18\x03 \x01(\tR\x0econtrollerName\x128\n" +
+	"\aparents\x18\x04 \x03(\v2\x1e.hookloop.stream.v1.ParentNameR\aparents\x12%\n" +
+	"\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\">\n" +
 	"\n" +
 	"ParentName\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"g\n" +
-	"\tTriggered\x12\x0e\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"c\n" +
+	"\rTriggerResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
-	"\aparents\x18\x02 \x01(\rR\aparents\x120\n" +
-	"\x05error\x18\x03 \x01(\v2\x1a.hookloop.stream.v1.StatusR\x05error\"\xc9\x01\n" +
+	"\aparents\x18\x02 \x01(\rR\aparents\x12(\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.google.rpc.StatusR\x05error\"\xc1\x01\n" +
 	"\x06Answer\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\x04R\x06callId\x127\n" +
-	"\adesired\x18\x02 \x01(\v2\x1b.hookloop.stream.v1.DesiredH\x00R\adesired\x122\n" +
-	"\x05error\x18\x03 \x01(\v2\x1a.hookloop.stream.v1.StatusH\x00R\x05error\x12.\n" +
+	"\adesired\x18\x02 \x01(\v2\x1b.hookloop.stream.v1.DesiredH\x00R\adesired\x12*\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.google.rpc.StatusH\x00R\x05error\x12.\n" +
 	"\x04nack\x18\x04 \x01(\v2\x18.hookloop.stream.v1.NackH\x00R\x04nackB\t\n" +
 	"\aoutcome\"\x84\x01\n" +
 	"\aDesired\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\fR\x04base\x121\n" +
 	"\x06pieces\x18\x02 \x03(\v2\x19.hookloop.stream.v1.PieceR\x06pieces\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x1a\n" +
-	"\bresponse\x18\x04 \x01(\fR\bresponse\"[\n" +
+	"\benvelope\x18\x04 \x01(\fR\benvelope\"[\n" +
 	"\x05Piece\x12-\n" +
 	"\x04keep\x18\x01 \x01(\v2\x17.hookloop.stream.v1.RunH\x00R\x04keep\x12\x18\n" +
 	"\x06insert\x18\x02 \x01(\fH\x00R\x06insertB\t\n" +
 	"\acontent\"1\n" +
 	"\x03Run\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\rR\x05count\"f\n" +
-	"\x06Status\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
-	"\adetails\x18\x03 \x03(\v2\x14.google.protobuf.AnyR\adetails\"\xcb\x01\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\"\xdd\x01\n" +
 	"\x04Nack\x127\n" +
-	"\x06reason\x18\x01 \x01(\x0e2\x1f.hookloop.stream.v1.Nack.ReasonR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"p\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\x1f.hookloop.stream.v1.Nack.ReasonR\x06reason\x12*\n" +
+	"\x06status\x18\x02 \x01(\v2\x12.google.rpc.StatusR\x06status\"p\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13REASON_UNKNOWN_BASE\x10\x01\x12\x19\n" +
 	"\x15REASON_UNKNOWN_OBJECT\x10\x02\x12\x1a\n" +
-	"\x16REASON_DIGEST_MISMATCH\x10\x03\"J\n" +
+	"\x16REASON_DIGEST_MISMATCH\x10\x03\"U\n" +
 	"\bFragment\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\rR\x05index\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data2f\n" +
+	"\x05index\x18\x01 \x01(\rR\x05index\x12\x1f\n" +
+	"\vtotal_bytes\x18\x02 \x01(\x04R\n" +
+	"totalBytes\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data*\x8f\x01\n" +
+	"\n" +
+	"Capability\x12\x1a\n" +
+	"\x16CAPABILITY_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12CAPABILITY_CHANGES\x10\x01\x12\x1c\n" +
+	"\x18CAPABILITY_OBJECT_HASHES\x10\x02\x12\x18\n" +
+	"\x14CAPABILITY_FRAGMENTS\x10\x03\x12\x15\n" +
+	"\x11CAPABILITY_RESUME\x10\x042f\n" +
 	"\x11HookStreamService\x12Q\n" +
 	"\aConnect\x12!.hookloop.stream.v1.EngineMessage\x1a\x1f.hookloop.stream.v1.HookMessage(\x010\x01B>Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1b\x06proto3"
 
@@ -2207,78 +2295,82 @@ func file_hookloop_stream_v1_stream_proto_rawDescGZIP() []byte {
 	return file_hookloop_stream_v1_stream_proto_rawDescData
 }
 
-var file_hookloop_stream_v1_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_hookloop_stream_v1_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_hookloop_stream_v1_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_hookloop_stream_v1_stream_proto_goTypes = []any{
-	(Nack_Reason)(0),            // 0: hookloop.stream.v1.Nack.Reason
-	(*EngineMessage)(nil),       // 1: hookloop.stream.v1.EngineMessage
-	(*HookMessage)(nil),         // 2: hookloop.stream.v1.HookMessage
-	(*Hello)(nil),               // 3: hookloop.stream.v1.Hello
-	(*Welcome)(nil),             // 4: hookloop.stream.v1.Welcome
-	(*Holding)(nil),             // 5: hookloop.stream.v1.Holding
-	(*Window)(nil),              // 6: hookloop.stream.v1.Window
-	(*Call)(nil),                // 7: hookloop.stream.v1.Call
-	(*Key)(nil),                 // 8: hookloop.stream.v1.Key
-	(*Upsert)(nil),              // 9: hookloop.stream.v1.Upsert
-	(*Cancel)(nil),              // 10: hookloop.stream.v1.Cancel
-	(*Forget)(nil),              // 11: hookloop.stream.v1.Forget
-	(*Drain)(nil),               // 12: hookloop.stream.v1.Drain
-	(*Attach)(nil),              // 13: hookloop.stream.v1.Attach
-	(*Intercept)(nil),           // 14: hookloop.stream.v1.Intercept
-	(*Trigger)(nil),             // 15: hookloop.stream.v1.Trigger
-	(*ParentName)(nil),          // 16: hookloop.stream.v1.ParentName
-	(*Triggered)(nil),           // 17: hookloop.stream.v1.Triggered
-	(*Answer)(nil),              // 18: hookloop.stream.v1.Answer
-	(*Desired)(nil),             // 19: hookloop.stream.v1.Desired
-	(*Piece)(nil),               // 20: hookloop.stream.v1.Piece
-	(*Run)(nil),                 // 21: hookloop.stream.v1.Run
-	(*Status)(nil),              // 22: hookloop.stream.v1.Status
-	(*Nack)(nil),                // 23: hookloop.stream.v1.Nack
-	(*Fragment)(nil),            // 24: hookloop.stream.v1.Fragment
-	nil,                         // 25: hookloop.stream.v1.Call.TraceContextEntry
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
-	(*anypb.Any)(nil),           // 27: google.protobuf.Any
+	(Capability)(0),             // 0: hookloop.stream.v1.Capability
+	(Nack_Reason)(0),            // 1: hookloop.stream.v1.Nack.Reason
+	(*EngineMessage)(nil),       // 2: hookloop.stream.v1.EngineMessage
+	(*HookMessage)(nil),         // 3: hookloop.stream.v1.HookMessage
+	(*Hello)(nil),               // 4: hookloop.stream.v1.Hello
+	(*Welcome)(nil),             // 5: hookloop.stream.v1.Welcome
+	(*SubjectState)(nil),        // 6: hookloop.stream.v1.SubjectState
+	(*Window)(nil),              // 7: hookloop.stream.v1.Window
+	(*Call)(nil),                // 8: hookloop.stream.v1.Call
+	(*Key)(nil),                 // 9: hookloop.stream.v1.Key
+	(*Upsert)(nil),              // 10: hookloop.stream.v1.Upsert
+	(*Cancel)(nil),              // 11: hookloop.stream.v1.Cancel
+	(*Forget)(nil),              // 12: hookloop.stream.v1.Forget
+	(*Drain)(nil),               // 13: hookloop.stream.v1.Drain
+	(*GoAway)(nil),              // 14: hookloop.stream.v1.GoAway
+	(*Attach)(nil),              // 15: hookloop.stream.v1.Attach
+	(*Intercept)(nil),           // 16: hookloop.stream.v1.Intercept
+	(*Trigger)(nil),             // 17: hookloop.stream.v1.Trigger
+	(*ParentName)(nil),          // 18: hookloop.stream.v1.ParentName
+	(*TriggerResult)(nil),       // 19: hookloop.stream.v1.TriggerResult
+	(*Answer)(nil),              // 20: hookloop.stream.v1.Answer
+	(*Desired)(nil),             // 21: hookloop.stream.v1.Desired
+	(*Piece)(nil),               // 22: hookloop.stream.v1.Piece
+	(*Run)(nil),                 // 23: hookloop.stream.v1.Run
+	(*Nack)(nil),                // 24: hookloop.stream.v1.Nack
+	(*Fragment)(nil),            // 25: hookloop.stream.v1.Fragment
+	nil,                         // 26: hookloop.stream.v1.Call.TraceContextEntry
+	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*status.Status)(nil),       // 28: google.rpc.Status
 }
 var file_hookloop_stream_v1_stream_proto_depIdxs = []int32{
-	3,  // 0: hookloop.stream.v1.EngineMessage.hello:type_name -> hookloop.stream.v1.Hello
-	7,  // 1: hookloop.stream.v1.EngineMessage.call:type_name -> hookloop.stream.v1.Call
-	10, // 2: hookloop.stream.v1.EngineMessage.cancel:type_name -> hookloop.stream.v1.Cancel
-	11, // 3: hookloop.stream.v1.EngineMessage.forget:type_name -> hookloop.stream.v1.Forget
-	12, // 4: hookloop.stream.v1.EngineMessage.drain:type_name -> hookloop.stream.v1.Drain
-	17, // 5: hookloop.stream.v1.EngineMessage.triggered:type_name -> hookloop.stream.v1.Triggered
-	22, // 6: hookloop.stream.v1.EngineMessage.farewell:type_name -> hookloop.stream.v1.Status
-	24, // 7: hookloop.stream.v1.EngineMessage.fragment:type_name -> hookloop.stream.v1.Fragment
-	4,  // 8: hookloop.stream.v1.HookMessage.welcome:type_name -> hookloop.stream.v1.Welcome
-	18, // 9: hookloop.stream.v1.HookMessage.answer:type_name -> hookloop.stream.v1.Answer
-	6,  // 10: hookloop.stream.v1.HookMessage.window:type_name -> hookloop.stream.v1.Window
-	11, // 11: hookloop.stream.v1.HookMessage.forget:type_name -> hookloop.stream.v1.Forget
-	12, // 12: hookloop.stream.v1.HookMessage.drain:type_name -> hookloop.stream.v1.Drain
-	13, // 13: hookloop.stream.v1.HookMessage.attach:type_name -> hookloop.stream.v1.Attach
-	15, // 14: hookloop.stream.v1.HookMessage.trigger:type_name -> hookloop.stream.v1.Trigger
-	24, // 15: hookloop.stream.v1.HookMessage.fragment:type_name -> hookloop.stream.v1.Fragment
-	6,  // 16: hookloop.stream.v1.Welcome.window:type_name -> hookloop.stream.v1.Window
-	5,  // 17: hookloop.stream.v1.Welcome.holdings:type_name -> hookloop.stream.v1.Holding
-	26, // 18: hookloop.stream.v1.Call.timeout:type_name -> google.protobuf.Duration
-	25, // 19: hookloop.stream.v1.Call.trace_context:type_name -> hookloop.stream.v1.Call.TraceContextEntry
-	8,  // 20: hookloop.stream.v1.Call.removed:type_name -> hookloop.stream.v1.Key
-	9,  // 21: hookloop.stream.v1.Call.upserts:type_name -> hookloop.stream.v1.Upsert
-	14, // 22: hookloop.stream.v1.Attach.intercept:type_name -> hookloop.stream.v1.Intercept
-	16, // 23: hookloop.stream.v1.Trigger.parents:type_name -> hookloop.stream.v1.ParentName
-	22, // 24: hookloop.stream.v1.Triggered.error:type_name -> hookloop.stream.v1.Status
-	19, // 25: hookloop.stream.v1.Answer.desired:type_name -> hookloop.stream.v1.Desired
-	22, // 26: hookloop.stream.v1.Answer.error:type_name -> hookloop.stream.v1.Status
-	23, // 27: hookloop.stream.v1.Answer.nack:type_name -> hookloop.stream.v1.Nack
-	20, // 28: hookloop.stream.v1.Desired.pieces:type_name -> hookloop.stream.v1.Piece
-	21, // 29: hookloop.stream.v1.Piece.keep:type_name -> hookloop.stream.v1.Run
-	27, // 30: hookloop.stream.v1.Status.details:type_name -> google.protobuf.Any
-	0,  // 31: hookloop.stream.v1.Nack.reason:type_name -> hookloop.stream.v1.Nack.Reason
-	1,  // 32: hookloop.stream.v1.HookStreamService.Connect:input_type -> hookloop.stream.v1.EngineMessage
-	2,  // 33: hookloop.stream.v1.HookStreamService.Connect:output_type -> hookloop.stream.v1.HookMessage
-	33, // [33:34] is the sub-list for method output_type
-	32, // [32:33] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	4,  // 0: hookloop.stream.v1.EngineMessage.hello:type_name -> hookloop.stream.v1.Hello
+	8,  // 1: hookloop.stream.v1.EngineMessage.call:type_name -> hookloop.stream.v1.Call
+	11, // 2: hookloop.stream.v1.EngineMessage.cancel:type_name -> hookloop.stream.v1.Cancel
+	12, // 3: hookloop.stream.v1.EngineMessage.forget:type_name -> hookloop.stream.v1.Forget
+	13, // 4: hookloop.stream.v1.EngineMessage.drain:type_name -> hookloop.stream.v1.Drain
+	19, // 5: hookloop.stream.v1.EngineMessage.trigger_result:type_name -> hookloop.stream.v1.TriggerResult
+	14, // 6: hookloop.stream.v1.EngineMessage.go_away:type_name -> hookloop.stream.v1.GoAway
+	25, // 7: hookloop.stream.v1.EngineMessage.fragment:type_name -> hookloop.stream.v1.Fragment
+	5,  // 8: hookloop.stream.v1.HookMessage.welcome:type_name -> hookloop.stream.v1.Welcome
+	20, // 9: hookloop.stream.v1.HookMessage.answer:type_name -> hookloop.stream.v1.Answer
+	7,  // 10: hookloop.stream.v1.HookMessage.window:type_name -> hookloop.stream.v1.Window
+	12, // 11: hookloop.stream.v1.HookMessage.forget:type_name -> hookloop.stream.v1.Forget
+	13, // 12: hookloop.stream.v1.HookMessage.drain:type_name -> hookloop.stream.v1.Drain
+	15, // 13: hookloop.stream.v1.HookMessage.attach:type_name -> hookloop.stream.v1.Attach
+	17, // 14: hookloop.stream.v1.HookMessage.trigger:type_name -> hookloop.stream.v1.Trigger
+	25, // 15: hookloop.stream.v1.HookMessage.fragment:type_name -> hookloop.stream.v1.Fragment
+	0,  // 16: hookloop.stream.v1.Hello.capabilities:type_name -> hookloop.stream.v1.Capability
+	0,  // 17: hookloop.stream.v1.Welcome.capabilities:type_name -> hookloop.stream.v1.Capability
+	7,  // 18: hookloop.stream.v1.Welcome.window:type_name -> hookloop.stream.v1.Window
+	6,  // 19: hookloop.stream.v1.Welcome.subjects:type_name -> hookloop.stream.v1.SubjectState
+	27, // 20: hookloop.stream.v1.Call.timeout:type_name -> google.protobuf.Duration
+	26, // 21: hookloop.stream.v1.Call.trace_context:type_name -> hookloop.stream.v1.Call.TraceContextEntry
+	9,  // 22: hookloop.stream.v1.Call.removed:type_name -> hookloop.stream.v1.Key
+	10, // 23: hookloop.stream.v1.Call.upserts:type_name -> hookloop.stream.v1.Upsert
+	28, // 24: hookloop.stream.v1.GoAway.status:type_name -> google.rpc.Status
+	16, // 25: hookloop.stream.v1.Attach.intercept:type_name -> hookloop.stream.v1.Intercept
+	18, // 26: hookloop.stream.v1.Trigger.parents:type_name -> hookloop.stream.v1.ParentName
+	28, // 27: hookloop.stream.v1.TriggerResult.error:type_name -> google.rpc.Status
+	21, // 28: hookloop.stream.v1.Answer.desired:type_name -> hookloop.stream.v1.Desired
+	28, // 29: hookloop.stream.v1.Answer.error:type_name -> google.rpc.Status
+	24, // 30: hookloop.stream.v1.Answer.nack:type_name -> hookloop.stream.v1.Nack
+	22, // 31: hookloop.stream.v1.Desired.pieces:type_name -> hookloop.stream.v1.Piece
+	23, // 32: hookloop.stream.v1.Piece.keep:type_name -> hookloop.stream.v1.Run
+	1,  // 33: hookloop.stream.v1.Nack.reason:type_name -> hookloop.stream.v1.Nack.Reason
+	28, // 34: hookloop.stream.v1.Nack.status:type_name -> google.rpc.Status
+	2,  // 35: hookloop.stream.v1.HookStreamService.Connect:input_type -> hookloop.stream.v1.EngineMessage
+	3,  // 36: hookloop.stream.v1.HookStreamService.Connect:output_type -> hookloop.stream.v1.HookMessage
+	36, // [36:37] is the sub-list for method output_type
+	35, // [35:36] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_hookloop_stream_v1_stream_proto_init() }
@@ -2292,8 +2384,8 @@ func file_hookloop_stream_v1_stream_proto_init() {
 		(*EngineMessage_Cancel)(nil),
 		(*EngineMessage_Forget)(nil),
 		(*EngineMessage_Drain)(nil),
-		(*EngineMessage_Triggered)(nil),
-		(*EngineMessage_Farewell)(nil),
+		(*EngineMessage_TriggerResult)(nil),
+		(*EngineMessage_GoAway)(nil),
 		(*EngineMessage_Fragment)(nil),
 	}
 	file_hookloop_stream_v1_stream_proto_msgTypes[1].OneofWrappers = []any{
@@ -2310,12 +2402,12 @@ func file_hookloop_stream_v1_stream_proto_init() {
 		(*Upsert_Object)(nil),
 		(*Upsert_Hash)(nil),
 	}
-	file_hookloop_stream_v1_stream_proto_msgTypes[17].OneofWrappers = []any{
+	file_hookloop_stream_v1_stream_proto_msgTypes[18].OneofWrappers = []any{
 		(*Answer_Desired)(nil),
 		(*Answer_Error)(nil),
 		(*Answer_Nack)(nil),
 	}
-	file_hookloop_stream_v1_stream_proto_msgTypes[19].OneofWrappers = []any{
+	file_hookloop_stream_v1_stream_proto_msgTypes[20].OneofWrappers = []any{
 		(*Piece_Keep)(nil),
 		(*Piece_Insert)(nil),
 	}
@@ -2324,7 +2416,7 @@ func file_hookloop_stream_v1_stream_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookloop_stream_v1_stream_proto_rawDesc), len(file_hookloop_stream_v1_stream_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -4,13 +4,13 @@
 // - protoc             (unknown)
 // source: hookloop/stream/v1/stream.proto
 
-// Package hookloop.stream.v1 carries the questions and answers of hookloop.hook.v1 over one long-lived stream, on which only what
-// changed since the last question about the same subject travels. What a hook's author sees is the same as with one call for each
-// question: whole requests, and whole responses.
+// Package hookloop.stream.v1 carries the requests and responses of the hook services over one
+// long-lived stream. Only what changed since the last call about the same subject travels. The
+// author of a hook sees whole requests and returns whole responses, as with unary calls.
 //
-// A hash in this package is the first 16 bytes of the SHA-256 of some bytes. A digest stands for a set or a list; it is the sum of the
-// hashes of its parts, each read as a number of 128 bits, the last byte the most significant, modulo 2^128, written in the same way.
-// An empty set or list has a digest of 16 zero bytes. Each message with a hash or a digest says what it is of.
+// A hash is the first 16 bytes of a SHA-256. A digest identifies a set or a list: it is the sum of
+// the hashes of its parts modulo 2^128, where each hash is a little-endian number of 16 bytes. The
+// digest has the same format. An empty set or list has the digest 0: 16 zero bytes.
 
 package streamv1
 
@@ -34,13 +34,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// HookStreamService is served by a hook beside the services of hookloop.hook.v1; Hookloop dials. Both sides read messages in the
-// order in which they were sent.
+// HookStreamService is the stream of a hook that listens. The hook serves it beside the services of
+// its controllers, and Hookloop calls it. Each side processes messages in the order in which the
+// other sent them.
 type HookStreamServiceClient interface {
-	// Connect opens a session: the first message of the engine is a Hello, the first of the hook a Welcome. A side that reads what
-	// it cannot understand ends the stream with a status that says so; after that the engine opens another one.
+	// Connect opens a session. The first message of the engine is a Hello, that of the hook a
+	// Welcome. A side that receives an invalid message ends the stream with INVALID_ARGUMENT; the
+	// engine then opens another stream.
 	//
-	// The messages are named for who sends them, because GatewayService carries the same ones the other way round.
+	// The messages are named for their senders, because GatewayService.Attach carries the same ones
+	// in the opposite roles.
 	// buf:lint:ignore RPC_REQUEST_STANDARD_NAME
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	Connect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EngineMessage, HookMessage], error)
@@ -71,13 +74,16 @@ type HookStreamService_ConnectClient = grpc.BidiStreamingClient[EngineMessage, H
 // All implementations must embed UnimplementedHookStreamServiceServer
 // for forward compatibility.
 //
-// HookStreamService is served by a hook beside the services of hookloop.hook.v1; Hookloop dials. Both sides read messages in the
-// order in which they were sent.
+// HookStreamService is the stream of a hook that listens. The hook serves it beside the services of
+// its controllers, and Hookloop calls it. Each side processes messages in the order in which the
+// other sent them.
 type HookStreamServiceServer interface {
-	// Connect opens a session: the first message of the engine is a Hello, the first of the hook a Welcome. A side that reads what
-	// it cannot understand ends the stream with a status that says so; after that the engine opens another one.
+	// Connect opens a session. The first message of the engine is a Hello, that of the hook a
+	// Welcome. A side that receives an invalid message ends the stream with INVALID_ARGUMENT; the
+	// engine then opens another stream.
 	//
-	// The messages are named for who sends them, because GatewayService carries the same ones the other way round.
+	// The messages are named for their senders, because GatewayService.Attach carries the same ones
+	// in the opposite roles.
 	// buf:lint:ignore RPC_REQUEST_STANDARD_NAME
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
 	Connect(grpc.BidiStreamingServer[EngineMessage, HookMessage]) error

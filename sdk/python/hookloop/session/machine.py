@@ -6,6 +6,7 @@ from typing import Any, Optional, Union
 
 from google.protobuf.message import DecodeError
 
+from hookloop.rpc_status import Status
 from hookloop.session import wire
 from hookloop.session.desired import DesiredList, difference
 from hookloop.session.observed import ObservedSet
@@ -14,6 +15,13 @@ from hookloop.session.wire import ProtocolError, VersionMismatch
 from hookloop.stream.v1 import stream_pb2
 
 VERSION = 1
+# The optional features that the machine has.
+CAPABILITIES = (
+    stream_pb2.CAPABILITY_CHANGES,
+    stream_pb2.CAPABILITY_OBJECT_HASHES,
+    stream_pb2.CAPABILITY_FRAGMENTS,
+    stream_pb2.CAPABILITY_RESUME,
+)
 MAX_MESSAGE_BYTES = 64 << 20
 # Codes of google.rpc.Code.
 CANCELLED, RESOURCE_EXHAUSTED = 1, 8
@@ -50,7 +58,7 @@ class Cancelled:
 @dataclass
 class _OpenCall:
     subject: Optional[SubjectState]
-    holds: bytes  # the digest of the list that the engine has
+    desired_digest: bytes  # the digest of the list that the engine has
 
 
 class Machine:
@@ -85,8 +93,7 @@ class Machine:
             self._send(attach=attach)
 
     def receive(self, message: Any) -> Union[Work, Cancelled, Any, None]:
-        """Handles a message. It returns Work, Cancelled, a Triggered message, the Status with which
-        the engine ends the stream, or None."""
+        """Handles a message. It returns Work, Cancelled, a TriggerResult, a GoAway, or None."""
         if self.closed:
             return None
         if message.WhichOneof("message") == "fragment":
@@ -100,7 +107,7 @@ class Machine:
         field = message.WhichOneof("message")
         if field is None:
             return None
-        if (field == "hello") == self.open and field != "farewell":
+        if (field == "hello") == self.open and field != "go_away":
             expected = "no second hello" if self.open else "hello first"
             raise ProtocolError(f"got a message {field}, expected {expected}")
         return getattr(self, f"_{field}")(getattr(message, field))
@@ -117,13 +124,13 @@ class Machine:
             base=before.digest if before else b"",
             pieces=pieces,
             digest=last.digest,
-            response=response,
+            envelope=response,
         )
         answer = stream_pb2.Answer(call_id=call_id, desired=content)
         size = stream_pb2.HookMessage(answer=answer).ByteSize()
         if size > self._max_engine_bytes:
             text = f"the response has {size} bytes, expected at most {self._max_engine_bytes}"
-            self.refuse(call_id, stream_pb2.Status(code=RESOURCE_EXHAUSTED, message=text))
+            self.refuse(call_id, Status(code=RESOURCE_EXHAUSTED, message=text))
             return
         if call.subject is not None:
             self._open_state().record_response(call.subject, last)
@@ -183,7 +190,8 @@ class Machine:
         welcome = stream_pb2.Welcome(
             version=VERSION,
             build_id=self._build_id,
-            capabilities=self._methods,
+            capabilities=CAPABILITIES,
+            methods=self._methods,
             window=stream_pb2.Window(calls=self._limits.calls, bytes=self._limits.bytes),
             max_message_bytes=self._limits.message_bytes,
         )
@@ -201,20 +209,20 @@ class Machine:
             state.forget(call.subject)
             self._send(answer=stream_pb2.Answer(call_id=call.id, nack=error.nack))
             return None
-        self._calls[call.id] = _OpenCall(subject, call.holds)
+        self._calls[call.id] = _OpenCall(subject, call.desired_digest)
         if subject is not None:
             subject.calls += 1
         self._evict()
         timeout = None
         if call.HasField("timeout"):
             timeout = call.timeout.seconds + call.timeout.nanos / 1e9
-        return Work(call.id, call.method, call.request, objects, timeout, dict(call.trace_context))
+        return Work(call.id, call.method, call.envelope, objects, timeout, dict(call.trace_context))
 
     def _cancel(self, cancel: Any) -> Optional[Cancelled]:
         if not self.is_open(cancel.call_id):
             return None
         text = "cancelled by the engine"
-        self.refuse(cancel.call_id, stream_pb2.Status(code=CANCELLED, message=text))
+        self.refuse(cancel.call_id, Status(code=CANCELLED, message=text))
         return Cancelled(cancel.call_id)
 
     def _forget(self, forget: Any) -> None:
@@ -224,18 +232,18 @@ class Machine:
     def _drain(self, _: Any) -> None:
         self.draining = True
 
-    def _triggered(self, triggered: Any) -> Any:
-        return triggered
+    def _trigger_result(self, result: Any) -> Any:
+        return result
 
-    def _farewell(self, status: Any) -> Any:
-        return status
+    def _go_away(self, go_away: Any) -> Any:
+        return go_away
 
     def _base(self, call: _OpenCall) -> Optional[DesiredList]:
         """Returns the list that both the engine and the hook have."""
         subject = call.subject
         if subject is None or not subject.has_response:
             return None
-        return subject.list if call.holds == subject.list.digest else None
+        return subject.list if call.desired_digest == subject.list.digest else None
 
     def _end(self, call_id: int) -> bool:
         """Closes a call, and reports whether it was open."""

@@ -7,12 +7,15 @@ from typing import Any, Optional
 from google.protobuf.message import DecodeError
 
 from hookloop.hook.v1 import object_pb2
+from hookloop.rpc_status import Status
 from hookloop.session.desired import DesiredList
 from hookloop.session.observed import Edit, ObservedSet, SharedObject
 from hookloop.session.wire import HASH_BYTES, ProtocolError, field_bytes, hash_of
 from hookloop.stream.v1 import stream_pb2
 
 MAX_STATE_BYTES = 128 << 20  # the default limit
+# Codes of google.rpc.Code.
+FAILED_PRECONDITION, DATA_LOSS = 9, 15
 
 
 class NackError(Exception):
@@ -21,7 +24,8 @@ class NackError(Exception):
     def __init__(self, reason: str, message: str):
         super().__init__(message)
         value = stream_pb2.Nack.Reason.Value(f"REASON_{reason}")
-        self.nack = stream_pb2.Nack(reason=value, message=message)
+        code = DATA_LOSS if reason == "DIGEST_MISMATCH" else FAILED_PRECONDITION
+        self.nack = stream_pb2.Nack(reason=value, status=Status(code=code, message=message))
 
 
 @dataclass
@@ -51,13 +55,13 @@ class State:
         size = welcome.ByteSize()
         for name in list(reversed(self._subjects)):
             digest = self._subjects[name].set.digest
-            holding = stream_pb2.Holding(subject=name, digest=digest)
+            holding = stream_pb2.SubjectState(subject=name, digest=digest)
             grown = size + field_bytes(holding.ByteSize())
             if field_bytes(grown) > limit:
                 self.forget(name)
                 continue
             size = grown
-            welcome.holdings.append(holding)
+            welcome.subjects.append(holding)
 
     def apply(self, call: Any) -> tuple[ObservedSet, Optional[SubjectState]]:
         """Returns the set of a call, and the state of its subject if it has one. It raises

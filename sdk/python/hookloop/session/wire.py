@@ -64,7 +64,7 @@ def fragments(message: Any) -> Iterator[Any]:
     data = message.SerializeToString()
     for index, start in enumerate(range(0, size, FRAGMENT_BYTES)):
         part = data[start : start + FRAGMENT_BYTES]
-        fragment = stream_pb2.Fragment(index=index, total=size, data=part)
+        fragment = stream_pb2.Fragment(index=index, total_bytes=size, data=part)
         yield stream_pb2.HookMessage(fragment=fragment)
 
 
@@ -83,13 +83,13 @@ class Assembler:
 
     def add(self, fragment: Any) -> Optional[bytes]:
         """Returns the message with its last fragment, and None before."""
-        whole = self._total or fragment.total
+        whole = self._total or fragment.total_bytes
         room = min(FRAGMENT_BYTES, whole - len(self._data))
         if whole > self._limit:
             text = f"a message of {whole} bytes is larger than the maximum of {self._limit}"
             raise ProtocolError(text)
-        if fragment.index != self._next or fragment.total != whole:
-            got = f"fragment {fragment.index} of {fragment.total} bytes"
+        if fragment.index != self._next or fragment.total_bytes != whole:
+            got = f"fragment {fragment.index} of {fragment.total_bytes} bytes"
             raise ProtocolError(f"{got}, expected fragment {self._next} of {whole} bytes")
         if not 0 < len(fragment.data) <= room:
             got = f"fragment {self._next} has {len(fragment.data)} bytes"

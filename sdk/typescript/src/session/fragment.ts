@@ -1,6 +1,6 @@
 /** Fragments of large messages. */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { HookMessageSchema, type Fragment } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { type Fragment, HookMessageSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { ProtocolError } from "./error.js";
 
 /** The largest data of a fragment in bytes. A smaller message is not fragmented. */
@@ -25,9 +25,9 @@ export function fragmentsOf(data: Uint8Array): Uint8Array[] {
     return [data];
   }
   const fragments: Uint8Array[] = [];
-  const total = BigInt(data.length);
+  const totalBytes = BigInt(data.length);
   for (let start = 0; start < data.length; start += FRAGMENT_BYTES) {
-    const value = { index: fragments.length, total, data: data.subarray(start, start + FRAGMENT_BYTES) };
+    const value = { index: fragments.length, totalBytes, data: data.subarray(start, start + FRAGMENT_BYTES) };
     const message = create(HookMessageSchema, { message: { case: "fragment", value } });
     fragments.push(toBinary(HookMessageSchema, message));
   }
@@ -51,18 +51,18 @@ export class Assembler {
   }
 
   /** Adds a fragment. Returns the whole message with its last fragment. */
-  add({ index, total, data }: Fragment): Uint8Array | undefined {
+  add({ index, totalBytes, data }: Fragment): Uint8Array | undefined {
     if (!this.busy) {
-      this.#total = Number(total);
+      this.#total = Number(totalBytes);
     }
     const next = this.#parts.length;
     const maximum = Math.min(FRAGMENT_BYTES, this.#total - this.#size);
     if (this.#total > this.#limit) {
-      throw new ProtocolError(`a message of ${total} bytes is larger than the maximum of ${this.#limit}`);
+      throw new ProtocolError(`a message of ${totalBytes} bytes is larger than the maximum of ${this.#limit}`);
     }
-    if (index !== next || Number(total) !== this.#total) {
+    if (index !== next || Number(totalBytes) !== this.#total) {
       const expected = `expected fragment ${next} of ${this.#total} bytes`;
-      throw new ProtocolError(`fragment ${index} of ${total} bytes, ${expected}`);
+      throw new ProtocolError(`fragment ${index} of ${totalBytes} bytes, ${expected}`);
     }
     if (data.length === 0 || data.length > maximum) {
       throw new ProtocolError(`fragment ${next} has ${data.length} bytes, expected 1 to ${maximum}`);

@@ -15,12 +15,12 @@
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Method, Request, Response } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
-import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
+import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/desired_pb.js";
 import {
-  EngineMessageSchema, HookMessageSchema, WelcomeSchema, type AnswerSchema, type AttachSchema, type Call,
-  type DesiredSchema, type EngineMessage, type Hello, type Status, type StatusSchema, type Triggered,
-  type TriggerSchema,
+  type AnswerSchema, type AttachSchema, type Call, Capability, type DesiredSchema, type EngineMessage, EngineMessageSchema,
+  type Hello, HookMessageSchema, type TriggerResult, type TriggerSchema, WelcomeSchema,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.js";
 import { encodeDigest, equals } from "./digest.js";
 import { ProtocolError, VersionMismatch } from "./error.js";
 import { Assembler, fragmentsOf, lengthBytes } from "./fragment.js";
@@ -31,6 +31,10 @@ import { Missing } from "./set.js";
 
 /** The version of the protocol. */
 export const VERSION = 1;
+/** The optional features that a hook has. */
+const CAPABILITIES = [
+  Capability.CHANGES, Capability.OBJECT_HASHES, Capability.FRAGMENTS, Capability.RESUME,
+];
 /** Codes of google.rpc.Code. */
 const [RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL] = [8, 12, 13];
 
@@ -71,7 +75,7 @@ export type Received =
   | { readonly kind: "cancelled"; readonly call: HookCall }
   /** The engine sends no more calls. The stream may end when all calls are answered. */
   | { readonly kind: "drain" }
-  | { readonly kind: "triggered"; readonly triggered: Triggered }
+  | { readonly kind: "triggerResult"; readonly result: TriggerResult }
   /** The engine is about to end the stream. */
   | { readonly kind: "goAway"; readonly status: Status };
 
@@ -83,7 +87,7 @@ interface Pending {
   /** The state of the call's subject, or undefined if the call has no subject. */
   readonly subject: SubjectState | undefined;
   /** The digest of the desired list that the engine has. */
-  readonly holds: Uint8Array;
+  readonly desiredDigest: Uint8Array;
 }
 
 /** The hook's side of one stream. */
@@ -148,12 +152,13 @@ export class HookSession {
     const welcome = create(WelcomeSchema, {
       version: VERSION,
       buildId: build,
-      capabilities: [...methods],
+      capabilities: CAPABILITIES,
+      methods: [...methods],
       maxMessageBytes: BigInt(messageBytes),
       window: { calls, bytes: BigInt(callBytes) },
     });
     const overhead = 1 + lengthBytes(this.#maxMessageBytes) + toBinary(WelcomeSchema, welcome).length;
-    welcome.holdings = state.holdings(this.#maxMessageBytes > 0 ? this.#maxMessageBytes - overhead : Infinity);
+    welcome.subjects = state.subjects(this.#maxMessageBytes > 0 ? this.#maxMessageBytes - overhead : Infinity);
     this.#send({ case: "welcome", value: welcome });
     return { kind: "open", session: hello.sessionId, state };
   }
@@ -169,10 +174,10 @@ export class HookSession {
         return NOTHING;
       case "drain":
         return { kind: "drain" };
-      case "triggered":
-        return { kind: "triggered", triggered: message.value };
-      case "farewell":
-        return { kind: "goAway", status: message.value };
+      case "triggerResult":
+        return { kind: "triggerResult", result: message.value };
+      case "goAway":
+        return { kind: "goAway", status: message.value.status ?? create(StatusSchema) };
       case "fragment":
         throw new ProtocolError("got a fragment within fragments");
       default:
@@ -200,13 +205,13 @@ export class HookSession {
     const set = state.apply(message);
     if (set instanceof Missing) {
       state.forget(message.subject);
-      this.#answer(message.id, { case: "nack", value: { reason: set.reason, message: set.message } });
+      this.#answer(message.id, { case: "nack", value: set.nack() });
       return NOTHING;
     }
     const subject = message.subject === "" ? undefined : state.commit(message.subject, set);
     let request;
     try {
-      request = rebuild(method, message.request, set);
+      request = rebuild(method, message.envelope, set);
     } catch (error) { // the set stays, because the engine assumes it
       if (!(error instanceof InvalidRequest)) {
         throw error;
@@ -218,7 +223,7 @@ export class HookSession {
     const call: HookCall = {
       id: message.id, method, request, timeout: milliseconds(message.timeout), trace: message.traceContext,
     };
-    this.#pending.set(call.id, { call, subject, holds: message.holds });
+    this.#pending.set(call.id, { call, subject, desiredDigest: message.desiredDigest });
     if (subject) {
       subject.calls++;
       this.#evict(state);
@@ -318,13 +323,13 @@ function serialized(message: MessageInit): Uint8Array {
 
 /** Returns a response as the difference from the list that the engine has, and its whole list. */
 function compare(
-  { call, subject, holds }: Pending, response: Response,
+  { call, subject, desiredDigest }: Pending, response: Response,
 ): { desired: MessageInitShape<typeof DesiredSchema>; list: ItemList } {
   const { envelope, raws } = split(call.method, response);
-  const previous = subject?.list && equals(subject.list.digest, holds) ? subject.list : undefined;
+  const previous = subject?.list && equals(subject.list.digest, desiredDigest) ? subject.list : undefined;
   const { list, pieces } = difference(previous, raws);
-  const base = previous ? holds : new Uint8Array();
-  return { desired: { base, pieces, digest: encodeDigest(list.digest), response: envelope }, list };
+  const base = previous ? desiredDigest : new Uint8Array();
+  return { desired: { base, pieces, digest: encodeDigest(list.digest), envelope }, list };
 }
 
 /** Returns a response without its desired objects, and these objects, all serialized. */

@@ -1,7 +1,9 @@
 /** Observed sets, and the changes from one set to the next. */
-import { fromBinary } from "@bufbuild/protobuf";
-import { ObjectSchema, type Object$ } from "../gen/hookloop/hook/v1/object_pb.js";
-import { Nack_Reason as Reason, type Call, type Key, type Upsert } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Object$, ObjectSchema } from "../gen/hookloop/hook/v1/object_pb.js";
+import {
+  type Call, type Key, Nack_Reason as Reason, type NackSchema, type Upsert,
+} from "../gen/hookloop/stream/v1/stream_pb.js";
 import { add, entryPart, equals, hashOf, readHash, subtract, type Digest, type Hash } from "./digest.js";
 import { ProtocolError } from "./error.js";
 
@@ -29,9 +31,18 @@ export interface ObservedSet {
   readonly digest: Digest;
 }
 
+/** Codes of google.rpc.Code. */
+const [FAILED_PRECONDITION, DATA_LOSS] = [9, 15];
+
 /** A reference of a call to a set or an object that the hook does not have. */
 export class Missing {
   constructor(readonly reason: Reason, readonly message: string) {}
+
+  /** Returns the answer to the call. */
+  nack(): MessageInitShape<typeof NackSchema> {
+    const code = this.reason === Reason.DIGEST_MISMATCH ? DATA_LOSS : FAILED_PRECONDITION;
+    return { reason: this.reason, status: { code, message: this.message } };
+  }
 }
 
 /**

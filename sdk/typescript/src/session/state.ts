@@ -1,6 +1,6 @@
 /** The state of a session: the observed sets and the last responses of its subjects. */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { HoldingSchema, type Call, type Holding } from "../gen/hookloop/stream/v1/stream_pb.js";
+import { type Call, type SubjectState as SubjectDigest, SubjectStateSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { encodeDigest, type Hash } from "./digest.js";
 import { fieldBytes } from "./fragment.js";
 import type { ItemList } from "./list.js";
@@ -43,20 +43,20 @@ export class SessionState {
    * Returns the subjects and the digests of their sets, in reverse order of use, up to a size in
    * bytes. It forgets the other subjects; the engine sends complete sets for them.
    */
-  holdings(limit: number): Holding[] {
-    const holdings: Holding[] = [];
+  subjects(limit: number): SubjectDigest[] {
+    const subjects: SubjectDigest[] = [];
     let size = 0;
     for (const { subject, set } of [...this.#subjects.values()].reverse()) {
-      const holding = create(HoldingSchema, { subject, digest: encodeDigest(set.digest) });
-      const bytes = fieldBytes(toBinary(HoldingSchema, holding).length);
+      const held = create(SubjectStateSchema, { subject, digest: encodeDigest(set.digest) });
+      const bytes = fieldBytes(toBinary(SubjectStateSchema, held).length);
       if (size + bytes > limit) {
         this.forget(subject);
         continue;
       }
       size += bytes;
-      holdings.push(holding);
+      subjects.push(held);
     }
-    return holdings;
+    return subjects;
   }
 
   /** Returns the set of a call, without storing it. */

@@ -11,10 +11,9 @@ from google.protobuf import symbol_database as _symbol_database
 _sym_db = _symbol_database.Default()
 
 
-from hookloop.hook.v1 import answer_pb2 as hookloop_dot_hook_dot_v1_dot_answer__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\x1a\x1dhookloop/hook/v1/answer.proto\"\xf8\x01\n\x06Object\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n\x03uid\x18\x05 \x01(\tR\x03uid\x12)\n\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\x12\x36\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x08 \x01(\x0cR\x04\x62ody\"v\n\x0bObjectGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x32\n\x07objects\x18\x03 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects\"\xaf\x02\n\x0cRelatedGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n\x08resource\x18\x03 \x01(\tR\x08resource\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x36\n\x05items\x18\n \x01(\x0b\x32\x1e.hookloop.hook.v1.RelatedItemsH\x00R\x05items\x12@\n\tnot_found\x18\x0b \x01(\x0b\x32!.hookloop.hook.v1.RelatedNotFoundH\x00R\x08notFound\x12\x36\n\x05\x65rror\x18\x0c \x01(\x0b\x32\x1e.hookloop.hook.v1.RelatedErrorH\x00R\x05\x65rrorB\x08\n\x06result\"B\n\x0cRelatedItems\x12\x32\n\x07objects\x18\x01 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects\"+\n\x0fRelatedNotFound\x12\x18\n\x07message\x18\x01 \x01(\tR\x07message\"@\n\x0cRelatedError\x12\x16\n\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\"\xbd\x01\n\rDesiredObject\x12\x36\n\x08\x65ncoding\x18\x01 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x02 \x01(\x0cR\x04\x62ody\x12\x19\n\x05ready\x18\n \x01(\x08H\x00R\x05ready\x88\x01\x01\x12;\n\ndepends_on\x18\x0b \x03(\x0b\x32\x1c.hookloop.hook.v1.DependencyR\tdependsOnB\x08\n\x06_ready*7\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x11\n\rENCODING_JSON\x10\x01\x42:Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n\x06Object\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n\x03uid\x18\x05 \x01(\tR\x03uid\x12)\n\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\x12\x36\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x08 \x01(\x0cR\x04\x62ody\"v\n\x0bObjectGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x32\n\x07objects\x18\x03 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects*7\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x11\n\rENCODING_JSON\x10\x01\x42:Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.hook.v1.object_pb2', globals())
@@ -22,20 +21,10 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1'
-  _ENCODING._serialized_start=1130
-  _ENCODING._serialized_end=1185
-  _OBJECT._serialized_start=83
-  _OBJECT._serialized_end=331
-  _OBJECTGROUP._serialized_start=333
-  _OBJECTGROUP._serialized_end=451
-  _RELATEDGROUP._serialized_start=454
-  _RELATEDGROUP._serialized_end=757
-  _RELATEDITEMS._serialized_start=759
-  _RELATEDITEMS._serialized_end=825
-  _RELATEDNOTFOUND._serialized_start=827
-  _RELATEDNOTFOUND._serialized_end=870
-  _RELATEDERROR._serialized_start=872
-  _RELATEDERROR._serialized_end=936
-  _DESIREDOBJECT._serialized_start=939
-  _DESIREDOBJECT._serialized_end=1128
+  _ENCODING._serialized_start=422
+  _ENCODING._serialized_end=477
+  _OBJECT._serialized_start=52
+  _OBJECT._serialized_end=300
+  _OBJECTGROUP._serialized_start=302
+  _OBJECTGROUP._serialized_end=420
 # @@protoc_insertion_point(module_scope)

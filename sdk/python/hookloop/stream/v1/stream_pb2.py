@@ -11,11 +11,11 @@ from google.protobuf import symbol_database as _symbol_database
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from hookloop.rpc_status import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhookloop/stream/v1/stream.proto\x12\x12hookloop.stream.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd1\x03\n\rEngineMessage\x12\x31\n\x05hello\x18\x01 \x01(\x0b\x32\x19.hookloop.stream.v1.HelloH\x00R\x05hello\x12.\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x18.hookloop.stream.v1.CallH\x00R\x04\x63\x61ll\x12\x34\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.CancelH\x00R\x06\x63\x61ncel\x12\x34\n\x06\x66orget\x18\x04 \x01(\x0b\x32\x1a.hookloop.stream.v1.ForgetH\x00R\x06\x66orget\x12\x31\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x19.hookloop.stream.v1.DrainH\x00R\x05\x64rain\x12=\n\ttriggered\x18\x06 \x01(\x0b\x32\x1d.hookloop.stream.v1.TriggeredH\x00R\ttriggered\x12\x38\n\x08\x66\x61rewell\x18\x07 \x01(\x0b\x32\x1a.hookloop.stream.v1.StatusH\x00R\x08\x66\x61rewell\x12:\n\x08\x66ragment\x18\x0f \x01(\x0b\x32\x1c.hookloop.stream.v1.FragmentH\x00R\x08\x66ragmentB\t\n\x07message\"\xd1\x03\n\x0bHookMessage\x12\x37\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.hookloop.stream.v1.WelcomeH\x00R\x07welcome\x12\x34\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1a.hookloop.stream.v1.AnswerH\x00R\x06\x61nswer\x12\x34\n\x06window\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.WindowH\x00R\x06window\x12\x34\n\x06\x66orget\x18\x04 \x01(\x0b\x32\x1a.hookloop.stream.v1.ForgetH\x00R\x06\x66orget\x12\x31\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x19.hookloop.stream.v1.DrainH\x00R\x05\x64rain\x12\x34\n\x06\x61ttach\x18\x06 \x01(\x0b\x32\x1a.hookloop.stream.v1.AttachH\x00R\x06\x61ttach\x12\x37\n\x07trigger\x18\x07 \x01(\x0b\x32\x1b.hookloop.stream.v1.TriggerH\x00R\x07trigger\x12:\n\x08\x66ragment\x18\x0f \x01(\x0b\x32\x1c.hookloop.stream.v1.FragmentH\x00R\x08\x66ragmentB\t\n\x07message\"\xad\x01\n\x05Hello\x12\x1a\n\x08versions\x18\x01 \x03(\rR\x08versions\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x19\n\x08\x62uild_id\x18\x03 \x01(\tR\x07\x62uildId\x12\"\n\x0c\x63\x61pabilities\x18\x04 \x03(\tR\x0c\x63\x61pabilities\x12*\n\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xfb\x01\n\x07Welcome\x12\x18\n\x07version\x18\x01 \x01(\rR\x07version\x12\x19\n\x08\x62uild_id\x18\x02 \x01(\tR\x07\x62uildId\x12\"\n\x0c\x63\x61pabilities\x18\x03 \x03(\tR\x0c\x63\x61pabilities\x12\x32\n\x06window\x18\x04 \x01(\x0b\x32\x1a.hookloop.stream.v1.WindowR\x06window\x12*\n\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\x12\x37\n\x08holdings\x18\x06 \x03(\x0b\x32\x1b.hookloop.stream.v1.HoldingR\x08holdings\";\n\x07Holding\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x16\n\x06\x64igest\x18\x02 \x01(\x0cR\x06\x64igest\"4\n\x06Window\x12\x14\n\x05\x63\x61lls\x18\x01 \x01(\rR\x05\x63\x61lls\x12\x14\n\x05\x62ytes\x18\x02 \x01(\x04R\x05\x62ytes\"\xd4\x03\n\x04\x43\x61ll\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n\x06method\x18\x02 \x01(\tR\x06method\x12\x33\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\x07timeout\x12O\n\rtrace_context\x18\x04 \x03(\x0b\x32*.hookloop.stream.v1.Call.TraceContextEntryR\x0ctraceContext\x12\x18\n\x07subject\x18\x05 \x01(\tR\x07subject\x12\x12\n\x04\x62\x61se\x18\x06 \x01(\x0cR\x04\x62\x61se\x12\x31\n\x07removed\x18\x07 \x03(\x0b\x32\x17.hookloop.stream.v1.KeyR\x07removed\x12\x34\n\x07upserts\x18\x08 \x03(\x0b\x32\x1a.hookloop.stream.v1.UpsertR\x07upserts\x12\x16\n\x06\x64igest\x18\t \x01(\x0cR\x06\x64igest\x12\x18\n\x07request\x18\n \x01(\x0cR\x07request\x12\x14\n\x05holds\x18\x0b \x01(\x0cR\x05holds\x1a?\n\x11TraceContextEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"K\n\x03Key\x12\x12\n\x04slot\x18\x01 \x01(\rR\x04slot\x12\x1c\n\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\"W\n\x06Upsert\x12\x12\n\x04slot\x18\x01 \x01(\rR\x04slot\x12\x18\n\x06object\x18\x02 \x01(\x0cH\x00R\x06object\x12\x14\n\x04hash\x18\x03 \x01(\x0cH\x00R\x04hashB\t\n\x07\x63ontent\"!\n\x06\x43\x61ncel\x12\x17\n\x07\x63\x61ll_id\x18\x01 \x01(\x04R\x06\x63\x61llId\"$\n\x06\x46orget\x12\x1a\n\x08subjects\x18\x01 \x03(\tR\x08subjects\"\x07\n\x05\x44rain\"|\n\x06\x41ttach\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12;\n\tintercept\x18\x03 \x01(\x0b\x32\x1d.hookloop.stream.v1.InterceptR\tintercept\"\xb6\x01\n\tIntercept\x12\'\n\x0f\x63ontroller_kind\x18\x01 \x01(\tR\x0e\x63ontrollerKind\x12\'\n\x0f\x63ontroller_name\x18\x02 \x01(\tR\x0e\x63ontrollerName\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12%\n\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\"\xe4\x01\n\x07Trigger\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\'\n\x0f\x63ontroller_name\x18\x02 \x01(\tR\x0e\x63ontrollerName\x12\x38\n\x07parents\x18\x03 \x03(\x0b\x32\x1e.hookloop.stream.v1.ParentNameR\x07parents\x12%\n\x0elabel_selector\x18\x04 \x01(\tR\rlabelSelector\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\'\n\x0f\x63ontroller_kind\x18\x06 \x01(\tR\x0e\x63ontrollerKind\">\n\nParentName\x12\x1c\n\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\"g\n\tTriggered\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n\x07parents\x18\x02 \x01(\rR\x07parents\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.StatusR\x05\x65rror\"\xc9\x01\n\x06\x41nswer\x12\x17\n\x07\x63\x61ll_id\x18\x01 \x01(\x04R\x06\x63\x61llId\x12\x37\n\x07\x64\x65sired\x18\x02 \x01(\x0b\x32\x1b.hookloop.stream.v1.DesiredH\x00R\x07\x64\x65sired\x12\x32\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.StatusH\x00R\x05\x65rror\x12.\n\x04nack\x18\x04 \x01(\x0b\x32\x18.hookloop.stream.v1.NackH\x00R\x04nackB\t\n\x07outcome\"\x84\x01\n\x07\x44\x65sired\x12\x12\n\x04\x62\x61se\x18\x01 \x01(\x0cR\x04\x62\x61se\x12\x31\n\x06pieces\x18\x02 \x03(\x0b\x32\x19.hookloop.stream.v1.PieceR\x06pieces\x12\x16\n\x06\x64igest\x18\x03 \x01(\x0cR\x06\x64igest\x12\x1a\n\x08response\x18\x04 \x01(\x0cR\x08response\"[\n\x05Piece\x12-\n\x04keep\x18\x01 \x01(\x0b\x32\x17.hookloop.stream.v1.RunH\x00R\x04keep\x12\x18\n\x06insert\x18\x02 \x01(\x0cH\x00R\x06insertB\t\n\x07\x63ontent\"1\n\x03Run\x12\x14\n\x05\x66irst\x18\x01 \x01(\rR\x05\x66irst\x12\x14\n\x05\x63ount\x18\x02 \x01(\rR\x05\x63ount\"f\n\x06Status\x12\x12\n\x04\x63ode\x18\x01 \x01(\x05R\x04\x63ode\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\x12.\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.AnyR\x07\x64\x65tails\"\xcb\x01\n\x04Nack\x12\x37\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.hookloop.stream.v1.Nack.ReasonR\x06reason\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\"p\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13REASON_UNKNOWN_BASE\x10\x01\x12\x19\n\x15REASON_UNKNOWN_OBJECT\x10\x02\x12\x1a\n\x16REASON_DIGEST_MISMATCH\x10\x03\"J\n\x08\x46ragment\x12\x14\n\x05index\x18\x01 \x01(\rR\x05index\x12\x14\n\x05total\x18\x02 \x01(\x04R\x05total\x12\x12\n\x04\x64\x61ta\x18\x03 \x01(\x0cR\x04\x64\x61ta2f\n\x11HookStreamService\x12Q\n\x07\x43onnect\x12!.hookloop.stream.v1.EngineMessage\x1a\x1f.hookloop.stream.v1.HookMessage(\x01\x30\x01\x42>Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhookloop/stream/v1/stream.proto\x12\x12hookloop.stream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xdb\x03\n\rEngineMessage\x12\x31\n\x05hello\x18\x01 \x01(\x0b\x32\x19.hookloop.stream.v1.HelloH\x00R\x05hello\x12.\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x18.hookloop.stream.v1.CallH\x00R\x04\x63\x61ll\x12\x34\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.CancelH\x00R\x06\x63\x61ncel\x12\x34\n\x06\x66orget\x18\x04 \x01(\x0b\x32\x1a.hookloop.stream.v1.ForgetH\x00R\x06\x66orget\x12\x31\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x19.hookloop.stream.v1.DrainH\x00R\x05\x64rain\x12J\n\x0etrigger_result\x18\x06 \x01(\x0b\x32!.hookloop.stream.v1.TriggerResultH\x00R\rtriggerResult\x12\x35\n\x07go_away\x18\x07 \x01(\x0b\x32\x1a.hookloop.stream.v1.GoAwayH\x00R\x06goAway\x12:\n\x08\x66ragment\x18\x08 \x01(\x0b\x32\x1c.hookloop.stream.v1.FragmentH\x00R\x08\x66ragmentB\t\n\x07message\"\xd1\x03\n\x0bHookMessage\x12\x37\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.hookloop.stream.v1.WelcomeH\x00R\x07welcome\x12\x34\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1a.hookloop.stream.v1.AnswerH\x00R\x06\x61nswer\x12\x34\n\x06window\x18\x03 \x01(\x0b\x32\x1a.hookloop.stream.v1.WindowH\x00R\x06window\x12\x34\n\x06\x66orget\x18\x04 \x01(\x0b\x32\x1a.hookloop.stream.v1.ForgetH\x00R\x06\x66orget\x12\x31\n\x05\x64rain\x18\x05 \x01(\x0b\x32\x19.hookloop.stream.v1.DrainH\x00R\x05\x64rain\x12\x34\n\x06\x61ttach\x18\x06 \x01(\x0b\x32\x1a.hookloop.stream.v1.AttachH\x00R\x06\x61ttach\x12\x37\n\x07trigger\x18\x07 \x01(\x0b\x32\x1b.hookloop.stream.v1.TriggerH\x00R\x07trigger\x12:\n\x08\x66ragment\x18\x08 \x01(\x0b\x32\x1c.hookloop.stream.v1.FragmentH\x00R\x08\x66ragmentB\t\n\x07message\"\xcd\x01\n\x05Hello\x12\x1a\n\x08versions\x18\x01 \x03(\rR\x08versions\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x19\n\x08\x62uild_id\x18\x03 \x01(\tR\x07\x62uildId\x12\x42\n\x0c\x63\x61pabilities\x18\x04 \x03(\x0e\x32\x1e.hookloop.stream.v1.CapabilityR\x0c\x63\x61pabilities\x12*\n\x11max_message_bytes\x18\x05 \x01(\x04R\x0fmaxMessageBytes\"\xba\x02\n\x07Welcome\x12\x18\n\x07version\x18\x01 \x01(\rR\x07version\x12\x19\n\x08\x62uild_id\x18\x02 \x01(\tR\x07\x62uildId\x12\x42\n\x0c\x63\x61pabilities\x18\x03 \x03(\x0e\x32\x1e.hookloop.stream.v1.CapabilityR\x0c\x63\x61pabilities\x12\x18\n\x07methods\x18\x04 \x03(\tR\x07methods\x12\x32\n\x06window\x18\x05 \x01(\x0b\x32\x1a.hookloop.stream.v1.WindowR\x06window\x12*\n\x11max_message_bytes\x18\x06 \x01(\x04R\x0fmaxMessageBytes\x12<\n\x08subjects\x18\x07 \x03(\x0b\x32 .hookloop.stream.v1.SubjectStateR\x08subjects\"@\n\x0cSubjectState\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x16\n\x06\x64igest\x18\x02 \x01(\x0cR\x06\x64igest\"4\n\x06Window\x12\x14\n\x05\x63\x61lls\x18\x01 \x01(\rR\x05\x63\x61lls\x12\x14\n\x05\x62ytes\x18\x02 \x01(\x04R\x05\x62ytes\"\xe7\x03\n\x04\x43\x61ll\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n\x06method\x18\x02 \x01(\tR\x06method\x12\x33\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\x07timeout\x12O\n\rtrace_context\x18\x04 \x03(\x0b\x32*.hookloop.stream.v1.Call.TraceContextEntryR\x0ctraceContext\x12\x18\n\x07subject\x18\x05 \x01(\tR\x07subject\x12\x12\n\x04\x62\x61se\x18\x06 \x01(\x0cR\x04\x62\x61se\x12\x31\n\x07removed\x18\x07 \x03(\x0b\x32\x17.hookloop.stream.v1.KeyR\x07removed\x12\x34\n\x07upserts\x18\x08 \x03(\x0b\x32\x1a.hookloop.stream.v1.UpsertR\x07upserts\x12\x16\n\x06\x64igest\x18\t \x01(\x0cR\x06\x64igest\x12\x1a\n\x08\x65nvelope\x18\n \x01(\x0cR\x08\x65nvelope\x12%\n\x0e\x64\x65sired_digest\x18\x0b \x01(\x0cR\rdesiredDigest\x1a?\n\x11TraceContextEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"K\n\x03Key\x12\x12\n\x04slot\x18\x01 \x01(\rR\x04slot\x12\x1c\n\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\"W\n\x06Upsert\x12\x12\n\x04slot\x18\x01 \x01(\rR\x04slot\x12\x18\n\x06object\x18\x02 \x01(\x0cH\x00R\x06object\x12\x14\n\x04hash\x18\x03 \x01(\x0cH\x00R\x04hashB\t\n\x07\x63ontent\"!\n\x06\x43\x61ncel\x12\x17\n\x07\x63\x61ll_id\x18\x01 \x01(\x04R\x06\x63\x61llId\"$\n\x06\x46orget\x12\x1a\n\x08subjects\x18\x01 \x03(\tR\x08subjects\"\x07\n\x05\x44rain\"4\n\x06GoAway\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x12.google.rpc.StatusR\x06status\"|\n\x06\x41ttach\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12;\n\tintercept\x18\x03 \x01(\x0b\x32\x1d.hookloop.stream.v1.InterceptR\tintercept\"\xb6\x01\n\tIntercept\x12\'\n\x0f\x63ontroller_kind\x18\x01 \x01(\tR\x0e\x63ontrollerKind\x12\'\n\x0f\x63ontroller_name\x18\x02 \x01(\tR\x0e\x63ontrollerName\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12%\n\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\"\xe4\x01\n\x07Trigger\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\'\n\x0f\x63ontroller_kind\x18\x02 \x01(\tR\x0e\x63ontrollerKind\x12\'\n\x0f\x63ontroller_name\x18\x03 \x01(\tR\x0e\x63ontrollerName\x12\x38\n\x07parents\x18\x04 \x03(\x0b\x32\x1e.hookloop.stream.v1.ParentNameR\x07parents\x12%\n\x0elabel_selector\x18\x05 \x01(\tR\rlabelSelector\x12\x16\n\x06reason\x18\x06 \x01(\tR\x06reason\">\n\nParentName\x12\x1c\n\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\"c\n\rTriggerResult\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n\x07parents\x18\x02 \x01(\rR\x07parents\x12(\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusR\x05\x65rror\"\xc1\x01\n\x06\x41nswer\x12\x17\n\x07\x63\x61ll_id\x18\x01 \x01(\x04R\x06\x63\x61llId\x12\x37\n\x07\x64\x65sired\x18\x02 \x01(\x0b\x32\x1b.hookloop.stream.v1.DesiredH\x00R\x07\x64\x65sired\x12*\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00R\x05\x65rror\x12.\n\x04nack\x18\x04 \x01(\x0b\x32\x18.hookloop.stream.v1.NackH\x00R\x04nackB\t\n\x07outcome\"\x84\x01\n\x07\x44\x65sired\x12\x12\n\x04\x62\x61se\x18\x01 \x01(\x0cR\x04\x62\x61se\x12\x31\n\x06pieces\x18\x02 \x03(\x0b\x32\x19.hookloop.stream.v1.PieceR\x06pieces\x12\x16\n\x06\x64igest\x18\x03 \x01(\x0cR\x06\x64igest\x12\x1a\n\x08\x65nvelope\x18\x04 \x01(\x0cR\x08\x65nvelope\"[\n\x05Piece\x12-\n\x04keep\x18\x01 \x01(\x0b\x32\x17.hookloop.stream.v1.RunH\x00R\x04keep\x12\x18\n\x06insert\x18\x02 \x01(\x0cH\x00R\x06insertB\t\n\x07\x63ontent\"1\n\x03Run\x12\x14\n\x05\x66irst\x18\x01 \x01(\rR\x05\x66irst\x12\x14\n\x05\x63ount\x18\x02 \x01(\rR\x05\x63ount\"\xdd\x01\n\x04Nack\x12\x37\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.hookloop.stream.v1.Nack.ReasonR\x06reason\x12*\n\x06status\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusR\x06status\"p\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13REASON_UNKNOWN_BASE\x10\x01\x12\x19\n\x15REASON_UNKNOWN_OBJECT\x10\x02\x12\x1a\n\x16REASON_DIGEST_MISMATCH\x10\x03\"U\n\x08\x46ragment\x12\x14\n\x05index\x18\x01 \x01(\rR\x05index\x12\x1f\n\x0btotal_bytes\x18\x02 \x01(\x04R\ntotalBytes\x12\x12\n\x04\x64\x61ta\x18\x03 \x01(\x0cR\x04\x64\x61ta*\x8f\x01\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x16\n\x12\x43\x41PABILITY_CHANGES\x10\x01\x12\x1c\n\x18\x43\x41PABILITY_OBJECT_HASHES\x10\x02\x12\x18\n\x14\x43\x41PABILITY_FRAGMENTS\x10\x03\x12\x15\n\x11\x43\x41PABILITY_RESUME\x10\x04\x32\x66\n\x11HookStreamService\x12Q\n\x07\x43onnect\x12!.hookloop.stream.v1.EngineMessage\x1a\x1f.hookloop.stream.v1.HookMessage(\x01\x30\x01\x42>Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.stream.v1.stream_pb2', globals())
@@ -25,58 +25,60 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._serialized_options = b'Z<github.com/hookloop/hookloop/gen/hookloop/stream/v1;streamv1'
   _CALL_TRACECONTEXTENTRY._options = None
   _CALL_TRACECONTEXTENTRY._serialized_options = b'8\001'
-  _ENGINEMESSAGE._serialized_start=115
-  _ENGINEMESSAGE._serialized_end=580
-  _HOOKMESSAGE._serialized_start=583
-  _HOOKMESSAGE._serialized_end=1048
-  _HELLO._serialized_start=1051
-  _HELLO._serialized_end=1224
-  _WELCOME._serialized_start=1227
-  _WELCOME._serialized_end=1478
-  _HOLDING._serialized_start=1480
-  _HOLDING._serialized_end=1539
-  _WINDOW._serialized_start=1541
-  _WINDOW._serialized_end=1593
-  _CALL._serialized_start=1596
-  _CALL._serialized_end=2064
-  _CALL_TRACECONTEXTENTRY._serialized_start=2001
-  _CALL_TRACECONTEXTENTRY._serialized_end=2064
-  _KEY._serialized_start=2066
-  _KEY._serialized_end=2141
-  _UPSERT._serialized_start=2143
-  _UPSERT._serialized_end=2230
-  _CANCEL._serialized_start=2232
-  _CANCEL._serialized_end=2265
-  _FORGET._serialized_start=2267
-  _FORGET._serialized_end=2303
-  _DRAIN._serialized_start=2305
-  _DRAIN._serialized_end=2312
-  _ATTACH._serialized_start=2314
-  _ATTACH._serialized_end=2438
-  _INTERCEPT._serialized_start=2441
-  _INTERCEPT._serialized_end=2623
-  _TRIGGER._serialized_start=2626
-  _TRIGGER._serialized_end=2854
-  _PARENTNAME._serialized_start=2856
-  _PARENTNAME._serialized_end=2918
-  _TRIGGERED._serialized_start=2920
-  _TRIGGERED._serialized_end=3023
-  _ANSWER._serialized_start=3026
-  _ANSWER._serialized_end=3227
-  _DESIRED._serialized_start=3230
-  _DESIRED._serialized_end=3362
-  _PIECE._serialized_start=3364
-  _PIECE._serialized_end=3455
-  _RUN._serialized_start=3457
-  _RUN._serialized_end=3506
-  _STATUS._serialized_start=3508
-  _STATUS._serialized_end=3610
-  _NACK._serialized_start=3613
-  _NACK._serialized_end=3816
-  _NACK_REASON._serialized_start=3704
-  _NACK_REASON._serialized_end=3816
-  _FRAGMENT._serialized_start=3818
-  _FRAGMENT._serialized_end=3892
-  _HOOKSTREAMSERVICE._serialized_start=3894
-  _HOOKSTREAMSERVICE._serialized_end=3996
+  _CAPABILITY._serialized_start=3989
+  _CAPABILITY._serialized_end=4132
+  _ENGINEMESSAGE._serialized_start=113
+  _ENGINEMESSAGE._serialized_end=588
+  _HOOKMESSAGE._serialized_start=591
+  _HOOKMESSAGE._serialized_end=1056
+  _HELLO._serialized_start=1059
+  _HELLO._serialized_end=1264
+  _WELCOME._serialized_start=1267
+  _WELCOME._serialized_end=1581
+  _SUBJECTSTATE._serialized_start=1583
+  _SUBJECTSTATE._serialized_end=1647
+  _WINDOW._serialized_start=1649
+  _WINDOW._serialized_end=1701
+  _CALL._serialized_start=1704
+  _CALL._serialized_end=2191
+  _CALL_TRACECONTEXTENTRY._serialized_start=2128
+  _CALL_TRACECONTEXTENTRY._serialized_end=2191
+  _KEY._serialized_start=2193
+  _KEY._serialized_end=2268
+  _UPSERT._serialized_start=2270
+  _UPSERT._serialized_end=2357
+  _CANCEL._serialized_start=2359
+  _CANCEL._serialized_end=2392
+  _FORGET._serialized_start=2394
+  _FORGET._serialized_end=2430
+  _DRAIN._serialized_start=2432
+  _DRAIN._serialized_end=2439
+  _GOAWAY._serialized_start=2441
+  _GOAWAY._serialized_end=2493
+  _ATTACH._serialized_start=2495
+  _ATTACH._serialized_end=2619
+  _INTERCEPT._serialized_start=2622
+  _INTERCEPT._serialized_end=2804
+  _TRIGGER._serialized_start=2807
+  _TRIGGER._serialized_end=3035
+  _PARENTNAME._serialized_start=3037
+  _PARENTNAME._serialized_end=3099
+  _TRIGGERRESULT._serialized_start=3101
+  _TRIGGERRESULT._serialized_end=3200
+  _ANSWER._serialized_start=3203
+  _ANSWER._serialized_end=3396
+  _DESIRED._serialized_start=3399
+  _DESIRED._serialized_end=3531
+  _PIECE._serialized_start=3533
+  _PIECE._serialized_end=3624
+  _RUN._serialized_start=3626
+  _RUN._serialized_end=3675
+  _NACK._serialized_start=3678
+  _NACK._serialized_end=3899
+  _NACK_REASON._serialized_start=3787
+  _NACK_REASON._serialized_end=3899
+  _FRAGMENT._serialized_start=3901
+  _FRAGMENT._serialized_end=3986
+  _HOOKSTREAMSERVICE._serialized_start=4134
+  _HOOKSTREAMSERVICE._serialized_end=4236
 # @@protoc_insertion_point(module_scope)

@@ -2,49 +2,50 @@
 // @generated from file hookloop/hook/v1/object.proto (package hookloop.hook.v1, syntax proto3)
 /* eslint-disable */
 
-// Package hookloop.hook.v1 is the contract between Hookloop and a hook: the observed state goes out, the desired state comes
-// back. A hook is a function of what it is sent: it may be asked the same question again at any time, and should answer it the
-// same way.
+// Package hookloop.hook.v1 holds the messages that the hook services share: observed objects,
+// desired objects, related objects, and the details of a response. The services are in
+// hookloop.composite.v1 and hookloop.decorator.v1. Package hookloop.stream.v1 carries the same
+// requests and responses over one long-lived stream.
 //
-// Kubernetes objects travel as the bytes that the API server gave, never as google.protobuf.Struct, so that integers beyond
-// 2^53 survive. The services of map hooks will stand in files of their own beside these. Package hookloop.stream.v1 carries the same
-// questions and answers over one long-lived stream.
+// A hook is a function from the observed state to the desired state. Hookloop may repeat a request
+// at any time, and the hook should return the same response.
+//
+// Kubernetes objects travel as JSON bytes, not as google.protobuf.Struct, so that integers beyond
+// 2^53 survive.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Dependency } from "./answer_pb.js";
-import { file_hookloop_hook_v1_answer } from "./answer_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hookloop/hook/v1/object.proto.
  */
 export const file_hookloop_hook_v1_object: GenFile = /*@__PURE__*/
-  fileDesc("Ch1ob29rbG9vcC9ob29rL3YxL29iamVjdC5wcm90bxIQaG9va2xvb3AuaG9vay52MSKvAQoGT2JqZWN0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YBiABKAkSLAoIZW5jb2RpbmcYByABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYCCABKAwiWwoLT2JqZWN0R3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIpCgdvYmplY3RzGAMgAygLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3Qi9QEKDFJlbGF0ZWRHcm91cBITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhAKCHJlc291cmNlGAMgASgJEgwKBG5hbWUYBCABKAkSLwoFaXRlbXMYCiABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRJdGVtc0gAEjYKCW5vdF9mb3VuZBgLIAEoCzIhLmhvb2tsb29wLmhvb2sudjEuUmVsYXRlZE5vdEZvdW5kSAASLwoFZXJyb3IYDCABKAsyHi5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRFcnJvckgAQggKBnJlc3VsdCI5CgxSZWxhdGVkSXRlbXMSKQoHb2JqZWN0cxgBIAMoCzIYLmhvb2tsb29wLmhvb2sudjEuT2JqZWN0IiIKD1JlbGF0ZWROb3RGb3VuZBIPCgdtZXNzYWdlGAEgASgJIi8KDFJlbGF0ZWRFcnJvchIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSKbAQoNRGVzaXJlZE9iamVjdBIsCghlbmNvZGluZxgBIAEoDjIaLmhvb2tsb29wLmhvb2sudjEuRW5jb2RpbmcSDAoEYm9keRgCIAEoDBISCgVyZWFkeRgKIAEoCEgAiAEBEjAKCmRlcGVuZHNfb24YCyADKAsyHC5ob29rbG9vcC5ob29rLnYxLkRlcGVuZGVuY3lCCAoGX3JlYWR5KjcKCEVuY29kaW5nEhgKFEVOQ09ESU5HX1VOU1BFQ0lGSUVEEAASEQoNRU5DT0RJTkdfSlNPThABQjpaOGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL2hvb2svdjE7aG9va3YxYgZwcm90bzM", [file_hookloop_hook_v1_answer]);
+  fileDesc("Ch1ob29rbG9vcC9ob29rL3YxL29iamVjdC5wcm90bxIQaG9va2xvb3AuaG9vay52MSKvAQoGT2JqZWN0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YBiABKAkSLAoIZW5jb2RpbmcYByABKA4yGi5ob29rbG9vcC5ob29rLnYxLkVuY29kaW5nEgwKBGJvZHkYCCABKAwiWwoLT2JqZWN0R3JvdXASEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIpCgdvYmplY3RzGAMgAygLMhguaG9va2xvb3AuaG9vay52MS5PYmplY3QqNwoIRW5jb2RpbmcSGAoURU5DT0RJTkdfVU5TUEVDSUZJRUQQABIRCg1FTkNPRElOR19KU09OEAFCOlo4Z2l0aHViLmNvbS9ob29rbG9vcC9ob29rbG9vcC9nZW4vaG9va2xvb3AvaG9vay92MTtob29rdjFiBnByb3RvMw");
 
 /**
- * Object is one observed Kubernetes object. Its body is authoritative; the other fields repeat what a hook needs in order to
- * find an object without parsing its body.
+ * Object is one observed Kubernetes object. Hookloop sets all fields. The body is authoritative;
+ * the other fields repeat what a hook needs to find an object without parsing its body.
  *
  * @generated from message hookloop.hook.v1.Object
  */
 export type Object$ = Message<"hookloop.hook.v1.Object"> & {
   /**
-   * The API version as the body has it: "apps/v1", or "v1" for the core group.
+   * The API version: "apps/v1", or "v1" for the core group.
    *
    * @generated from field: string api_version = 1;
    */
   apiVersion: string;
 
   /**
-   * The kind, in the singular and in camel case: "Deployment".
+   * The kind, singular and in camel case: "Deployment".
    *
    * @generated from field: string kind = 2;
    */
   kind: string;
 
   /**
-   * The namespace; empty for a cluster-scoped object.
+   * The namespace. Empty for a cluster-scoped object.
    *
    * @generated from field: string namespace = 3;
    */
@@ -58,29 +59,29 @@ export type Object$ = Message<"hookloop.hook.v1.Object"> & {
   name: string;
 
   /**
-   * metadata.uid. It differs for two objects that had the same name one after the other.
+   * metadata.uid. It tells apart two objects that had the same name one after the other.
    *
    * @generated from field: string uid = 5;
    */
   uid: string;
 
   /**
-   * metadata.resourceVersion, an opaque string: compare it for equality only.
+   * metadata.resourceVersion, an opaque string. Compare it for equality only.
    *
    * @generated from field: string resource_version = 6;
    */
   resourceVersion: string;
 
   /**
-   * How body is written.
+   * The format of body.
    *
    * @generated from field: hookloop.hook.v1.Encoding encoding = 7;
    */
   encoding: Encoding;
 
   /**
-   * The whole object, without metadata.managedFields and without the annotation in which the last applied state is kept.
-   * Otherwise it is what the API server sent: integers stay integers.
+   * The whole object as the API server sent it, without metadata.managedFields and without the
+   * annotation that holds the last applied configuration. Integers stay integers.
    *
    * @generated from field: bytes body = 8;
    */
@@ -95,21 +96,22 @@ export const ObjectSchema: GenMessage<Object$> = /*@__PURE__*/
   messageDesc(file_hookloop_hook_v1_object, 0);
 
 /**
- * ObjectGroup is the observed children (or attachments) of one kind. Every kind that the controller declares has a group, in
- * the declared order, so an empty group says that there are none.
+ * ObjectGroup is the observed children (or attachments) of one kind. A request has one group for
+ * each kind that the controller declares, in the declared order. An empty group means that no such
+ * object exists.
  *
  * @generated from message hookloop.hook.v1.ObjectGroup
  */
 export type ObjectGroup = Message<"hookloop.hook.v1.ObjectGroup"> & {
   /**
-   * The API version of all objects in the group, as Object.api_version.
+   * The API version of all objects in the group, as in Object.api_version.
    *
    * @generated from field: string api_version = 1;
    */
   apiVersion: string;
 
   /**
-   * The kind of all objects in the group, as Object.kind.
+   * The kind of all objects in the group, as in Object.kind.
    *
    * @generated from field: string kind = 2;
    */
@@ -131,208 +133,20 @@ export const ObjectGroupSchema: GenMessage<ObjectGroup> = /*@__PURE__*/
   messageDesc(file_hookloop_hook_v1_object, 1);
 
 /**
- * RelatedGroup is the related objects that the rules of one name select or, for rules without a name, those of one resource.
- * Exactly one of its results is set: objects that could not be read never look like objects that do not exist. Requirements that
- * were not shown yet have no group.
- *
- * @generated from message hookloop.hook.v1.RelatedGroup
- */
-export type RelatedGroup = Message<"hookloop.hook.v1.RelatedGroup"> & {
-  /**
-   * The API version that the rules named, as Object.api_version.
-   *
-   * @generated from field: string api_version = 1;
-   */
-  apiVersion: string;
-
-  /**
-   * The kind, as Object.kind; empty where the resource is not found, because then its kind is not known.
-   *
-   * @generated from field: string kind = 2;
-   */
-  kind: string;
-
-  /**
-   * The resource that the rules named, in the plural and in lower case: "configmaps".
-   *
-   * @generated from field: string resource = 3;
-   */
-  resource: string;
-
-  /**
-   * The name of the rules (RelatedResourceRule.name); empty for rules without a name.
-   *
-   * @generated from field: string name = 4;
-   */
-  name: string;
-
-  /**
-   * What was found.
-   *
-   * @generated from oneof hookloop.hook.v1.RelatedGroup.result
-   */
-  result: {
-    /**
-     * The objects that the rules select; without an object where none matches.
-     *
-     * @generated from field: hookloop.hook.v1.RelatedItems items = 10;
-     */
-    value: RelatedItems;
-    case: "items";
-  } | {
-    /**
-     * The API server does not serve this resource.
-     *
-     * @generated from field: hookloop.hook.v1.RelatedNotFound not_found = 11;
-     */
-    value: RelatedNotFound;
-    case: "notFound";
-  } | {
-    /**
-     * The objects could not be read; whether there are any is not known.
-     *
-     * @generated from field: hookloop.hook.v1.RelatedError error = 12;
-     */
-    value: RelatedError;
-    case: "error";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message hookloop.hook.v1.RelatedGroup.
- * Use `create(RelatedGroupSchema)` to create a new message.
- */
-export const RelatedGroupSchema: GenMessage<RelatedGroup> = /*@__PURE__*/
-  messageDesc(file_hookloop_hook_v1_object, 2);
-
-/**
- * RelatedItems is a complete list of the objects that the rules of one group select.
- *
- * @generated from message hookloop.hook.v1.RelatedItems
- */
-export type RelatedItems = Message<"hookloop.hook.v1.RelatedItems"> & {
-  /**
-   * The objects, ordered by namespace and name.
-   *
-   * @generated from field: repeated hookloop.hook.v1.Object objects = 1;
-   */
-  objects: Object$[];
-};
-
-/**
- * Describes the message hookloop.hook.v1.RelatedItems.
- * Use `create(RelatedItemsSchema)` to create a new message.
- */
-export const RelatedItemsSchema: GenMessage<RelatedItems> = /*@__PURE__*/
-  messageDesc(file_hookloop_hook_v1_object, 3);
-
-/**
- * RelatedNotFound says that a resource is not served, for example because its CustomResourceDefinition is not installed.
- *
- * @generated from message hookloop.hook.v1.RelatedNotFound
- */
-export type RelatedNotFound = Message<"hookloop.hook.v1.RelatedNotFound"> & {
-  /**
-   * A sentence for people, which names the resource.
-   *
-   * @generated from field: string message = 1;
-   */
-  message: string;
-};
-
-/**
- * Describes the message hookloop.hook.v1.RelatedNotFound.
- * Use `create(RelatedNotFoundSchema)` to create a new message.
- */
-export const RelatedNotFoundSchema: GenMessage<RelatedNotFound> = /*@__PURE__*/
-  messageDesc(file_hookloop_hook_v1_object, 4);
-
-/**
- * RelatedError says why objects could not be read.
- *
- * @generated from message hookloop.hook.v1.RelatedError
- */
-export type RelatedError = Message<"hookloop.hook.v1.RelatedError"> & {
-  /**
-   * One word in camel case, for programs: "Forbidden".
-   *
-   * @generated from field: string reason = 1;
-   */
-  reason: string;
-
-  /**
-   * A sentence for people, which names the resource.
-   *
-   * @generated from field: string message = 2;
-   */
-  message: string;
-};
-
-/**
- * Describes the message hookloop.hook.v1.RelatedError.
- * Use `create(RelatedErrorSchema)` to create a new message.
- */
-export const RelatedErrorSchema: GenMessage<RelatedError> = /*@__PURE__*/
-  messageDesc(file_hookloop_hook_v1_object, 5);
-
-/**
- * DesiredObject is one object that a hook wants to exist.
- *
- * @generated from message hookloop.hook.v1.DesiredObject
- */
-export type DesiredObject = Message<"hookloop.hook.v1.DesiredObject"> & {
-  /**
-   * How body is written.
-   *
-   * @generated from field: hookloop.hook.v1.Encoding encoding = 1;
-   */
-  encoding: Encoding;
-
-  /**
-   * The object with apiVersion, kind, metadata.name and the fields that the hook cares about. Fields that it leaves out are
-   * left to others. Without a namespace the object gets its parent's.
-   *
-   * @generated from field: bytes body = 2;
-   */
-  body: Uint8Array;
-
-  /**
-   * Whether the observed object is ready, where the hook knows better than its conditions; it counts for objects that depend on this one.
-   *
-   * @generated from field: optional bool ready = 10;
-   */
-  ready?: boolean | undefined;
-
-  /**
-   * Other desired objects that must be there, and ready, before this one is made. It is removed before they are.
-   *
-   * @generated from field: repeated hookloop.hook.v1.Dependency depends_on = 11;
-   */
-  dependsOn: Dependency[];
-};
-
-/**
- * Describes the message hookloop.hook.v1.DesiredObject.
- * Use `create(DesiredObjectSchema)` to create a new message.
- */
-export const DesiredObjectSchema: GenMessage<DesiredObject> = /*@__PURE__*/
-  messageDesc(file_hookloop_hook_v1_object, 6);
-
-/**
- * Encoding says how the body of an object is written.
+ * Encoding is the format of an object's body.
  *
  * @generated from enum hookloop.hook.v1.Encoding
  */
 export enum Encoding {
   /**
-   * The same as ENCODING_JSON, so that a sender need not set the field.
+   * The sender did not set the field. The receiver assumes ENCODING_JSON.
    *
    * @generated from enum value: ENCODING_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * UTF-8 JSON: one object, without a byte order mark.
+   * UTF-8 JSON: one JSON object, without a byte order mark.
    *
    * @generated from enum value: ENCODING_JSON = 1;
    */

@@ -21,14 +21,14 @@ export const file_hookloop_stream_v1_gateway: GenFile = /*@__PURE__*/
  */
 export type TriggerRequest = Message<"hookloop.stream.v1.TriggerRequest"> & {
   /**
-   * The worker's name, which the caller must be allowed to serve. It need not be attached.
+   * The worker's name. It need not be attached. Required.
    *
    * @generated from field: string worker = 1;
    */
   worker: string;
 
   /**
-   * Which parents, and why. Its id is not used.
+   * The parents and the reason. Trigger.id is ignored. Absent: all parents.
    *
    * @generated from field: hookloop.stream.v1.Trigger trigger = 2;
    */
@@ -43,13 +43,13 @@ export const TriggerRequestSchema: GenMessage<TriggerRequest> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_gateway, 0);
 
 /**
- * TriggerResponse says what became of a TriggerRequest.
+ * TriggerResponse is the result of a TriggerRequest.
  *
  * @generated from message hookloop.stream.v1.TriggerResponse
  */
 export type TriggerResponse = Message<"hookloop.stream.v1.TriggerResponse"> & {
   /**
-   * How many parents will be synced.
+   * The number of parents that Hookloop will sync.
    *
    * @generated from field: uint32 parents = 1;
    */
@@ -64,18 +64,22 @@ export const TriggerResponseSchema: GenMessage<TriggerResponse> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_gateway, 1);
 
 /**
- * GatewayService is served by the engine; hooks dial in: from a laptop, from another cluster, from behind NAT. Every call needs TLS and
- * either a client's certificate or, in the metadata "authorization: Bearer TOKEN", a ServiceAccount's token of the gateway's audience.
- * The caller must be allowed the verb "serve" on the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name;
- * for an intercept, the verb "intercept" on the controller instead. Otherwise the call ends with UNAUTHENTICATED or PERMISSION_DENIED;
- * the message names what is missing.
+ * GatewayService is the endpoint for hooks that dial in: from a laptop, from another cluster, or
+ * from behind NAT. The engine serves it.
+ *
+ * Each call requires TLS and either a client certificate or, in the metadata "authorization: Bearer
+ * TOKEN", a ServiceAccount token for the gateway's audience. The caller needs the verb "serve" on
+ * the resource "hookworkers" of the group "metacontroller.k8s.io" with the worker's name; for an
+ * intercept, the verb "intercept" on the controller. Otherwise the call fails with UNAUTHENTICATED
+ * or PERMISSION_DENIED, and the message names the missing permission.
  *
  * @generated from service hookloop.stream.v1.GatewayService
  */
 export const GatewayService: GenService<{
   /**
-   * Attach opens a session as HookStreamService.Connect does, after a first message of the hook that says who it is (Attach). The open
-   * stream is the sign of life: when it ends, the engine asks elsewhere, or not at all.
+   * Attach opens a session, as HookStreamService.Connect does, with the hook as the client. The
+   * first message of the hook is an Attach; after it the messages are the same. When the stream
+   * ends, Hookloop calls other sessions of the worker, or none.
    *
    * buf:lint:ignore RPC_REQUEST_STANDARD_NAME
    * buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -88,7 +92,7 @@ export const GatewayService: GenService<{
     output: typeof EngineMessageSchema;
   },
   /**
-   * Trigger asks for syncs without a session.
+   * Trigger asks for syncs without a session. Errors are those of TriggerResult.error.
    *
    * @generated from rpc hookloop.stream.v1.GatewayService.Trigger
    */

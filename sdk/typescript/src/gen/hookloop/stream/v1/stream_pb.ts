@@ -2,34 +2,36 @@
 // @generated from file hookloop/stream/v1/stream.proto (package hookloop.stream.v1, syntax proto3)
 /* eslint-disable */
 
-// Package hookloop.stream.v1 carries the questions and answers of hookloop.hook.v1 over one long-lived stream, on which only what
-// changed since the last question about the same subject travels. What a hook's author sees is the same as with one call for each
-// question: whole requests, and whole responses.
+// Package hookloop.stream.v1 carries the requests and responses of the hook services over one
+// long-lived stream. Only what changed since the last call about the same subject travels. The
+// author of a hook sees whole requests and returns whole responses, as with unary calls.
 //
-// A hash in this package is the first 16 bytes of the SHA-256 of some bytes. A digest stands for a set or a list; it is the sum of the
-// hashes of its parts, each read as a number of 128 bits, the last byte the most significant, modulo 2^128, written in the same way.
-// An empty set or list has a digest of 16 zero bytes. Each message with a hash or a digest says what it is of.
+// A hash is the first 16 bytes of a SHA-256. A digest identifies a set or a list: it is the sum of
+// the hashes of its parts modulo 2^128, where each hash is a little-endian number of 16 bytes. The
+// digest has the same format. An empty set or list has the digest 0: 16 zero bytes.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Any, Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_any, file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Status } from "../../../google/rpc/status_pb.js";
+import { file_google_rpc_status } from "../../../google/rpc/status_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hookloop/stream/v1/stream.proto.
  */
 export const file_hookloop_stream_v1_stream: GenFile = /*@__PURE__*/
-  fileDesc("Ch9ob29rbG9vcC9zdHJlYW0vdjEvc3RyZWFtLnByb3RvEhJob29rbG9vcC5zdHJlYW0udjEijgMKDUVuZ2luZU1lc3NhZ2USKgoFaGVsbG8YASABKAsyGS5ob29rbG9vcC5zdHJlYW0udjEuSGVsbG9IABIoCgRjYWxsGAIgASgLMhguaG9va2xvb3Auc3RyZWFtLnYxLkNhbGxIABIsCgZjYW5jZWwYAyABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuQ2FuY2VsSAASLAoGZm9yZ2V0GAQgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLkZvcmdldEgAEioKBWRyYWluGAUgASgLMhkuaG9va2xvb3Auc3RyZWFtLnYxLkRyYWluSAASMgoJdHJpZ2dlcmVkGAYgASgLMh0uaG9va2xvb3Auc3RyZWFtLnYxLlRyaWdnZXJlZEgAEi4KCGZhcmV3ZWxsGAcgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLlN0YXR1c0gAEjAKCGZyYWdtZW50GA8gASgLMhwuaG9va2xvb3Auc3RyZWFtLnYxLkZyYWdtZW50SABCCQoHbWVzc2FnZSKOAwoLSG9va01lc3NhZ2USLgoHd2VsY29tZRgBIAEoCzIbLmhvb2tsb29wLnN0cmVhbS52MS5XZWxjb21lSAASLAoGYW5zd2VyGAIgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLkFuc3dlckgAEiwKBndpbmRvdxgDIAEoCzIaLmhvb2tsb29wLnN0cmVhbS52MS5XaW5kb3dIABIsCgZmb3JnZXQYBCABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuRm9yZ2V0SAASKgoFZHJhaW4YBSABKAsyGS5ob29rbG9vcC5zdHJlYW0udjEuRHJhaW5IABIsCgZhdHRhY2gYBiABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuQXR0YWNoSAASLgoHdHJpZ2dlchgHIAEoCzIbLmhvb2tsb29wLnN0cmVhbS52MS5UcmlnZ2VySAASMAoIZnJhZ21lbnQYDyABKAsyHC5ob29rbG9vcC5zdHJlYW0udjEuRnJhZ21lbnRIAEIJCgdtZXNzYWdlInAKBUhlbGxvEhAKCHZlcnNpb25zGAEgAygNEhIKCnNlc3Npb25faWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSFAoMY2FwYWJpbGl0aWVzGAQgAygJEhkKEW1heF9tZXNzYWdlX2J5dGVzGAUgASgEIrgBCgdXZWxjb21lEg8KB3ZlcnNpb24YASABKA0SEAoIYnVpbGRfaWQYAiABKAkSFAoMY2FwYWJpbGl0aWVzGAMgAygJEioKBndpbmRvdxgEIAEoCzIaLmhvb2tsb29wLnN0cmVhbS52MS5XaW5kb3cSGQoRbWF4X21lc3NhZ2VfYnl0ZXMYBSABKAQSLQoIaG9sZGluZ3MYBiADKAsyGy5ob29rbG9vcC5zdHJlYW0udjEuSG9sZGluZyIqCgdIb2xkaW5nEg8KB3N1YmplY3QYASABKAkSDgoGZGlnZXN0GAIgASgMIiYKBldpbmRvdxINCgVjYWxscxgBIAEoDRINCgVieXRlcxgCIAEoBCLsAgoEQ2FsbBIKCgJpZBgBIAEoBBIOCgZtZXRob2QYAiABKAkSKgoHdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhJBCg10cmFjZV9jb250ZXh0GAQgAygLMiouaG9va2xvb3Auc3RyZWFtLnYxLkNhbGwuVHJhY2VDb250ZXh0RW50cnkSDwoHc3ViamVjdBgFIAEoCRIMCgRiYXNlGAYgASgMEigKB3JlbW92ZWQYByADKAsyFy5ob29rbG9vcC5zdHJlYW0udjEuS2V5EisKB3Vwc2VydHMYCCADKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuVXBzZXJ0Eg4KBmRpZ2VzdBgJIAEoDBIPCgdyZXF1ZXN0GAogASgMEg0KBWhvbGRzGAsgASgMGjMKEVRyYWNlQ29udGV4dEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNAoDS2V5EgwKBHNsb3QYASABKA0SEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkiQwoGVXBzZXJ0EgwKBHNsb3QYASABKA0SEAoGb2JqZWN0GAIgASgMSAASDgoEaGFzaBgDIAEoDEgAQgkKB2NvbnRlbnQiGQoGQ2FuY2VsEg8KB2NhbGxfaWQYASABKAQiGgoGRm9yZ2V0EhAKCHN1YmplY3RzGAEgAygJIgcKBURyYWluIl4KBkF0dGFjaBIOCgZ3b3JrZXIYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIwCglpbnRlcmNlcHQYAyABKAsyHS5ob29rbG9vcC5zdHJlYW0udjEuSW50ZXJjZXB0InYKCUludGVyY2VwdBIXCg9jb250cm9sbGVyX2tpbmQYASABKAkSFwoPY29udHJvbGxlcl9uYW1lGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAUgASgJIqABCgdUcmlnZ2VyEgoKAmlkGAEgASgEEhcKD2NvbnRyb2xsZXJfbmFtZRgCIAEoCRIvCgdwYXJlbnRzGAMgAygLMh4uaG9va2xvb3Auc3RyZWFtLnYxLlBhcmVudE5hbWUSFgoObGFiZWxfc2VsZWN0b3IYBCABKAkSDgoGcmVhc29uGAUgASgJEhcKD2NvbnRyb2xsZXJfa2luZBgGIAEoCSItCgpQYXJlbnROYW1lEhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRuYW1lGAIgASgJIlMKCVRyaWdnZXJlZBIKCgJpZBgBIAEoBBIPCgdwYXJlbnRzGAIgASgNEikKBWVycm9yGAMgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLlN0YXR1cyKrAQoGQW5zd2VyEg8KB2NhbGxfaWQYASABKAQSLgoHZGVzaXJlZBgCIAEoCzIbLmhvb2tsb29wLnN0cmVhbS52MS5EZXNpcmVkSAASKwoFZXJyb3IYAyABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuU3RhdHVzSAASKAoEbmFjaxgEIAEoCzIYLmhvb2tsb29wLnN0cmVhbS52MS5OYWNrSABCCQoHb3V0Y29tZSJkCgdEZXNpcmVkEgwKBGJhc2UYASABKAwSKQoGcGllY2VzGAIgAygLMhkuaG9va2xvb3Auc3RyZWFtLnYxLlBpZWNlEg4KBmRpZ2VzdBgDIAEoDBIQCghyZXNwb25zZRgEIAEoDCJNCgVQaWVjZRInCgRrZWVwGAEgASgLMhcuaG9va2xvb3Auc3RyZWFtLnYxLlJ1bkgAEhAKBmluc2VydBgCIAEoDEgAQgkKB2NvbnRlbnQiIwoDUnVuEg0KBWZpcnN0GAEgASgNEg0KBWNvdW50GAIgASgNIk4KBlN0YXR1cxIMCgRjb2RlGAEgASgFEg8KB21lc3NhZ2UYAiABKAkSJQoHZGV0YWlscxgDIAMoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnkiugEKBE5hY2sSLwoGcmVhc29uGAEgASgOMh8uaG9va2xvb3Auc3RyZWFtLnYxLk5hY2suUmVhc29uEg8KB21lc3NhZ2UYAiABKAkicAoGUmVhc29uEhYKElJFQVNPTl9VTlNQRUNJRklFRBAAEhcKE1JFQVNPTl9VTktOT1dOX0JBU0UQARIZChVSRUFTT05fVU5LTk9XTl9PQkpFQ1QQAhIaChZSRUFTT05fRElHRVNUX01JU01BVENIEAMiNgoIRnJhZ21lbnQSDQoFaW5kZXgYASABKA0SDQoFdG90YWwYAiABKAQSDAoEZGF0YRgDIAEoDDJmChFIb29rU3RyZWFtU2VydmljZRJRCgdDb25uZWN0EiEuaG9va2xvb3Auc3RyZWFtLnYxLkVuZ2luZU1lc3NhZ2UaHy5ob29rbG9vcC5zdHJlYW0udjEuSG9va01lc3NhZ2UoATABQj5aPGdpdGh1Yi5jb20vaG9va2xvb3AvaG9va2xvb3AvZ2VuL2hvb2tsb29wL3N0cmVhbS92MTtzdHJlYW12MWIGcHJvdG8z", [file_google_protobuf_any, file_google_protobuf_duration]);
+  fileDesc("Ch9ob29rbG9vcC9zdHJlYW0vdjEvc3RyZWFtLnByb3RvEhJob29rbG9vcC5zdHJlYW0udjEilgMKDUVuZ2luZU1lc3NhZ2USKgoFaGVsbG8YASABKAsyGS5ob29rbG9vcC5zdHJlYW0udjEuSGVsbG9IABIoCgRjYWxsGAIgASgLMhguaG9va2xvb3Auc3RyZWFtLnYxLkNhbGxIABIsCgZjYW5jZWwYAyABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuQ2FuY2VsSAASLAoGZm9yZ2V0GAQgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLkZvcmdldEgAEioKBWRyYWluGAUgASgLMhkuaG9va2xvb3Auc3RyZWFtLnYxLkRyYWluSAASOwoOdHJpZ2dlcl9yZXN1bHQYBiABKAsyIS5ob29rbG9vcC5zdHJlYW0udjEuVHJpZ2dlclJlc3VsdEgAEi0KB2dvX2F3YXkYByABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuR29Bd2F5SAASMAoIZnJhZ21lbnQYCCABKAsyHC5ob29rbG9vcC5zdHJlYW0udjEuRnJhZ21lbnRIAEIJCgdtZXNzYWdlIo4DCgtIb29rTWVzc2FnZRIuCgd3ZWxjb21lGAEgASgLMhsuaG9va2xvb3Auc3RyZWFtLnYxLldlbGNvbWVIABIsCgZhbnN3ZXIYAiABKAsyGi5ob29rbG9vcC5zdHJlYW0udjEuQW5zd2VySAASLAoGd2luZG93GAMgASgLMhouaG9va2xvb3Auc3RyZWFtLnYxLldpbmRvd0gAEiwKBmZvcmdldBgEIAEoCzIaLmhvb2tsb29wLnN0cmVhbS52MS5Gb3JnZXRIABIqCgVkcmFpbhgFIAEoCzIZLmhvb2tsb29wLnN0cmVhbS52MS5EcmFpbkgAEiwKBmF0dGFjaBgGIAEoCzIaLmhvb2tsb29wLnN0cmVhbS52MS5BdHRhY2hIABIuCgd0cmlnZ2VyGAcgASgLMhsuaG9va2xvb3Auc3RyZWFtLnYxLlRyaWdnZXJIABIwCghmcmFnbWVudBgIIAEoCzIcLmhvb2tsb29wLnN0cmVhbS52MS5GcmFnbWVudEgAQgkKB21lc3NhZ2UikAEKBUhlbGxvEhAKCHZlcnNpb25zGAEgAygNEhIKCnNlc3Npb25faWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSNAoMY2FwYWJpbGl0aWVzGAQgAygOMh4uaG9va2xvb3Auc3RyZWFtLnYxLkNhcGFiaWxpdHkSGQoRbWF4X21lc3NhZ2VfYnl0ZXMYBSABKAQi7gEKB1dlbGNvbWUSDwoHdmVyc2lvbhgBIAEoDRIQCghidWlsZF9pZBgCIAEoCRI0CgxjYXBhYmlsaXRpZXMYAyADKA4yHi5ob29rbG9vcC5zdHJlYW0udjEuQ2FwYWJpbGl0eRIPCgdtZXRob2RzGAQgAygJEioKBndpbmRvdxgFIAEoCzIaLmhvb2tsb29wLnN0cmVhbS52MS5XaW5kb3cSGQoRbWF4X21lc3NhZ2VfYnl0ZXMYBiABKAQSMgoIc3ViamVjdHMYByADKAsyIC5ob29rbG9vcC5zdHJlYW0udjEuU3ViamVjdFN0YXRlIi8KDFN1YmplY3RTdGF0ZRIPCgdzdWJqZWN0GAEgASgJEg4KBmRpZ2VzdBgCIAEoDCImCgZXaW5kb3cSDQoFY2FsbHMYASABKA0SDQoFYnl0ZXMYAiABKAQi9gIKBENhbGwSCgoCaWQYASABKAQSDgoGbWV0aG9kGAIgASgJEioKB3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SQQoNdHJhY2VfY29udGV4dBgEIAMoCzIqLmhvb2tsb29wLnN0cmVhbS52MS5DYWxsLlRyYWNlQ29udGV4dEVudHJ5Eg8KB3N1YmplY3QYBSABKAkSDAoEYmFzZRgGIAEoDBIoCgdyZW1vdmVkGAcgAygLMhcuaG9va2xvb3Auc3RyZWFtLnYxLktleRIrCgd1cHNlcnRzGAggAygLMhouaG9va2xvb3Auc3RyZWFtLnYxLlVwc2VydBIOCgZkaWdlc3QYCSABKAwSEAoIZW52ZWxvcGUYCiABKAwSFgoOZGVzaXJlZF9kaWdlc3QYCyABKAwaMwoRVHJhY2VDb250ZXh0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI0CgNLZXkSDAoEc2xvdBgBIAEoDRIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCSJDCgZVcHNlcnQSDAoEc2xvdBgBIAEoDRIQCgZvYmplY3QYAiABKAxIABIOCgRoYXNoGAMgASgMSABCCQoHY29udGVudCIZCgZDYW5jZWwSDwoHY2FsbF9pZBgBIAEoBCIaCgZGb3JnZXQSEAoIc3ViamVjdHMYASADKAkiBwoFRHJhaW4iLAoGR29Bd2F5EiIKBnN0YXR1cxgBIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIl4KBkF0dGFjaBIOCgZ3b3JrZXIYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIwCglpbnRlcmNlcHQYAyABKAsyHS5ob29rbG9vcC5zdHJlYW0udjEuSW50ZXJjZXB0InYKCUludGVyY2VwdBIXCg9jb250cm9sbGVyX2tpbmQYASABKAkSFwoPY29udHJvbGxlcl9uYW1lGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAUgASgJIqABCgdUcmlnZ2VyEgoKAmlkGAEgASgEEhcKD2NvbnRyb2xsZXJfa2luZBgCIAEoCRIXCg9jb250cm9sbGVyX25hbWUYAyABKAkSLwoHcGFyZW50cxgEIAMoCzIeLmhvb2tsb29wLnN0cmVhbS52MS5QYXJlbnROYW1lEhYKDmxhYmVsX3NlbGVjdG9yGAUgASgJEg4KBnJlYXNvbhgGIAEoCSItCgpQYXJlbnROYW1lEhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRuYW1lGAIgASgJIk8KDVRyaWdnZXJSZXN1bHQSCgoCaWQYASABKAQSDwoHcGFyZW50cxgCIAEoDRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIqMBCgZBbnN3ZXISDwoHY2FsbF9pZBgBIAEoBBIuCgdkZXNpcmVkGAIgASgLMhsuaG9va2xvb3Auc3RyZWFtLnYxLkRlc2lyZWRIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSAASKAoEbmFjaxgEIAEoCzIYLmhvb2tsb29wLnN0cmVhbS52MS5OYWNrSABCCQoHb3V0Y29tZSJkCgdEZXNpcmVkEgwKBGJhc2UYASABKAwSKQoGcGllY2VzGAIgAygLMhkuaG9va2xvb3Auc3RyZWFtLnYxLlBpZWNlEg4KBmRpZ2VzdBgDIAEoDBIQCghlbnZlbG9wZRgEIAEoDCJNCgVQaWVjZRInCgRrZWVwGAEgASgLMhcuaG9va2xvb3Auc3RyZWFtLnYxLlJ1bkgAEhAKBmluc2VydBgCIAEoDEgAQgkKB2NvbnRlbnQiIwoDUnVuEg0KBWZpcnN0GAEgASgNEg0KBWNvdW50GAIgASgNIs0BCgROYWNrEi8KBnJlYXNvbhgBIAEoDjIfLmhvb2tsb29wLnN0cmVhbS52MS5OYWNrLlJlYXNvbhIiCgZzdGF0dXMYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJwCgZSZWFzb24SFgoSUkVBU09OX1VOU1BFQ0lGSUVEEAASFwoTUkVBU09OX1VOS05PV05fQkFTRRABEhkKFVJFQVNPTl9VTktOT1dOX09CSkVDVBACEhoKFlJFQVNPTl9ESUdFU1RfTUlTTUFUQ0gQAyI8CghGcmFnbWVudBINCgVpbmRleBgBIAEoDRITCgt0b3RhbF9ieXRlcxgCIAEoBBIMCgRkYXRhGAMgASgMKo8BCgpDYXBhYmlsaXR5EhoKFkNBUEFCSUxJVFlfVU5TUEVDSUZJRUQQABIWChJDQVBBQklMSVRZX0NIQU5HRVMQARIcChhDQVBBQklMSVRZX09CSkVDVF9IQVNIRVMQAhIYChRDQVBBQklMSVRZX0ZSQUdNRU5UUxADEhUKEUNBUEFCSUxJVFlfUkVTVU1FEAQyZgoRSG9va1N0cmVhbVNlcnZpY2USUQoHQ29ubmVjdBIhLmhvb2tsb29wLnN0cmVhbS52MS5FbmdpbmVNZXNzYWdlGh8uaG9va2xvb3Auc3RyZWFtLnYxLkhvb2tNZXNzYWdlKAEwAUI+WjxnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2dlbi9ob29rbG9vcC9zdHJlYW0vdjE7c3RyZWFtdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_rpc_status]);
 
 /**
- * EngineMessage is what the engine sends.
+ * EngineMessage is a message from the engine to the hook.
  *
  * @generated from message hookloop.stream.v1.EngineMessage
  */
 export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
   /**
-   * Exactly one is set. A message without any that the reader knows is ignored, so that later versions may say more.
+   * Exactly one is set. The receiver ignores a message of a type that it does not know.
    *
    * @generated from oneof hookloop.stream.v1.EngineMessage.message
    */
@@ -43,7 +45,7 @@ export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
     case: "hello";
   } | {
     /**
-     * Asks a question.
+     * Makes a call.
      *
      * @generated from field: hookloop.stream.v1.Call call = 2;
      */
@@ -51,7 +53,7 @@ export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
     case: "call";
   } | {
     /**
-     * Gives up a question.
+     * Cancels a call.
      *
      * @generated from field: hookloop.stream.v1.Cancel cancel = 3;
      */
@@ -59,7 +61,7 @@ export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
     case: "cancel";
   } | {
     /**
-     * Says that the engine will not refer to what it sent about some subjects: the hook forgets it.
+     * Names subjects that the engine no longer refers to. The hook drops their state.
      *
      * @generated from field: hookloop.stream.v1.Forget forget = 4;
      */
@@ -67,7 +69,7 @@ export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
     case: "forget";
   } | {
     /**
-     * Says that the engine asks nothing more on this stream: the hook answers what is under way, then ends it.
+     * Ends new calls on this stream. The hook answers the open calls, then ends the stream.
      *
      * @generated from field: hookloop.stream.v1.Drain drain = 5;
      */
@@ -75,26 +77,25 @@ export type EngineMessage = Message<"hookloop.stream.v1.EngineMessage"> & {
     case: "drain";
   } | {
     /**
-     * Says what became of a Trigger.
+     * Returns the result of a Trigger.
      *
-     * @generated from field: hookloop.stream.v1.Triggered triggered = 6;
+     * @generated from field: hookloop.stream.v1.TriggerResult trigger_result = 6;
      */
-    value: Triggered;
-    case: "triggered";
+    value: TriggerResult;
+    case: "triggerResult";
   } | {
     /**
-     * Says why the engine ends the stream, right before it does: the hook sent what it may not, or lost a right. Code and message are
-     * for people and logs; a hook that dialled in reads the same status from the call.
+     * Gives the reason for which the engine ends the stream. It is the engine's last message.
      *
-     * @generated from field: hookloop.stream.v1.Status farewell = 7;
+     * @generated from field: hookloop.stream.v1.GoAway go_away = 7;
      */
-    value: Status;
-    case: "farewell";
+    value: GoAway;
+    case: "goAway";
   } | {
     /**
-     * A part of an EngineMessage that is too large for one message.
+     * A part of an EngineMessage that exceeds 1 MiB.
      *
-     * @generated from field: hookloop.stream.v1.Fragment fragment = 15;
+     * @generated from field: hookloop.stream.v1.Fragment fragment = 8;
      */
     value: Fragment;
     case: "fragment";
@@ -109,13 +110,13 @@ export const EngineMessageSchema: GenMessage<EngineMessage> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 0);
 
 /**
- * HookMessage is what the hook sends.
+ * HookMessage is a message from the hook to the engine.
  *
  * @generated from message hookloop.stream.v1.HookMessage
  */
 export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
   /**
-   * Exactly one is set. A message without any that the reader knows is ignored, so that later versions may say more.
+   * Exactly one is set. The receiver ignores a message of a type that it does not know.
    *
    * @generated from oneof hookloop.stream.v1.HookMessage.message
    */
@@ -129,7 +130,7 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "welcome";
   } | {
     /**
-     * Answers a question.
+     * Answers a call.
      *
      * @generated from field: hookloop.stream.v1.Answer answer = 2;
      */
@@ -137,7 +138,7 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "answer";
   } | {
     /**
-     * Changes how much may be under way.
+     * Replaces the limits on open calls.
      *
      * @generated from field: hookloop.stream.v1.Window window = 3;
      */
@@ -145,7 +146,8 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "window";
   } | {
     /**
-     * Says that the hook has forgotten what it was sent about some subjects.
+     * Names subjects whose state the hook has dropped. The engine sends the next call about each as
+     * a snapshot.
      *
      * @generated from field: hookloop.stream.v1.Forget forget = 4;
      */
@@ -153,7 +155,8 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "forget";
   } | {
     /**
-     * Asks for no more questions on this stream: the hook is about to stop, and answers what is under way.
+     * Asks for no more calls on this stream, because the hook is about to stop. The hook still
+     * answers the open calls.
      *
      * @generated from field: hookloop.stream.v1.Drain drain = 5;
      */
@@ -161,7 +164,8 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "drain";
   } | {
     /**
-     * Opens a session from the hook's side: the first message of a hook that dials in (GatewayService.Attach). Not sent on Connect.
+     * Identifies a hook that dials in. It is the first message on GatewayService.Attach, and
+     * invalid on HookStreamService.Connect.
      *
      * @generated from field: hookloop.stream.v1.Attach attach = 6;
      */
@@ -169,7 +173,7 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "attach";
   } | {
     /**
-     * Asks for syncs: something has changed that Hookloop does not watch.
+     * Asks for syncs, because something changed that Hookloop does not watch.
      *
      * @generated from field: hookloop.stream.v1.Trigger trigger = 7;
      */
@@ -177,9 +181,9 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "trigger";
   } | {
     /**
-     * A part of a HookMessage that is too large for one message.
+     * A part of a HookMessage that exceeds 1 MiB.
      *
-     * @generated from field: hookloop.stream.v1.Fragment fragment = 15;
+     * @generated from field: hookloop.stream.v1.Fragment fragment = 8;
      */
     value: Fragment;
     case: "fragment";
@@ -194,42 +198,42 @@ export const HookMessageSchema: GenMessage<HookMessage> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 1);
 
 /**
- * Hello is the engine's first message.
+ * Hello is the first message of the engine.
  *
  * @generated from message hookloop.stream.v1.Hello
  */
 export type Hello = Message<"hookloop.stream.v1.Hello"> & {
   /**
-   * The versions of this protocol that the engine speaks; this is version 1.
+   * The protocol versions that the engine speaks. This file is version 1.
    *
    * @generated from field: repeated uint32 versions = 1;
    */
   versions: number[];
 
   /**
-   * Names the engine's side of the session. A hook that finds what it kept for the same id says so in its Welcome. It is random: who
-   * does not know it cannot find what was kept.
+   * Identifies the session across streams. It is random and secret: only a peer that knows it can
+   * resume the session.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * The engine's build, for people.
+   * The engine's build, for logs.
    *
    * @generated from field: string build_id = 3;
    */
   buildId: string;
 
   /**
-   * What the engine can do beyond the version. What one side does not know it ignores, and what is not named it cannot.
+   * The optional features that the engine has. Empty: none.
    *
-   * @generated from field: repeated string capabilities = 4;
+   * @generated from field: repeated hookloop.stream.v1.Capability capabilities = 4;
    */
-  capabilities: string[];
+  capabilities: Capability[];
 
   /**
-   * The largest HookMessage that the engine accepts, put together from its fragments, in bytes. 0 sets no limit.
+   * The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit.
    *
    * @generated from field: uint64 max_message_bytes = 5;
    */
@@ -244,55 +248,64 @@ export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 2);
 
 /**
- * Welcome is the hook's first message.
+ * Welcome is the first message of the hook, after Attach if the hook dials in.
  *
  * @generated from message hookloop.stream.v1.Welcome
  */
 export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
   /**
-   * The version that both sides will use: one of Hello.versions. A hook that speaks none of them sends no Welcome and ends the stream with
-   * UNIMPLEMENTED; the engine may then ask by unary calls.
+   * The protocol version of this session, one of Hello.versions. A hook that speaks none of them
+   * ends the stream with UNIMPLEMENTED instead; Hookloop may then use unary calls.
    *
    * @generated from field: uint32 version = 1;
    */
   version: number;
 
   /**
-   * The hook's build. A change says that answers may differ from before.
+   * The hook's build, at most 256 bytes. If it differs from the last one, Hookloop syncs all
+   * parents of the hook again, because responses may differ. Empty: unknown.
    *
    * @generated from field: string build_id = 2;
    */
   buildId: string;
 
   /**
-   * What the hook can do beyond the version, as Hello.capabilities: the methods for which it has a function, each as in Call.method. Other
-   * methods are answered with UNIMPLEMENTED. A hook that names none says nothing about them.
+   * The optional features that the hook has. Empty: none.
    *
-   * @generated from field: repeated string capabilities = 3;
+   * @generated from field: repeated hookloop.stream.v1.Capability capabilities = 3;
    */
-  capabilities: string[];
+  capabilities: Capability[];
 
   /**
-   * How much may be under way to begin with.
+   * The methods that the hook implements, as in Call.method. Hookloop reports on the controller if
+   * one is missing. Empty: unknown. The hook answers calls of other methods with UNIMPLEMENTED.
    *
-   * @generated from field: hookloop.stream.v1.Window window = 4;
+   * @generated from field: repeated string methods = 4;
+   */
+  methods: string[];
+
+  /**
+   * The initial limits on open calls. Absent: no call until the hook sends a Window.
+   *
+   * @generated from field: hookloop.stream.v1.Window window = 5;
    */
   window?: Window | undefined;
 
   /**
-   * The largest EngineMessage that the hook accepts, put together from its fragments, in bytes.
+   * The largest EngineMessage that the hook accepts, reassembled, in bytes. 0 means no limit.
    *
-   * @generated from field: uint64 max_message_bytes = 5;
+   * @generated from field: uint64 max_message_bytes = 6;
    */
   maxMessageBytes: bigint;
 
   /**
-   * What the hook still holds of an earlier stream with the same Hello.session_id, the subjects used last first. A hook that holds more than
-   * fits into Hello.max_message_bytes names what fits and forgets the rest; the engine asks about that anew.
+   * The state that the hook still holds of the session, most recently used subjects first. A hook
+   * drops what does not fit into Hello.max_message_bytes. Subjects that are not listed start with a
+   * snapshot. Only with CAPABILITY_RESUME.
    *
-   * @generated from field: repeated hookloop.stream.v1.Holding holdings = 6;
+   * @generated from field: repeated hookloop.stream.v1.SubjectState subjects = 7;
    */
-  holdings: Holding[];
+  subjects: SubjectState[];
 };
 
 /**
@@ -303,20 +316,20 @@ export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 3);
 
 /**
- * Holding is what a hook holds about one subject.
+ * SubjectState identifies the state that a hook holds of one subject.
  *
- * @generated from message hookloop.stream.v1.Holding
+ * @generated from message hookloop.stream.v1.SubjectState
  */
-export type Holding = Message<"hookloop.stream.v1.Holding"> & {
+export type SubjectState = Message<"hookloop.stream.v1.SubjectState"> & {
   /**
-   * As Call.subject.
+   * As in Call.subject.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * The digest of the observed set, as Call.digest.
+   * The digest of the observed set, as in Call.digest.
    *
    * @generated from field: bytes digest = 2;
    */
@@ -324,28 +337,29 @@ export type Holding = Message<"hookloop.stream.v1.Holding"> & {
 };
 
 /**
- * Describes the message hookloop.stream.v1.Holding.
- * Use `create(HoldingSchema)` to create a new message.
+ * Describes the message hookloop.stream.v1.SubjectState.
+ * Use `create(SubjectStateSchema)` to create a new message.
  */
-export const HoldingSchema: GenMessage<Holding> = /*@__PURE__*/
+export const SubjectStateSchema: GenMessage<SubjectState> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 4);
 
 /**
- * Window is how much the hook is willing to have under way: calls that it has neither answered nor refused, cancelled ones included. Each
- * answer gives back what its call took. A call is begun only while less than both is under way.
+ * Window limits the open calls: those that the hook has not answered, including cancelled ones. The
+ * engine starts a call only while both values are below their limits, so the last call may exceed
+ * bytes. Further calls queue in the engine, which counts toward their timeouts.
  *
  * @generated from message hookloop.stream.v1.Window
  */
 export type Window = Message<"hookloop.stream.v1.Window"> & {
   /**
-   * Calls.
+   * The number of open calls.
    *
    * @generated from field: uint32 calls = 1;
    */
   calls: number;
 
   /**
-   * The sum of the sizes of their Call messages, in bytes.
+   * The sum of the sizes of open Call messages, in bytes.
    *
    * @generated from field: uint64 bytes = 2;
    */
@@ -360,90 +374,95 @@ export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 5);
 
 /**
- * Call is one question. The observed set of a subject is the objects of its request: the controller, the parent, children and related
- * objects. A call says how the set differs from the one that the hook holds, and the rest of the request as it is.
+ * Call is one call of a method of a hook service. The observed set of its subject consists of the
+ * objects of the request: the controller, the parent, the children and the related objects. The
+ * call carries the changes of the set, and the rest of the request whole.
  *
  * @generated from message hookloop.stream.v1.Call
  */
 export type Call = Message<"hookloop.stream.v1.Call"> & {
   /**
-   * Names the call. Each is larger than the one before it on the same stream; a hook drops a call for which that is not so.
+   * Identifies the call. Ids grow on a stream; a hook ignores a call whose id is not larger than
+   * the last one.
    *
    * @generated from field: uint64 id = 1;
    */
   id: bigint;
 
   /**
-   * The full method of hookloop.hook.v1: "/hookloop.hook.v1.CompositeHookService/Sync".
+   * The full name of the method: "/hookloop.composite.v1.CompositeHookService/Sync".
    *
    * @generated from field: string method = 2;
    */
   method: string;
 
   /**
-   * How long the answer may take, counted from the receipt.
+   * The time for the answer, from the receipt of the call. Absent: no limit.
    *
    * @generated from field: google.protobuf.Duration timeout = 3;
    */
   timeout?: Duration | undefined;
 
   /**
-   * The trace that the call belongs to: traceparent, tracestate and baggage, as W3C writes them.
+   * The W3C trace context of the call: traceparent, tracestate and baggage.
    *
    * @generated from field: map<string, string> trace_context = 4;
    */
   traceContext: { [key: string]: string };
 
   /**
-   * What the set is remembered under; the engine chooses it. Empty: nothing is remembered.
+   * The key under which both sides keep the observed set and the desired list. The engine chooses
+   * it. Empty: they keep nothing.
    *
    * @generated from field: string subject = 5;
    */
   subject: string;
 
   /**
-   * The digest of the set that the changes are made to. Empty: they are made to the empty set, so that they are the whole (a
-   * snapshot). A hook whose set for the subject has another digest, or that has none, answers with a Nack.
+   * The digest of the set that the changes apply to. Empty: the empty set, so the call is a
+   * snapshot. A hook whose set for the subject has another digest answers with a Nack.
    *
    * @generated from field: bytes base = 6;
    */
   base: Uint8Array;
 
   /**
-   * Keys that are no longer in the set. They are removed before the upserts are put in.
+   * Keys to remove from the set, before the upserts.
    *
    * @generated from field: repeated hookloop.stream.v1.Key removed = 7;
    */
   removed: Key[];
 
   /**
-   * Objects that are new in the set, or that replace the one with the same key.
+   * Objects to add to the set, or to replace those with the same key.
    *
    * @generated from field: repeated hookloop.stream.v1.Upsert upserts = 8;
    */
   upserts: Upsert[];
 
   /**
-   * The digest of the set after the changes. Its parts are entries: a hash of the slot as 4 bytes, the least significant first, and the
-   * hash of the object (16 bytes).
+   * The digest of the set after the changes. Its parts are one hash for each entry, of the slot (4
+   * bytes, little-endian) followed by the hash of the object (16 bytes).
    *
    * @generated from field: bytes digest = 9;
    */
   digest: Uint8Array;
 
   /**
-   * The request message of the method, serialized, without its objects: controller and parent are unset, groups are there but empty.
+   * The serialized request message of the method without its objects: controller and parent are
+   * absent, groups are present and empty.
    *
-   * @generated from field: bytes request = 10;
+   * @generated from field: bytes envelope = 10;
    */
-  request: Uint8Array;
+  envelope: Uint8Array;
 
   /**
-   * The digest of the desired list that the engine holds for the subject; empty: none. The hook may refer to it in its answer.
+   * The digest of the desired list that the engine holds for the subject. The answer may refer to
+   * that list. Empty: none.
    *
-   * @generated from field: bytes holds = 11;
+   * @generated from field: bytes desired_digest = 11;
    */
-  holds: Uint8Array;
+  desiredDigest: Uint8Array;
 };
 
 /**
@@ -454,21 +473,22 @@ export const CallSchema: GenMessage<Call> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 6);
 
 /**
- * Key names an entry of an observed set.
+ * Key identifies an entry of an observed set.
  *
  * @generated from message hookloop.stream.v1.Key
  */
 export type Key = Message<"hookloop.stream.v1.Key"> & {
   /**
-   * Where in the request the object stands: 0 the controller, 1 the parent (or the decorated object), 2 + 2n the children (or
-   * attachments) of group n, 3 + 2n the related objects of group n.
+   * The place of the object in the request: 0 for the controller, 1 for the parent (or decorated
+   * object), 2 + 2n for group n of the children (or attachments), 3 + 2n for group n of the related
+   * objects. n counts from 0.
    *
    * @generated from field: uint32 slot = 1;
    */
   slot: number;
 
   /**
-   * The object's namespace.
+   * The object's namespace. Empty for a cluster-scoped object.
    *
    * @generated from field: string namespace = 2;
    */
@@ -490,26 +510,27 @@ export const KeySchema: GenMessage<Key> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 7);
 
 /**
- * Upsert is an entry of an observed set. Within a slot, objects stand in the order of their namespaces and names, compared bytewise.
+ * Upsert is an entry of an observed set. The objects of a slot are ordered by namespace and name,
+ * compared bytewise.
  *
  * @generated from message hookloop.stream.v1.Upsert
  */
 export type Upsert = Message<"hookloop.stream.v1.Upsert"> & {
   /**
-   * As Key.slot.
+   * As in Key.slot.
    *
    * @generated from field: uint32 slot = 1;
    */
   slot: number;
 
   /**
-   * The object. An object that the hook holds for any subject, in the set before or after the change, need not be sent again.
+   * Exactly one is set.
    *
    * @generated from oneof hookloop.stream.v1.Upsert.content
    */
   content: {
     /**
-     * A hookloop.hook.v1.Object, serialized. Its hash is that of these bytes.
+     * A serialized hookloop.hook.v1.Object. Its hash is the hash of these bytes.
      *
      * @generated from field: bytes object = 2;
      */
@@ -517,7 +538,8 @@ export type Upsert = Message<"hookloop.stream.v1.Upsert"> & {
     case: "object";
   } | {
     /**
-     * The hash of an object that the hook holds. A hook that does not hold it answers with a Nack.
+     * The hash of an object that the hook holds, for any subject, before or after this call. A hook
+     * that does not hold it answers with a Nack. Only with CAPABILITY_OBJECT_HASHES.
      *
      * @generated from field: bytes hash = 3;
      */
@@ -534,14 +556,14 @@ export const UpsertSchema: GenMessage<Upsert> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 8);
 
 /**
- * Cancel gives a call up: its answer is no longer wanted. The hook still answers, because the answer gives back what the call took
- * of the window; a status CANCELLED will do.
+ * Cancel cancels a call. The hook still answers it, for example with the status CANCELLED, because
+ * the answer frees the call's share of the window. The engine ignores the content.
  *
  * @generated from message hookloop.stream.v1.Cancel
  */
 export type Cancel = Message<"hookloop.stream.v1.Cancel"> & {
   /**
-   * As Call.id.
+   * As in Call.id.
    *
    * @generated from field: uint64 call_id = 1;
    */
@@ -556,13 +578,13 @@ export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 9);
 
 /**
- * Forget names subjects.
+ * Forget names subjects whose state is dropped.
  *
  * @generated from message hookloop.stream.v1.Forget
  */
 export type Forget = Message<"hookloop.stream.v1.Forget"> & {
   /**
-   * As Call.subject.
+   * As in Call.subject.
    *
    * @generated from field: repeated string subjects = 1;
    */
@@ -577,7 +599,7 @@ export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 10);
 
 /**
- * Drain says that its sender begins nothing more on this stream.
+ * Drain announces that the stream ends after the open calls.
  *
  * @generated from message hookloop.stream.v1.Drain
  */
@@ -592,28 +614,52 @@ export const DrainSchema: GenMessage<Drain> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 11);
 
 /**
- * Attach says who dials in.
+ * GoAway gives the reason for which the engine ends the stream: the hook sent an invalid message,
+ * or lost a permission.
+ *
+ * @generated from message hookloop.stream.v1.GoAway
+ */
+export type GoAway = Message<"hookloop.stream.v1.GoAway"> & {
+  /**
+   * The reason. A hook that dialled in also receives it as the status of the RPC.
+   *
+   * @generated from field: google.rpc.Status status = 1;
+   */
+  status?: Status | undefined;
+};
+
+/**
+ * Describes the message hookloop.stream.v1.GoAway.
+ * Use `create(GoAwaySchema)` to create a new message.
+ */
+export const GoAwaySchema: GenMessage<GoAway> = /*@__PURE__*/
+  messageDesc(file_hookloop_stream_v1_stream, 12);
+
+/**
+ * Attach identifies a hook that dials in.
  *
  * @generated from message hookloop.stream.v1.Attach
  */
 export type Attach = Message<"hookloop.stream.v1.Attach"> & {
   /**
-   * The worker's name, which controllers refer to (spec.hooks.*.grpc.worker). Empty where intercept is set.
+   * The worker's name, which controllers refer to (spec.hooks.*.grpc.worker). Empty if intercept is
+   * set.
    *
    * @generated from field: string worker = 1;
    */
   worker: string;
 
   /**
-   * The Hello.session_id of the stream before this one, if the hook still holds what it was sent there. The engine then goes on with
-   * that session, and the Welcome says what is held; otherwise it begins another one. Empty: a new one.
+   * Hello.session_id of the previous stream, if the hook still holds its state. The engine then
+   * resumes that session. Empty or unknown: the engine starts a new session.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * Set by a session that takes some parents of a controller from its hook for as long as the stream is open.
+   * If set, this session replaces the controller's own hook for some parents while the stream is
+   * open.
    *
    * @generated from field: hookloop.stream.v1.Intercept intercept = 3;
    */
@@ -625,44 +671,44 @@ export type Attach = Message<"hookloop.stream.v1.Attach"> & {
  * Use `create(AttachSchema)` to create a new message.
  */
 export const AttachSchema: GenMessage<Attach> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 12);
+  messageDesc(file_hookloop_stream_v1_stream, 13);
 
 /**
- * Intercept names a controller and some of its parents. Everything that is set must match.
+ * Intercept selects parents of one controller. A parent must match all fields that are set.
  *
  * @generated from message hookloop.stream.v1.Intercept
  */
 export type Intercept = Message<"hookloop.stream.v1.Intercept"> & {
   /**
-   * The controller's kind: "CompositeController" or "DecoratorController".
+   * The controller's kind: "CompositeController" or "DecoratorController". Required.
    *
    * @generated from field: string controller_kind = 1;
    */
   controllerKind: string;
 
   /**
-   * The controller's name.
+   * The controller's name. Required.
    *
    * @generated from field: string controller_name = 2;
    */
   controllerName: string;
 
   /**
-   * The parent's namespace; empty matches all.
+   * The parent's namespace. Empty matches all.
    *
    * @generated from field: string namespace = 3;
    */
   namespace: string;
 
   /**
-   * The parent's name; empty matches all.
+   * The parent's name. Empty matches all.
    *
    * @generated from field: string name = 4;
    */
   name: string;
 
   /**
-   * A label selector of parents, as kubectl takes it: "team=blue,tier in (a, b)". Empty matches all.
+   * A label selector in the syntax of kubectl: "team=blue,tier in (a, b)". Empty matches all.
    *
    * @generated from field: string label_selector = 5;
    */
@@ -674,7 +720,7 @@ export type Intercept = Message<"hookloop.stream.v1.Intercept"> & {
  * Use `create(InterceptSchema)` to create a new message.
  */
 export const InterceptSchema: GenMessage<Intercept> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 13);
+  messageDesc(file_hookloop_stream_v1_stream, 14);
 
 /**
  * Trigger asks for syncs of parents.
@@ -683,46 +729,47 @@ export const InterceptSchema: GenMessage<Intercept> = /*@__PURE__*/
  */
 export type Trigger = Message<"hookloop.stream.v1.Trigger"> & {
   /**
-   * Names the trigger in Triggered; the hook chooses it.
+   * Identifies the trigger in TriggerResult. The hook chooses it.
    *
    * @generated from field: uint64 id = 1;
    */
   id: bigint;
 
   /**
-   * The controller, by name; empty stands for every controller that the hook serves.
+   * The controller's kind: "CompositeController" or "DecoratorController". Empty matches both.
    *
-   * @generated from field: string controller_name = 2;
+   * @generated from field: string controller_kind = 2;
+   */
+  controllerKind: string;
+
+  /**
+   * The controller's name. Empty matches all controllers that the hook serves.
+   *
+   * @generated from field: string controller_name = 3;
    */
   controllerName: string;
 
   /**
-   * The parents by name. Without any, the selector says which.
+   * The parents, at most 10,000. If empty, label_selector selects them.
    *
-   * @generated from field: repeated hookloop.stream.v1.ParentName parents = 3;
+   * @generated from field: repeated hookloop.stream.v1.ParentName parents = 4;
    */
   parents: ParentName[];
 
   /**
-   * The parents by their labels, as kubectl takes a selector; empty, and without names, stands for all parents.
+   * A label selector in the syntax of kubectl, at most 4 KiB. If it and parents are empty, all
+   * parents match. It excludes parents.
    *
-   * @generated from field: string label_selector = 4;
+   * @generated from field: string label_selector = 5;
    */
   labelSelector: string;
 
   /**
-   * Why, in a few words: it stands in the log and in the traces of the syncs. At most 256 bytes.
+   * The reason, for logs and traces. At most 256 bytes.
    *
-   * @generated from field: string reason = 5;
+   * @generated from field: string reason = 6;
    */
   reason: string;
-
-  /**
-   * The controller's kind, "CompositeController" or "DecoratorController", of which there may be two with one name; empty stands for both.
-   *
-   * @generated from field: string controller_kind = 6;
-   */
-  controllerKind: string;
 };
 
 /**
@@ -730,23 +777,23 @@ export type Trigger = Message<"hookloop.stream.v1.Trigger"> & {
  * Use `create(TriggerSchema)` to create a new message.
  */
 export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 14);
+  messageDesc(file_hookloop_stream_v1_stream, 15);
 
 /**
- * ParentName names a parent.
+ * ParentName identifies a parent.
  *
  * @generated from message hookloop.stream.v1.ParentName
  */
 export type ParentName = Message<"hookloop.stream.v1.ParentName"> & {
   /**
-   * Its namespace; empty for a cluster-scoped parent.
+   * The namespace. Empty for a cluster-scoped parent.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Its name.
+   * The name. Required.
    *
    * @generated from field: string name = 2;
    */
@@ -758,42 +805,43 @@ export type ParentName = Message<"hookloop.stream.v1.ParentName"> & {
  * Use `create(ParentNameSchema)` to create a new message.
  */
 export const ParentNameSchema: GenMessage<ParentName> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 15);
+  messageDesc(file_hookloop_stream_v1_stream, 16);
 
 /**
- * Triggered says what became of a Trigger.
+ * TriggerResult is the result of a Trigger.
  *
- * @generated from message hookloop.stream.v1.Triggered
+ * @generated from message hookloop.stream.v1.TriggerResult
  */
-export type Triggered = Message<"hookloop.stream.v1.Triggered"> & {
+export type TriggerResult = Message<"hookloop.stream.v1.TriggerResult"> & {
   /**
-   * As Trigger.id.
+   * As in Trigger.id.
    *
    * @generated from field: uint64 id = 1;
    */
   id: bigint;
 
   /**
-   * How many parents will be synced.
+   * The number of parents that Hookloop will sync. 0 after an error.
    *
    * @generated from field: uint32 parents = 2;
    */
   parents: number;
 
   /**
-   * Set where the trigger was refused: INVALID_ARGUMENT says what is wrong with it, RESOURCE_EXHAUSTED that there were too many.
+   * The reason for a rejection: INVALID_ARGUMENT if a field is invalid, RESOURCE_EXHAUSTED after
+   * too many triggers, UNIMPLEMENTED if the stream takes none. Absent after success.
    *
-   * @generated from field: hookloop.stream.v1.Status error = 3;
+   * @generated from field: google.rpc.Status error = 3;
    */
   error?: Status | undefined;
 };
 
 /**
- * Describes the message hookloop.stream.v1.Triggered.
- * Use `create(TriggeredSchema)` to create a new message.
+ * Describes the message hookloop.stream.v1.TriggerResult.
+ * Use `create(TriggerResultSchema)` to create a new message.
  */
-export const TriggeredSchema: GenMessage<Triggered> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 16);
+export const TriggerResultSchema: GenMessage<TriggerResult> = /*@__PURE__*/
+  messageDesc(file_hookloop_stream_v1_stream, 17);
 
 /**
  * Answer is the answer to one call. Each call gets exactly one.
@@ -802,20 +850,20 @@ export const TriggeredSchema: GenMessage<Triggered> = /*@__PURE__*/
  */
 export type Answer = Message<"hookloop.stream.v1.Answer"> & {
   /**
-   * As Call.id.
+   * As in Call.id.
    *
    * @generated from field: uint64 call_id = 1;
    */
   callId: bigint;
 
   /**
-   * Exactly one is set: a failure cannot look like a desired state, and an empty desired state is said in so many words.
+   * Exactly one is set, so an error never looks like an empty desired state.
    *
    * @generated from oneof hookloop.stream.v1.Answer.outcome
    */
   outcome: {
     /**
-     * What the hook wants.
+     * The response of the hook.
      *
      * @generated from field: hookloop.stream.v1.Desired desired = 2;
      */
@@ -823,15 +871,16 @@ export type Answer = Message<"hookloop.stream.v1.Answer"> & {
     case: "desired";
   } | {
     /**
-     * The hook's function failed, or the call could not be put to it.
+     * The error of the hook. The code is not OK. Codes and details have the same effect as those of
+     * a unary call.
      *
-     * @generated from field: hookloop.stream.v1.Status error = 3;
+     * @generated from field: google.rpc.Status error = 3;
      */
     value: Status;
     case: "error";
   } | {
     /**
-     * The hook does not hold what the call refers to.
+     * The hook lacks state that the call refers to.
      *
      * @generated from field: hookloop.stream.v1.Nack nack = 4;
      */
@@ -845,43 +894,45 @@ export type Answer = Message<"hookloop.stream.v1.Answer"> & {
  * Use `create(AnswerSchema)` to create a new message.
  */
 export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 17);
+  messageDesc(file_hookloop_stream_v1_stream, 18);
 
 /**
- * Desired is the response to a request. The desired list is the serialized hookloop.hook.v1.DesiredObject messages of the response, in
- * their order; a response without such a field has an empty one.
+ * Desired is the response to a request. Its desired list consists of the serialized
+ * hookloop.hook.v1.DesiredObject messages of the response, in their order. The list is empty if the
+ * response message has no such field.
  *
  * @generated from message hookloop.stream.v1.Desired
  */
 export type Desired = Message<"hookloop.stream.v1.Desired"> & {
   /**
-   * The digest of the list that the pieces refer to: Call.holds. Empty: the pieces refer to no other list, and are the whole.
+   * The digest of the list that Piece.keep refers to: Call.desired_digest. Empty: the pieces
+   * contain the whole list.
    *
    * @generated from field: bytes base = 1;
    */
   base: Uint8Array;
 
   /**
-   * The list, piece by piece.
+   * The list, in pieces.
    *
    * @generated from field: repeated hookloop.stream.v1.Piece pieces = 2;
    */
   pieces: Piece[];
 
   /**
-   * The digest of the list. It has one part for each item: a hash of the hash of the item before it (16 zero bytes for the first)
-   * and its own.
+   * The digest of the list. Its parts are one hash for each item, of the hash of the previous item
+   * (16 zero bytes for the first) followed by the hash of the item.
    *
    * @generated from field: bytes digest = 3;
    */
   digest: Uint8Array;
 
   /**
-   * The response message of the method, serialized, without its desired objects.
+   * The serialized response message of the method without its desired objects.
    *
-   * @generated from field: bytes response = 4;
+   * @generated from field: bytes envelope = 4;
    */
-  response: Uint8Array;
+  envelope: Uint8Array;
 };
 
 /**
@@ -889,7 +940,7 @@ export type Desired = Message<"hookloop.stream.v1.Desired"> & {
  * Use `create(DesiredSchema)` to create a new message.
  */
 export const DesiredSchema: GenMessage<Desired> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 18);
+  messageDesc(file_hookloop_stream_v1_stream, 19);
 
 /**
  * Piece is a part of a desired list.
@@ -904,7 +955,7 @@ export type Piece = Message<"hookloop.stream.v1.Piece"> & {
    */
   content: {
     /**
-     * Items of the list that the engine holds.
+     * Consecutive items of the list that the engine holds.
      *
      * @generated from field: hookloop.stream.v1.Run keep = 1;
      */
@@ -912,7 +963,7 @@ export type Piece = Message<"hookloop.stream.v1.Piece"> & {
     case: "keep";
   } | {
     /**
-     * One item, a hookloop.hook.v1.DesiredObject, serialized.
+     * One item, a serialized hookloop.hook.v1.DesiredObject.
      *
      * @generated from field: bytes insert = 2;
      */
@@ -926,23 +977,23 @@ export type Piece = Message<"hookloop.stream.v1.Piece"> & {
  * Use `create(PieceSchema)` to create a new message.
  */
 export const PieceSchema: GenMessage<Piece> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 19);
+  messageDesc(file_hookloop_stream_v1_stream, 20);
 
 /**
- * Run is items that follow each other.
+ * Run is a range of items.
  *
  * @generated from message hookloop.stream.v1.Run
  */
 export type Run = Message<"hookloop.stream.v1.Run"> & {
   /**
-   * Where the first one stands, counted from 0.
+   * The index of the first item, from 0.
    *
    * @generated from field: uint32 first = 1;
    */
   first: number;
 
   /**
-   * How many there are, at least 1.
+   * The number of items, at least 1.
    *
    * @generated from field: uint32 count = 2;
    */
@@ -954,63 +1005,28 @@ export type Run = Message<"hookloop.stream.v1.Run"> & {
  * Use `create(RunSchema)` to create a new message.
  */
 export const RunSchema: GenMessage<Run> = /*@__PURE__*/
-  messageDesc(file_hookloop_stream_v1_stream, 20);
-
-/**
- * Status has the fields of google.rpc.Status, with the same meanings and numbers. Among the details, google.rpc.RetryInfo says when to
- * ask again, and the reason of google.rpc.ErrorInfo is shown on the parent.
- *
- * @generated from message hookloop.stream.v1.Status
- */
-export type Status = Message<"hookloop.stream.v1.Status"> & {
-  /**
-   * A google.rpc.Code, not 0.
-   *
-   * @generated from field: int32 code = 1;
-   */
-  code: number;
-
-  /**
-   * A sentence for people.
-   *
-   * @generated from field: string message = 2;
-   */
-  message: string;
-
-  /**
-   * More for programs.
-   *
-   * @generated from field: repeated google.protobuf.Any details = 3;
-   */
-  details: Any[];
-};
-
-/**
- * Describes the message hookloop.stream.v1.Status.
- * Use `create(StatusSchema)` to create a new message.
- */
-export const StatusSchema: GenMessage<Status> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 21);
 
 /**
- * Nack asks for the same question as a snapshot in which every object is sent.
+ * Nack reports that the hook lacks state that a call refers to. The engine makes the call again, as
+ * a snapshot with every object. A Nack of a snapshot is an error.
  *
  * @generated from message hookloop.stream.v1.Nack
  */
 export type Nack = Message<"hookloop.stream.v1.Nack"> & {
   /**
-   * What was missing.
+   * The missing state, for programs.
    *
    * @generated from field: hookloop.stream.v1.Nack.Reason reason = 1;
    */
   reason: Nack_Reason;
 
   /**
-   * A sentence for people.
+   * The error. The code is FAILED_PRECONDITION, or DATA_LOSS for REASON_DIGEST_MISMATCH.
    *
-   * @generated from field: string message = 2;
+   * @generated from field: google.rpc.Status status = 2;
    */
-  message: string;
+  status?: Status | undefined;
 };
 
 /**
@@ -1021,13 +1037,13 @@ export const NackSchema: GenMessage<Nack> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 22);
 
 /**
- * Reason says what a hook misses.
+ * Reason is the missing state.
  *
  * @generated from enum hookloop.stream.v1.Nack.Reason
  */
 export enum Nack_Reason {
   /**
-   * Not said.
+   * The sender did not set the field. The engine treats it like the other values.
    *
    * @generated from enum value: REASON_UNSPECIFIED = 0;
    */
@@ -1041,14 +1057,14 @@ export enum Nack_Reason {
   UNKNOWN_BASE = 1,
 
   /**
-   * The hook does not hold an object that is named by its hash.
+   * The hook does not hold the object with the hash Upsert.hash.
    *
    * @generated from enum value: REASON_UNKNOWN_OBJECT = 2;
    */
   UNKNOWN_OBJECT = 2,
 
   /**
-   * After the changes the set has another digest.
+   * After the changes, the set's digest is not Call.digest.
    *
    * @generated from enum value: REASON_DIGEST_MISMATCH = 3;
    */
@@ -1062,14 +1078,15 @@ export const Nack_ReasonSchema: GenEnum<Nack_Reason> = /*@__PURE__*/
   enumDesc(file_hookloop_stream_v1_stream, 22, 0);
 
 /**
- * Fragment is a part of a message: the fragments' data, one after the other, is the message, serialized. No other message of the same
- * sender comes between them, except in a stream that is broken.
+ * Fragment is a part of a serialized message that exceeds 1 MiB. The data of its fragments, in
+ * order, is the message. The sender sends no other message between them. Only with
+ * CAPABILITY_FRAGMENTS.
  *
  * @generated from message hookloop.stream.v1.Fragment
  */
 export type Fragment = Message<"hookloop.stream.v1.Fragment"> & {
   /**
-   * Counts from 0.
+   * The position of the fragment, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
@@ -1078,12 +1095,12 @@ export type Fragment = Message<"hookloop.stream.v1.Fragment"> & {
   /**
    * The size of the whole message in bytes, the same in each fragment.
    *
-   * @generated from field: uint64 total = 2;
+   * @generated from field: uint64 total_bytes = 2;
    */
-  total: bigint;
+  totalBytes: bigint;
 
   /**
-   * At least 1 byte, at most 1 MiB.
+   * From 1 byte to 1 MiB.
    *
    * @generated from field: bytes data = 3;
    */
@@ -1098,17 +1115,75 @@ export const FragmentSchema: GenMessage<Fragment> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 23);
 
 /**
- * HookStreamService is served by a hook beside the services of hookloop.hook.v1; Hookloop dials. Both sides read messages in the
- * order in which they were sent.
+ * Capability is an optional feature of a session. Each side names the ones that it has in its first
+ * message. A feature is used only if both sides name it. A side ignores values that it does not
+ * know. Without any capability a session still works: each call is a snapshot that fits into one
+ * message.
+ *
+ * @generated from enum hookloop.stream.v1.Capability
+ */
+export enum Capability {
+  /**
+   * Not a capability. The receiver ignores it.
+   *
+   * @generated from enum value: CAPABILITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The side keeps the state of each subject: the observed set and the desired list. Calls and
+   * answers then carry changes. Without it the engine leaves Call.subject empty and sends
+   * snapshots.
+   *
+   * @generated from enum value: CAPABILITY_CHANGES = 1;
+   */
+  CHANGES = 1,
+
+  /**
+   * The side finds objects of its state by their hash. An object that is part of several sets then
+   * travels once. Without it the engine never sets Upsert.hash.
+   *
+   * @generated from enum value: CAPABILITY_OBJECT_HASHES = 2;
+   */
+  OBJECT_HASHES = 2,
+
+  /**
+   * The side reassembles fragments. Without it the other side sends each message in one piece.
+   *
+   * @generated from enum value: CAPABILITY_FRAGMENTS = 3;
+   */
+  FRAGMENTS = 3,
+
+  /**
+   * The side keeps the state of a session when its stream ends, and continues with it on the next
+   * stream. Without it both sides drop the state.
+   *
+   * @generated from enum value: CAPABILITY_RESUME = 4;
+   */
+  RESUME = 4,
+}
+
+/**
+ * Describes the enum hookloop.stream.v1.Capability.
+ */
+export const CapabilitySchema: GenEnum<Capability> = /*@__PURE__*/
+  enumDesc(file_hookloop_stream_v1_stream, 0);
+
+/**
+ * HookStreamService is the stream of a hook that listens. The hook serves it beside the services of
+ * its controllers, and Hookloop calls it. Each side processes messages in the order in which the
+ * other sent them.
  *
  * @generated from service hookloop.stream.v1.HookStreamService
  */
 export const HookStreamService: GenService<{
   /**
-   * Connect opens a session: the first message of the engine is a Hello, the first of the hook a Welcome. A side that reads what
-   * it cannot understand ends the stream with a status that says so; after that the engine opens another one.
+   * Connect opens a session. The first message of the engine is a Hello, that of the hook a
+   * Welcome. A side that receives an invalid message ends the stream with INVALID_ARGUMENT; the
+   * engine then opens another stream.
    *
-   * The messages are named for who sends them, because GatewayService carries the same ones the other way round.
+   * The messages are named for their senders, because GatewayService.Attach carries the same ones
+   * in the opposite roles.
    * buf:lint:ignore RPC_REQUEST_STANDARD_NAME
    * buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
    *
