@@ -65,7 +65,7 @@ type Customizer struct {
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
-	answers map[hook.Key]*answers
+	parents map[hook.Key]*parentState
 	watches map[object.Resource]*watch
 }
 
@@ -89,7 +89,7 @@ func New(s Settings) *Customizer {
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: newRuleIndex[hook.Key](), root: root, end: end,
-		answers: map[hook.Key]*answers{}, watches: map[object.Resource]*watch{},
+		parents: map[hook.Key]*parentState{}, watches: map[object.Resource]*watch{},
 	}
 }
 
@@ -113,14 +113,14 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 		if c.Hook == nil {
 			return c.require(ctx, next, q)
 		}
-		said, same, err := c.ask(ctx, next, q)
+		answer, same, err := c.ask(ctx, next, q)
 		if err == nil && !same {
-			said, same, err = c.ask(ctx, next, q)
+			answer, same, err = c.ask(ctx, next, q)
 		}
 		if err == nil && !same {
 			return nil, &hook.Error{Kind: hook.Unreachable, Hook: string(q.Op) + " " + next.Address, Err: errTurns}
 		}
-		return said, err
+		return answer, err
 	}
 	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address, Forget: next.Forget}
 }
@@ -136,7 +136,7 @@ func (c *Customizer) ask(
 	ctx context.Context,
 	next *hook.Opened,
 	q *hook.Question,
-) (said *hook.Answer, same bool, err error) {
+) (answer *hook.Answer, same bool, err error) {
 	key := hook.ParentKey(q.Parent.Ref())
 	rules, groups, err := c.related(ctx, key, q)
 	if err != nil {
@@ -144,22 +144,22 @@ func (c *Customizer) ask(
 	}
 	with := *q
 	with.Related = groups
-	if said, err = next.Ask(ctx, &with); err != nil {
+	if answer, err = next.Ask(ctx, &with); err != nil {
 		return nil, false, err
 	}
-	if len(said.Requirements) > 0 {
+	if len(answer.Requirements) > 0 {
 		return nil, false, invalid(q, next, errBoth)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !rules.used {
-		rules.used, rules.usedBy = true, said.AnsweredBy
+		rules.used, rules.usedBy = true, answer.AnsweredBy
 	}
-	if rules.usedBy == said.AnsweredBy {
-		return said, true, nil
+	if rules.usedBy == answer.AnsweredBy {
+		return answer, true, nil
 	}
-	c.of(key).drop(rules)
-	return said, false, nil
+	c.state(key).drop(rules)
+	return answer, false, nil
 }
 
 // Invalidate has the answers about a parent asked anew. What the last ones name stays watched until
@@ -167,13 +167,13 @@ func (c *Customizer) ask(
 func (c *Customizer) Invalidate(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.answers[key]; a != nil {
+	if a := c.parents[key]; a != nil {
 		a.invalidate()
 	}
 }
 
 // Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that
-// failed, because the answer that is kept may be what is wrong. Requirements are part of every
+// failed, because the answer that is kept may be wrong. Requirements are part of every
 // answer and need no refresh.
 func (c *Customizer) Refresh(key hook.Key) {
 	if c.Hook != nil {
@@ -187,8 +187,8 @@ func (c *Customizer) related(
 	ctx context.Context,
 	key hook.Key,
 	q *hook.Question,
-) (*answer, []hook.RelatedGroup, error) {
-	a, err := c.answer(ctx, key, q)
+) (*ruleSet, []hook.RelatedGroup, error) {
+	a, err := c.rules(ctx, key, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,65 +196,65 @@ func (c *Customizer) related(
 	return a, groups, err
 }
 
-// answer is the customize hook's. It is asked anew if the parent has changed in a way that the
+// rules is the customize hook's. It is asked anew if the parent has changed in a way that the
 // answer may depend on, and when the answer has expired. Each revision of the parent has an answer
 // of its own.
-func (c *Customizer) answer(ctx context.Context, key hook.Key, q *hook.Question) (*answer, error) {
+func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) (*ruleSet, error) {
 	c.mu.Lock()
-	kept := c.of(key)
+	state := c.state(key)
 	if !q.PreviousRevision {
-		kept.begin()
+		state.begin()
 	}
-	a, epoch := kept.find(q.Parent, q.PreviousRevision, c.Clock.Now()), kept.epoch
+	a, epoch := state.find(q.Parent, q.PreviousRevision, c.Clock.Now()), state.epoch
 	c.mu.Unlock()
 	if a != nil {
 		return a, nil
 	}
-	said, err := c.Hook.Ask(ctx,
+	answer, err := c.Hook.Ask(ctx,
 		&hook.Question{Kind: c.Kind, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
 	if err != nil {
 		return nil, err
 	}
-	a = &answer{
+	a = &ruleSet{
 		uid:         q.Parent.UID(),
 		version:     version(q.Parent, q.PreviousRevision),
 		labels:      q.Parent.Labels(),
 		annotations: q.Parent.Annotations(),
 		until:       c.expiry(),
 	}
-	if a.groups, err = c.check("relatedResources", said.Related, q.Parent.Namespace()); err != nil {
+	if a.groups, err = c.check("relatedResources", answer.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
-	c.note(key, a, q.PreviousRevision)
+	c.keep(key, a, q.PreviousRevision)
 	c.expire(key, a, epoch)
 	return a, nil
 }
 
 // expire has an answer count for this sync only if it was invalidated after its question, which
 // epoch is from.
-func (c *Customizer) expire(key hook.Key, a *answer, epoch int) {
+func (c *Customizer) expire(key hook.Key, a *ruleSet, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if kept := c.of(key); kept.epoch != epoch {
-		kept.drop(a)
+	if state := c.state(key); state.epoch != epoch {
+		state.drop(a)
 	}
 }
 
-// note takes an answer over: the index, and the watches that are needed no more.
-func (c *Customizer) note(key hook.Key, a *answer, older bool) {
+// keep takes an answer over: the index, and the watches that are needed no more.
+func (c *Customizer) keep(key hook.Key, a *ruleSet, previousRevision bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := c.of(key)
-	kept.put(a, older)
-	c.fit(key, kept)
+	state := c.state(key)
+	state.put(a, previousRevision)
+	c.update(key, state)
 }
 
-// fit makes a parent's part of the index, and its watches, what its answers need. The caller holds
+// update makes a parent's part of the index, and its watches, what its answers need. The caller holds
 // the lock.
-func (c *Customizer) fit(key hook.Key, kept *answers) {
-	c.index.Set(key, kept.rules())
+func (c *Customizer) update(key hook.Key, state *parentState) {
+	c.index.Set(key, state.rules())
 	needed := map[object.Resource]bool{}
-	for _, each := range kept.all() {
+	for _, each := range state.all() {
 		resources, err := each.resources(c.namespaces)
 		if err != nil { // nothing is given up before all that is needed is known
 			return
@@ -263,30 +263,30 @@ func (c *Customizer) fit(key hook.Key, kept *answers) {
 			needed[r] = true
 		}
 	}
-	c.leaveBut(key, needed)
+	c.releaseExcept(key, needed)
 }
 
 // Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
 func (c *Customizer) Forget(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.answers, key)
+	delete(c.parents, key)
 	c.index.Set(key, nil)
-	c.leaveBut(key, nil)
+	c.releaseExcept(key, nil)
 }
 
-// leaveBut takes a parent off all watches but those that it needs. The caller holds the lock.
-func (c *Customizer) leaveBut(key hook.Key, needed map[object.Resource]bool) {
+// releaseExcept takes a parent off all watches but those that it needs. The caller holds the lock.
+func (c *Customizer) releaseExcept(key hook.Key, needed map[object.Resource]bool) {
 	for r, w := range c.watches {
 		if w.users[key] && !needed[r] {
-			c.leave(r, w, key)
+			c.removeUser(r, w, key)
 		}
 	}
 }
 
 // resources are those that must be watched for an answer: the ones that are served, and namespaces
 // if they are selected by labels.
-func (a *answer) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
+func (a *ruleSet) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
 	var all []object.Resource
 	selects := false
 	for _, g := range a.groups {

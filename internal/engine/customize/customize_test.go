@@ -353,9 +353,9 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	}
 	round()
 	round()
-	kept := w.answers[hook.ParentKey(latest.Ref())]
-	if len(kept.older) != 0 || kept.latest == nil {
-		t.Errorf("%d answers about earlier revisions are kept, want none; the latest is %v", len(kept.older), kept.latest)
+	kept := w.parents[hook.ParentKey(latest.Ref())]
+	if len(kept.earlier) != 0 || kept.latest == nil {
+		t.Errorf("%d answers about earlier revisions are kept, want none; the latest is %v", len(kept.earlier), kept.latest)
 	}
 }
 
@@ -371,7 +371,7 @@ func TestTrouble(t *testing.T) {
 		first <- err
 	}()
 	w.eventually("the first waits", func() bool { return w.Cache.LastError(pages) != nil && w.clock.HasWaiters() })
-	w.clock.Step(patience)
+	w.clock.Step(firstListTimeout)
 	_, second := w.sync(parent(t, "second", "1"))
 	for _, err := range []error{<-first, second} {
 		if !apierrors.IsInternalError(err) ||

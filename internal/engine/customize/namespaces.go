@@ -18,8 +18,8 @@ type namespaceLabels struct {
 	last map[string]labels.Set
 }
 
-// note takes an event of a namespace over.
-func (n *namespaceLabels) note(e cache.Event) {
+// set takes an event of a namespace over.
+func (n *namespaceLabels) set(e cache.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.last == nil {

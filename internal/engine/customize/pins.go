@@ -42,7 +42,7 @@ func (p *pins) release() {
 // read reads the objects that an answer about a parent selects: one group for each resource that is
 // named. The error is a *view.Error if some of them are not known; the parent comes to the queue
 // when they are.
-func (c *Customizer) read(ctx context.Context, key hook.Key, a *answer) ([]hook.RelatedGroup, error) {
+func (c *Customizer) read(ctx context.Context, key hook.Key, a *ruleSet) ([]hook.RelatedGroup, error) {
 	resources, err := a.resources(c.namespaces)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (c *Customizer) read(ctx context.Context, key hook.Key, a *answer) ([]hook.
 	groups := make([]hook.RelatedGroup, len(a.groups))
 	for i, g := range a.groups {
 		if groups[i], err = c.find(p, g); err != nil {
-			c.refused(p, key, err)
+			c.retryWhenReadable(p, key, err)
 			return nil, fmt.Errorf("related resource: %w", err)
 		}
 	}
@@ -79,18 +79,18 @@ func (c *Customizer) pin(ctx context.Context, key hook.Key, resources []object.R
 	return p, nil
 }
 
-// refused has a parent come to the queue when a view that could not be read is good again.
-func (c *Customizer) refused(p *pins, key hook.Key, err error) {
+// retryWhenReadable has a parent come to the queue when a view that could not be read is good again.
+func (c *Customizer) retryWhenReadable(p *pins, key hook.Key, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || p.watches[unknown.Resource] == nil {
 		return
 	}
 	w := p.watches[unknown.Resource]
 	c.mu.Lock()
-	w.late[key] = true
+	w.waiting[key] = true
 	c.mu.Unlock()
 	if _, err := w.handle.View(); err == nil { // good again meanwhile
-		c.recall(w)
+		c.enqueueWaiting(w)
 	}
 }
 

@@ -28,25 +28,25 @@ var errBoth = errors.New("requirements: the controller declares a customize hook
 // sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
 	key := hook.ParentKey(q.Parent.Ref())
-	known := c.known(key, q)
-	shown, groups, err := c.seed(ctx, key, known)
+	known := c.previous(key, q)
+	shown, groups, err := c.readPrevious(ctx, key, known)
 	if err != nil {
 		return nil, err
 	}
 	var before []hook.RelatedRule
 	for range maxRounds {
-		said, err := show(ctx, next, q, groups)
+		answer, err := askWith(ctx, next, q, groups)
 		if err != nil {
 			return nil, err
 		}
-		if settled(shown, said) {
-			if known != nil && !q.PreviousRevision && len(said.Requirements) == 0 && said.Fatal() == nil {
+		if satisfied(shown, answer) {
+			if known != nil && !q.PreviousRevision && len(answer.Requirements) == 0 && answer.Fatal() == nil {
 				c.Forget(key)
 			}
-			return said, nil
+			return answer, nil
 		}
 		before = shown.declared()
-		if shown, groups, err = c.required(ctx, key, next, q, said.Requirements); err != nil {
+		if shown, groups, err = c.readRequired(ctx, key, next, q, answer.Requirements); err != nil {
 			return nil, err
 		}
 		known = shown
@@ -62,19 +62,19 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 	)
 }
 
-// known is what is noted of a question's parent: of its revision or, if there is nothing, of the
+// previous is what is noted of a question's parent: of its revision or, if there is nothing, of the
 // latest one. It is nil if what is noted is about another parent of the name.
-func (c *Customizer) known(key hook.Key, q *hook.Question) *answer {
+func (c *Customizer) previous(key hook.Key, q *hook.Question) *ruleSet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.answers[key]
+	a := c.parents[key]
 	if a == nil {
 		return nil
 	}
 	if !q.PreviousRevision {
-		if len(a.older) > 0 {
+		if len(a.earlier) > 0 {
 			a.begin()
-			c.fit(key, a)
+			c.update(key, a)
 		}
 	} else if own := a.find(q.Parent, true, c.Clock.Now()); own != nil {
 		return own
@@ -85,9 +85,9 @@ func (c *Customizer) known(key hook.Key, q *hook.Question) *answer {
 	return nil
 }
 
-// seed is what the first round shows: what is noted or, where that cannot be shown, nothing, so
+// readPrevious is what the first round shows: what is noted or, where that cannot be shown, nothing, so
 // that a hook which no longer requires it can say so.
-func (c *Customizer) seed(ctx context.Context, key hook.Key, known *answer) (*answer, []hook.RelatedGroup, error) {
+func (c *Customizer) readPrevious(ctx context.Context, key hook.Key, known *ruleSet) (*ruleSet, []hook.RelatedGroup, error) {
 	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
 		return nil, nil, nil
 	}
@@ -98,26 +98,26 @@ func (c *Customizer) seed(ctx context.Context, key hook.Key, known *answer) (*an
 	return known, groups, nil
 }
 
-// show asks once, with related objects.
-func show(ctx context.Context, next *hook.Opened, q *hook.Question, groups []hook.RelatedGroup) (*hook.Answer, error) {
+// askWith asks once, with related objects.
+func askWith(ctx context.Context, next *hook.Opened, q *hook.Question, groups []hook.RelatedGroup) (*hook.Answer, error) {
 	with := *q
 	with.Related = groups
 	return next.Ask(ctx, &with)
 }
 
-// settled says that an answer requires what its question has shown. One that is fatal need not
+// satisfied says that an answer requires what its question has shown. One that is fatal need not
 // repeat it.
-func settled(shown *answer, said *hook.Answer) bool {
-	if said.Fatal() != nil && len(said.Requirements) == 0 {
+func satisfied(shown *ruleSet, answer *hook.Answer) bool {
+	if answer.Fatal() != nil && len(answer.Requirements) == 0 {
 		return true
 	}
-	return slices.Equal(canonical(shown.declared()), canonical(said.Requirements))
+	return slices.Equal(canonical(shown.declared()), canonical(answer.Requirements))
 }
 
-// required notes and reads what an answer requires.
-func (c *Customizer) required(
+// readRequired notes and reads what an answer requires.
+func (c *Customizer) readRequired(
 	ctx context.Context, key hook.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
-) (*answer, []hook.RelatedGroup, error) {
+) (*ruleSet, []hook.RelatedGroup, error) {
 	if len(rules) > maxRequirements {
 		return nil, nil, invalid(q, next, fmt.Errorf("requirements are %d, expected at most %d", len(rules), maxRequirements))
 	}
@@ -125,7 +125,7 @@ func (c *Customizer) required(
 	if err != nil {
 		return nil, nil, invalid(q, next, err)
 	}
-	a := &answer{
+	a := &ruleSet{
 		uid:         q.Parent.UID(),
 		version:     version(q.Parent, q.PreviousRevision),
 		labels:      q.Parent.Labels(),
@@ -133,13 +133,13 @@ func (c *Customizer) required(
 		required:    rules,
 		groups:      groups,
 	}
-	c.note(key, a, q.PreviousRevision)
+	c.keep(key, a, q.PreviousRevision)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err
 }
 
-// declared are the rules as the hook said them.
-func (a *answer) declared() []hook.RelatedRule {
+// declared are the rules as the hook answer them.
+func (a *ruleSet) declared() []hook.RelatedRule {
 	if a == nil {
 		return nil
 	}

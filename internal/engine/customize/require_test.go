@@ -247,10 +247,10 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 // what the latest one requires. What is required of a revision goes with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
 	r := newRequiring(t, always(ruleNamed("", "a")))
-	ask := func(older bool, rules []hook.RelatedRule, rounds ...string) {
+	ask := func(previousRevision bool, rules []hook.RelatedRule, rounds ...string) {
 		t.Helper()
 		q := about(t, "web")
-		q.PreviousRevision, r.require = older, always(rules...)
+		q.PreviousRevision, r.require = previousRevision, always(rules...)
 		r.asks(q, rounds...)
 	}
 	a, b := []hook.RelatedRule{ruleNamed("", "a")}, []hook.RelatedRule{ruleNamed("", "b")}
@@ -273,11 +273,11 @@ func TestRequirementsOfOlderRevisions(t *testing.T) {
 func TestOlderRevisionWithoutItsObjects(t *testing.T) {
 	r := newRequiring(t, always(ruleNamed("", "a")))
 	r.asks(about(t, "web"), "", "a")
-	older := about(t, "web")
-	older.PreviousRevision = true
-	r.asks(older, "a")
+	earlier := about(t, "web")
+	earlier.PreviousRevision = true
+	r.asks(earlier, "a")
 	r.Close() // from now on nothing can be read
-	if err := r.ask(older, ""); err == nil {
+	if err := r.ask(earlier, ""); err == nil {
 		t.Error("no error")
 	}
 }

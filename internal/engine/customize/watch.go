@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// patience is how long a sync waits for the first list of a related resource. The watch goes on,
+// firstListTimeout is how long a sync waits for the first list of a related resource. The watch goes on,
 // and brings the parent back when it is in.
-const patience = 10 * time.Second
+const firstListTimeout = 10 * time.Second
 
 // watch is one related resource that is watched while a parent needs it.
 type watch struct {
@@ -24,7 +24,7 @@ type watch struct {
 	pins  int
 	ended bool
 	// late are the users that could not read: the first list was not in, or the view was stale.
-	late map[hook.Key]bool
+	waiting map[hook.Key]bool
 	// done is closed when the objects are known, or err is set; handle is set then, and stop gives
 	// everything back.
 	done   chan struct{}
@@ -48,7 +48,7 @@ func (c *Customizer) watch(ctx context.Context, r object.Resource, key hook.Key)
 	trouble := c.Cache.LastError(r)
 	w := c.use(r, key)
 	if trouble == nil {
-		timer := c.Clock.NewTimer(patience)
+		timer := c.Clock.NewTimer(firstListTimeout)
 		defer timer.Stop()
 		select {
 		case <-w.done:
@@ -72,11 +72,11 @@ func (c *Customizer) use(r object.Resource, key hook.Key) *watch {
 	defer c.mu.Unlock()
 	w, ok := c.watches[r]
 	if !ok || w.failed() {
-		w = &watch{users: map[hook.Key]bool{}, late: map[hook.Key]bool{}, done: make(chan struct{})}
+		w = &watch{users: map[hook.Key]bool{}, waiting: map[hook.Key]bool{}, done: make(chan struct{})}
 		c.watches[r] = w
 		c.tasks.Go(func() {
 			c.begin(r, w)
-			c.recall(w)
+			c.enqueueWaiting(w)
 		})
 	}
 	w.users[key] = true
@@ -102,22 +102,22 @@ func (c *Customizer) hasBegun(w *watch, key hook.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !w.begun() {
-		w.late[key] = true
+		w.waiting[key] = true
 	}
 	return w.begun()
 }
 
-// recall brings the parents to the queue that were late, once their objects are known. After a
+// enqueueWaiting brings the parents to the queue that were late, once their objects are known. After a
 // failure they come back by themselves.
-func (c *Customizer) recall(w *watch) {
+func (c *Customizer) enqueueWaiting(w *watch) {
 	c.mu.Lock()
-	late := w.late
-	w.late = map[hook.Key]bool{}
+	waiting := w.waiting
+	w.waiting = map[hook.Key]bool{}
 	c.mu.Unlock()
 	if w.err != nil {
 		return
 	}
-	for key := range late {
+	for key := range waiting {
 		c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
 	}
 }
@@ -130,10 +130,10 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 		w.err = err
 		return
 	}
-	silence := handle.Subscribe(c.heard)
+	silence := handle.Subscribe(c.handle)
 	ignore := handle.Follow(func(err error) {
 		if err == nil {
-			c.recall(w)
+			c.enqueueWaiting(w)
 		}
 		c.ViewsChanged()
 	})
@@ -147,10 +147,10 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 	}
 }
 
-// leave takes a parent off a watch. The caller holds the lock.
-func (c *Customizer) leave(r object.Resource, w *watch, key hook.Key) {
+// removeUser takes a parent off a watch. The caller holds the lock.
+func (c *Customizer) removeUser(r object.Resource, w *watch, key hook.Key) {
 	delete(w.users, key)
-	delete(w.late, key)
+	delete(w.waiting, key)
 	c.endUnused(r, w)
 }
 
@@ -166,11 +166,11 @@ func (c *Customizer) endUnused(r object.Resource, w *watch) {
 	c.tasks.Go(w.stop)
 }
 
-// heard brings the parents to the queue whose rules an object meets, or met before the event.
-func (c *Customizer) heard(e cache.Event) {
+// handle brings the parents to the queue whose rules an object meets, or met before the event.
+func (c *Customizer) handle(e cache.Event) {
 	isNamespace := e.Resource.GVK == namespaceKind
 	if isNamespace {
-		c.labels.note(e)
+		c.labels.set(e)
 	}
 	if e.Initial {
 		return
@@ -224,8 +224,8 @@ func (c *Customizer) outdated() []hook.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var keys []hook.Key
-	for key, a := range c.answers {
-		if slices.ContainsFunc(a.all(), func(each *answer) bool { return slices.ContainsFunc(each.groups, c.moved) }) {
+	for key, a := range c.parents {
+		if slices.ContainsFunc(a.all(), func(each *ruleSet) bool { return slices.ContainsFunc(each.groups, c.moved) }) {
 			keys = append(keys, key)
 		}
 	}

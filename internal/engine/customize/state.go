@@ -16,9 +16,9 @@ import (
 // DefaultMaxAge is how long the answer of a customize hook counts at most, as with Metacontroller.
 const DefaultMaxAge = 20 * time.Minute
 
-// answer is what the customize hook answered about a parent, and the state of the parent that it
+// ruleSet is what the customize hook answered about a parent, and the state of the parent that it
 // was asked about; or what the parent's hook requires.
-type answer struct {
+type ruleSet struct {
 	uid                 types.UID
 	version             string
 	labels, annotations map[string]string
@@ -35,11 +35,11 @@ type answer struct {
 	usedBy string
 }
 
-// answers are those about one parent: about its latest state and, during a rolling update, about
+// parentState are those about one parent: about its latest state and, during a rolling update, about
 // its earlier revisions.
-type answers struct {
-	latest *answer
-	older  []*answer
+type parentState struct {
+	latest  *ruleSet
+	earlier []*ruleSet
 	// round counts the questions about the latest state. The answers about earlier revisions that a
 	// round did not use go with it.
 	round int
@@ -48,27 +48,27 @@ type answers struct {
 }
 
 // all are the answers in use.
-func (a *answers) all() []*answer {
+func (a *parentState) all() []*ruleSet {
 	if a.latest == nil {
-		return a.older
+		return a.earlier
 	}
-	return append([]*answer{a.latest}, a.older...)
+	return append([]*ruleSet{a.latest}, a.earlier...)
 }
 
 // begin begins a round: the parent's latest state is asked about.
-func (a *answers) begin() {
-	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o.round < a.round })
+func (a *parentState) begin() {
+	a.earlier = slices.DeleteFunc(a.earlier, func(o *ruleSet) bool { return o.round < a.round })
 	a.round++
 }
 
 // find returns the answer about a state of the parent; nil if there is none that counts.
-func (a *answers) find(parent *object.Object, older bool, now time.Time) *answer {
-	candidates := a.older
-	if !older {
-		candidates = []*answer{a.latest}
+func (a *parentState) find(parent *object.Object, previousRevision bool, now time.Time) *ruleSet {
+	candidates := a.earlier
+	if !previousRevision {
+		candidates = []*ruleSet{a.latest}
 	}
 	for _, found := range candidates {
-		if found != nil && found.about(parent, older) && (found.until.IsZero() || now.Before(found.until)) {
+		if found != nil && found.about(parent, previousRevision) && (found.until.IsZero() || now.Before(found.until)) {
 			found.round = a.round
 			return found
 		}
@@ -77,45 +77,45 @@ func (a *answers) find(parent *object.Object, older bool, now time.Time) *answer
 }
 
 // put takes an answer in, in the place of one that is about the same state.
-func (a *answers) put(next *answer, older bool) {
+func (a *parentState) put(next *ruleSet, previousRevision bool) {
 	next.round = a.round
-	if !older {
+	if !previousRevision {
 		a.latest = next
 		return
 	}
-	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o.version == next.version && o.same(next) })
-	a.older = append(a.older, next)
+	a.earlier = slices.DeleteFunc(a.earlier, func(o *ruleSet) bool { return o.version == next.version && o.same(next) })
+	a.earlier = append(a.earlier, next)
 }
 
 // drop takes an answer out.
-func (a *answers) drop(gone *answer) {
+func (a *parentState) drop(gone *ruleSet) {
 	if a.latest == gone {
 		a.latest = nil
 	}
-	a.older = slices.DeleteFunc(a.older, func(o *answer) bool { return o == gone })
+	a.earlier = slices.DeleteFunc(a.earlier, func(o *ruleSet) bool { return o == gone })
 }
 
 // invalidate takes all answers out.
-func (a *answers) invalidate() {
-	a.latest, a.older = nil, nil
+func (a *parentState) invalidate() {
+	a.latest, a.earlier = nil, nil
 	a.epoch++
 }
 
 // about reports whether an answer is about a parent in this state.
-func (a *answer) about(parent *object.Object, older bool) bool {
-	return a.version == version(parent, older) &&
-		a.same(&answer{uid: parent.UID(), labels: parent.Labels(), annotations: parent.Annotations()})
+func (a *ruleSet) about(parent *object.Object, previousRevision bool) bool {
+	return a.version == version(parent, previousRevision) &&
+		a.same(&ruleSet{uid: parent.UID(), labels: parent.Labels(), annotations: parent.Annotations()})
 }
 
-func (a *answer) same(b *answer) bool {
+func (a *ruleSet) same(b *ruleSet) bool {
 	return a.uid == b.uid && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations)
 }
 
 // version stands for a parent's spec: its generation or, if the resource counts none, its
 // resourceVersion. An earlier revision has the generation of the latest one; its content stands for
 // it.
-func version(parent *object.Object, older bool) string {
-	if older {
+func version(parent *object.Object, previousRevision bool) string {
+	if previousRevision {
 		return content(parent)
 	}
 	if g := parent.Generation(); g != 0 {
@@ -143,18 +143,18 @@ func (c *Customizer) expiry() time.Time {
 	return c.Clock.Now().Add(c.MaxAge - rand.N(c.MaxAge/4+1)) //nolint:gosec // jitter needs no secret
 }
 
-// of returns the answers about a parent, new if there are none. The caller holds the lock.
-func (c *Customizer) of(key hook.Key) *answers {
-	a := c.answers[key]
+// state returns the answers about a parent, new if there are none. The caller holds the lock.
+func (c *Customizer) state(key hook.Key) *parentState {
+	a := c.parents[key]
 	if a == nil {
-		a = &answers{}
-		c.answers[key] = a
+		a = &parentState{}
+		c.parents[key] = a
 	}
 	return a
 }
 
 // rules are the rules of all answers about a parent.
-func (a *answers) rules() []rule {
+func (a *parentState) rules() []rule {
 	var rules []rule
 	for _, each := range a.all() {
 		for _, g := range each.groups {
