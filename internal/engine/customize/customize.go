@@ -4,7 +4,7 @@
 // them.
 //
 // It checks the rules of an answer, watches resources while a parent needs them, and maps the event
-// of a related object to the parents whose rules select it, by an index. It calls the customize
+// of a related object to the parents with a rule that selects it, by an index. It calls the customize
 // hook once for each state of a parent on which the answer may depend, or the hook itself until it
 // has seen what it requires. A Customizer is safe for concurrent use.
 //
@@ -25,21 +25,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Settings are what a Customizer is made of. All fields but Hook are needed.
+// Settings configure a Customizer. All fields are required unless their comment allows a zero
+// value.
 type Settings struct {
 	Kind       hook.ControllerKind
 	Controller *object.Object
-	// Hook is the customize hook; nil where none is declared, so that hooks say in their answers
-	// what they require. V1 says that the version of the hook that names related objects is v1, so
-	// that a namespaced parent sees its own namespace only.
+	// Hook is the customize hook. It is nil if none is declared; then the answers of the other
+	// hooks have their requirements. V1 reports whether the hook that names related objects has
+	// version v1, so that a namespaced parent sees only its own namespace.
 	Hook *hook.Opened
 	V1   bool
-	// MaxAge is how long an answer of the customize hook counts at most; 0 stands for
+	// MaxAge is the longest time for which an answer of the customize hook is used; 0 is
 	// DefaultMaxAge.
 	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
-	// Enqueue takes the keys of parents whose related objects have changed.
+	// Enqueue is called with the key of a parent after a change of its related objects.
 	Enqueue func(key hook.Key, p queue.Priority, c queue.Cause)
 	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
 	ViewsChanged func()
@@ -48,8 +49,8 @@ type Settings struct {
 
 // Discovery knows the resources that the API server serves.
 type Discovery interface {
-	// Resource finds one; the error is a *discovery.NotFoundError, or says that apiVersion is
-	// malformed.
+	// Resource returns a resource. The error is a *discovery.NotFoundError, or is about a malformed
+	// apiVersion.
 	Resource(apiVersion, plural string) (object.Resource, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
@@ -64,21 +65,24 @@ type Customizer struct {
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; never held while a hook is asked or a watch is started
+	mu      sync.Mutex // guards the fields below; not held while a hook is asked or a watch is started
 	parents map[hook.Key]*parentState
 	watches map[object.Resource]*watch
 }
 
-// group are the rules of one name or, without a name, those about one resource, in the order in
-// which the hook answered them.
+// group has the rules of one name or, without a name, those about one resource, in the order of the
+// answer.
 type group struct {
 	name, apiVersion, plural string
-	// resource is the zero value where the API server does not serve it.
+	// resource is the zero value if the API server does not serve it.
 	resource object.Resource
 	rules    []rule
 }
 
-// New makes a Customizer. Close ends it.
+// isUnserved reports whether the API server does not serve the group's resource.
+func (g group) isUnserved() bool { return g.resource == (object.Resource{}) }
+
+// New returns a Customizer. Close ends it.
 func New(s Settings) *Customizer {
 	if s.ViewsChanged == nil {
 		s.ViewsChanged = func() {}
@@ -106,8 +110,8 @@ func (c *Customizer) Close() {
 	c.tasks.Wait()
 }
 
-// Wrap makes a hook that is asked with related objects. Closing it closes nothing: next stays its
-// owner's.
+// Wrap returns a hook that puts related objects into each question for next. Its Close does
+// nothing: the caller closes next.
 func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 	ask := func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		if c.Hook == nil {
@@ -125,13 +129,13 @@ func (c *Customizer) Wrap(next *hook.Opened) *hook.Opened {
 	return &hook.Opened{Hook: hook.Func(ask), Address: next.Address, Forget: next.Forget}
 }
 
-// errTurns is the fault of hooks that answer in turn: what one wants to be shown may not be what
-// the other does.
+// errTurns is the fault of several peers that answer in turn: each may select other related
+// objects.
 var errTurns = errors.New("others answer for the parent in turn, expected one of them for as long as a sync takes")
 
-// ask asks with related objects. It says whether the answer is by the one who answered when the
-// rules were used first: where another one answers now, such as a new build of the hook, the rules
-// may be others, too. They are forgotten then.
+// ask asks next with related objects. It reports whether the answer is from the same peer as the
+// first answer with these rules. If another one answers now, such as a new build of the hook, its
+// rules may differ: ask drops the present ones.
 func (c *Customizer) ask(
 	ctx context.Context,
 	next *hook.Opened,
@@ -162,8 +166,8 @@ func (c *Customizer) ask(
 	return answer, false, nil
 }
 
-// Invalidate has the answers about a parent asked anew. What the last ones name stays watched until
-// the next one is known.
+// Invalidate drops the answers about a parent. The resources that they select stay watched until
+// the next answer.
 func (c *Customizer) Invalidate(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,17 +176,16 @@ func (c *Customizer) Invalidate(key hook.Key) {
 	}
 }
 
-// Refresh has the customize hook asked anew about a parent: at a resync, and after a sync that
-// failed, because the answer that is kept may be wrong. Requirements are part of every
-// answer and need no refresh.
+// Refresh drops the customize hook's answers about a parent: at a resync, and after a failed sync,
+// because the answer may be wrong. Requirements are part of every answer and need no refresh.
 func (c *Customizer) Refresh(key hook.Key) {
 	if c.Hook != nil {
 		c.Invalidate(key)
 	}
 }
 
-// related are the objects that the rules about a question's parent select: one group for each
-// resource that is named.
+// related returns the objects that the rules about a question's parent select, one group for each
+// name or resource.
 func (c *Customizer) related(
 	ctx context.Context,
 	key hook.Key,
@@ -196,9 +199,9 @@ func (c *Customizer) related(
 	return a, groups, err
 }
 
-// rules is the customize hook's. It is asked anew if the parent has changed in a way that the
-// answer may depend on, and when the answer has expired. Each revision of the parent has an answer
-// of its own.
+// rules returns the customize hook's answer about a parent. It calls the hook if the parent has
+// changed in a way on which the answer may depend, or if the answer has expired. Each revision of
+// the parent has its own answer.
 func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) (*ruleSet, error) {
 	c.mu.Lock()
 	state := c.state(key)
@@ -215,13 +218,8 @@ func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) 
 	if err != nil {
 		return nil, err
 	}
-	a = &ruleSet{
-		uid:         q.Parent.UID(),
-		version:     version(q.Parent, q.PreviousRevision),
-		labels:      q.Parent.Labels(),
-		annotations: q.Parent.Annotations(),
-		until:       c.expiry(),
-	}
+	a = newRuleSet(q)
+	a.until = c.expiry()
 	if a.groups, err = c.check("relatedResources", answer.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
@@ -230,8 +228,8 @@ func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) 
 	return a, nil
 }
 
-// expire has an answer count for this sync only if it was invalidated after its question, which
-// epoch is from.
+// expire drops an answer after this sync if it was invalidated after its question; epoch is that of
+// the question.
 func (c *Customizer) expire(key hook.Key, a *ruleSet, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +238,8 @@ func (c *Customizer) expire(key hook.Key, a *ruleSet, epoch int) {
 	}
 }
 
-// keep takes an answer over: the index, and the watches that are needed no more.
+// keep adds rules to a parent's state, updates the index, and ends watches that are no longer
+// needed.
 func (c *Customizer) keep(key hook.Key, a *ruleSet, previousRevision bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,14 +248,14 @@ func (c *Customizer) keep(key hook.Key, a *ruleSet, previousRevision bool) {
 	c.update(key, state)
 }
 
-// update makes a parent's part of the index, and its watches, what its answers need. The caller holds
-// the lock.
+// update brings a parent's rules in the index and its watches in line with its state. The caller
+// holds the lock.
 func (c *Customizer) update(key hook.Key, state *parentState) {
 	c.index.Set(key, state.rules())
 	needed := map[object.Resource]bool{}
 	for _, each := range state.all() {
 		resources, err := each.resources(c.namespaces)
-		if err != nil { // nothing is given up before all that is needed is known
+		if err != nil { // no watch ends before all needed ones are known
 			return
 		}
 		for _, r := range resources {
@@ -266,7 +265,8 @@ func (c *Customizer) update(key hook.Key, state *parentState) {
 	c.releaseExcept(key, needed)
 }
 
-// Forget drops what is known of a parent that is gone, and ends watches that it alone needed.
+// Forget drops everything about a parent: its state, its rules in the index, and watches that no
+// other parent needs.
 func (c *Customizer) Forget(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +275,8 @@ func (c *Customizer) Forget(key hook.Key) {
 	c.releaseExcept(key, nil)
 }
 
-// releaseExcept takes a parent off all watches but those that it needs. The caller holds the lock.
+// releaseExcept removes a parent from the users of all watches except the needed ones. The caller
+// holds the lock.
 func (c *Customizer) releaseExcept(key hook.Key, needed map[object.Resource]bool) {
 	for r, w := range c.watches {
 		if w.users[key] && !needed[r] {
@@ -284,13 +285,13 @@ func (c *Customizer) releaseExcept(key hook.Key, needed map[object.Resource]bool
 	}
 }
 
-// resources are those that must be watched for an answer: the ones that are served, and namespaces
-// if they are selected by labels.
+// resources returns the resources that must be watched for these rules: the served ones, and
+// namespaces if a rule selects them by labels.
 func (a *ruleSet) resources(namespaces func() (object.Resource, error)) ([]object.Resource, error) {
 	var all []object.Resource
 	selects := false
 	for _, g := range a.groups {
-		if g.resource != (object.Resource{}) {
+		if !g.isUnserved() {
 			all = append(all, g.resource)
 		}
 		for _, rule := range g.rules {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// check resolves and checks rules, and groups them by name and resource. List is what the answer
-// calls them. The error names the rule and the field. A resource that is not served is no error
-// here: the hook is told so.
+// check resolves and validates rules, and groups them by name and resource. List is their field in
+// the answer. The error names the rule and the field. A resource that is not served is not an
+// error: the next question reports it to the hook.
 func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace string) ([]group, error) {
 	var groups []group
 	scope := ruleScope{OwnNamespace: c.V1, Namespace: namespace}
@@ -24,14 +24,8 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 			return g.name == d.Name && (d.Name != "" || g.apiVersion == d.APIVersion && g.plural == d.Resource)
 		})
 		if known >= 0 && (groups[known].apiVersion != d.APIVersion || groups[known].plural != d.Resource) {
-			return nil, fmt.Errorf(
-				"%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
-				at(list, i, d),
-				d.Resource,
-				d.APIVersion,
-				groups[known].plural,
-				groups[known].apiVersion,
-			)
+			return nil, fmt.Errorf("%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
+				at(list, i, d), d.Resource, d.APIVersion, groups[known].plural, groups[known].apiVersion)
 		}
 		if known < 0 {
 			g, err := c.group(d)
@@ -40,7 +34,7 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 			}
 			groups, known = append(groups, g), len(groups)
 		}
-		if groups[known].resource == (object.Resource{}) {
+		if groups[known].isUnserved() {
 			continue
 		}
 		rule, err := checkRule(&d, groups[known].resource, scope)
@@ -52,7 +46,7 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 	return groups, nil
 }
 
-// at names a rule by its place in a list, and as the hook calls it.
+// at names a rule by its place in a list, and by its name.
 func at(list string, i int, d hook.RelatedRule) string {
 	if d.Name == "" {
 		return fmt.Sprintf("%s[%d]", list, i)
@@ -84,13 +78,13 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	return g, nil
 }
 
-// groupName is what a group may be called: without a dot, so that hooks tell names from resources
-// (configmaps.v1).
+// groupName matches the names of groups. They have no dot, so that hooks can distinguish them from
+// resources (configmaps.v1).
 var groupName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 
 // find reads a group's objects, each once, in the order of namespace and name.
 func (c *Customizer) find(reader view.Reader, g group) (hook.RelatedGroup, error) {
-	if g.resource == (object.Resource{}) {
+	if g.isUnserved() {
 		gv, err := schema.ParseGroupVersion(g.apiVersion)
 		return hook.RelatedGroup{
 			Group: hook.Group{

@@ -14,8 +14,8 @@ import (
 // ruleIndex holds the rules of all parents of a controller. What an event costs depends on how many
 // rules it meets, not on how many there are.
 type ruleIndex[K comparable] struct {
-	mu sync.RWMutex // guards what follows
-	// rules are those of each parent.
+	mu sync.RWMutex // guards the fields below
+	// rules has the rules of each parent.
 	rules map[K][]rule
 	kinds map[schema.GroupVersionKind]*kind[K]
 	// spaces are the namespace selectors of all rules, for changes of a namespace's labels.
@@ -111,7 +111,7 @@ func (x *ruleIndex[K]) remove(at place[K], r *rule) {
 	}
 }
 
-// Match lists the parents one of whose rules an object meets, each once, in no order.
+// Match returns the parents with a rule that selects an object, each once, in no order.
 func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -136,7 +136,7 @@ func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 }
 
 // Moved lists the parents for which a namespace begins or ceases to be selected when its labels
-// change, each once, in no order. Nil stands for the labels of a namespace that is not there.
+// change, each once, in no order. Nil are the labels of a namespace that does not exist.
 func (x *ruleIndex[K]) Moved(old, current map[string]string) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

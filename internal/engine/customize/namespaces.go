@@ -11,14 +11,14 @@ import (
 // namespaceKind is the kind of namespaces.
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// namespaceLabels are the labels of namespaces as their events tell them, for finding the parents
-// that an event is for. A parent's own sync reads the view instead.
+// namespaceLabels has the labels of namespaces from their events, to find the parents that an event
+// concerns. A parent's own sync reads the view instead.
 type namespaceLabels struct {
 	mu   sync.RWMutex // guards last
 	last map[string]labels.Set
 }
 
-// set takes an event of a namespace over.
+// set applies an event of a namespace.
 func (n *namespaceLabels) set(e cache.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,7 +39,7 @@ func (n *namespaceLabels) of(namespace string) map[string]string {
 	return n.last[namespace]
 }
 
-// forget drops all labels: the watch has ended, and the next one brings them anew.
+// forget drops all labels after the end of the watch. The next watch sets them again.
 func (n *namespaceLabels) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

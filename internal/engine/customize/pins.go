@@ -11,8 +11,8 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 )
 
-// pins are the watches that one read of related objects needs. They stay while they are pinned,
-// whoever else lets go of them.
+// pins holds the watches that one read of related objects needs. A pinned watch does not end, even
+// if no parent needs it any more.
 type pins struct {
 	customizer *Customizer
 	watches    map[object.Resource]*watch
@@ -29,7 +29,7 @@ func (p *pins) View(r object.Resource) (view.View, error) {
 	return w.handle.View()
 }
 
-// release gives the watches back, and ends those that nobody needs.
+// release unpins the watches, and ends those without users.
 func (p *pins) release() {
 	p.customizer.mu.Lock()
 	defer p.customizer.mu.Unlock()
@@ -39,9 +39,9 @@ func (p *pins) release() {
 	}
 }
 
-// read reads the objects that an answer about a parent selects: one group for each resource that is
-// named. The error is a *view.Error if some of them are not known; the parent comes to the queue
-// when they are.
+// read returns the objects that the rules about a parent select, one group for each name or
+// resource. The error is a *view.Error if some of them are not known; the parent is enqueued when
+// they are.
 func (c *Customizer) read(ctx context.Context, key hook.Key, a *ruleSet) ([]hook.RelatedGroup, error) {
 	resources, err := a.resources(c.namespaces)
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *Customizer) read(ctx context.Context, key hook.Key, a *ruleSet) ([]hook
 	return groups, nil
 }
 
-// pin has resources watched for a parent, and returns when their objects are known. What it returns
-// must be released, with an error, too.
+// pin watches resources for a parent, and returns when their objects are known. The caller must
+// release the pins, also after an error.
 func (c *Customizer) pin(ctx context.Context, key hook.Key, resources []object.Resource) (*pins, error) {
 	p := &pins{customizer: c, watches: make(map[object.Resource]*watch, len(resources))}
 	for _, r := range resources {
@@ -79,7 +79,7 @@ func (c *Customizer) pin(ctx context.Context, key hook.Key, resources []object.R
 	return p, nil
 }
 
-// retryWhenReadable has a parent come to the queue when a view that could not be read is good again.
+// retryWhenReadable enqueues a parent when the view that could not be read is readable again.
 func (c *Customizer) retryWhenReadable(p *pins, key hook.Key, err error) {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) || p.watches[unknown.Resource] == nil {
@@ -89,7 +89,7 @@ func (c *Customizer) retryWhenReadable(p *pins, key hook.Key, err error) {
 	c.mu.Lock()
 	w.waiting[key] = true
 	c.mu.Unlock()
-	if _, err := w.handle.View(); err == nil { // good again meanwhile
+	if _, err := w.handle.View(); err == nil { // readable again meanwhile
 		c.enqueueWaiting(w)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/mentions"
 )
 
 // TestRelatedObjectsAreNeverLeftOut lets go of a parent between the moment at which its related
@@ -68,6 +69,36 @@ func TestInvalidatedParentThatGoes(t *testing.T) {
 		open, _ := w.server.Watches(pages)
 		return open == 0
 	})
+}
+
+// TestForgetLeavesNothing walks the state about a parent before and after it is forgotten, with rules
+// by name, by labels and about namespaces.
+func TestForgetLeavesNothing(t *testing.T) {
+	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}, Namespace: "shop"},
+		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
+	web := parent(t, "web", "1")
+	w.shows(web, "pages.v1 false")
+	held := func() []string {
+		w.Customizer.mu.Lock()
+		defer w.Customizer.mu.Unlock()
+		return mentions.Of([]any{w.parents, w.index, w.watchUsers()}, "web")
+	}
+	if n := len(held()); n < 5 {
+		t.Fatalf("%d places mention the parent before it is forgotten, want some", n)
+	}
+	w.Forget(hook.ParentKey(web.Ref()))
+	if left := held(); len(left) > 0 {
+		t.Errorf("after Forget the parent is mentioned at %v", left)
+	}
+}
+
+// watchUsers returns the users of all watches. The caller holds the Customizer's lock.
+func (w *world) watchUsers() []map[hook.Key]bool {
+	var all []map[hook.Key]bool
+	for _, watch := range w.watches {
+		all = append(all, watch.users, watch.waiting)
+	}
+	return all
 }
 
 // TestStaleRelatedObjects are not shown: the sync fails, Unreadable tells why, and the parent comes

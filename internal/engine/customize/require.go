@@ -9,27 +9,26 @@ import (
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	"github.com/hookloop/hookloop/engine/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
-	// maxRounds is how often a hook is asked about one parent until its requirements are those of
-	// the answer before.
+	// maxRounds bounds the questions about one parent until its requirements equal those of the
+	// answer before.
 	maxRounds = 5
-	// maxRequirements is how many an answer may have.
+	// maxRequirements bounds the requirements of an answer.
 	maxRequirements = 100
 )
 
-// errBoth is the fault of a hook that names related objects where the customize hook does already.
+// errBoth is the fault of an answer with requirements if there is a customize hook.
 var errBoth = errors.New("requirements: the controller declares a customize hook, too; expected one of both")
 
-// require asks a hook until it has been shown what it requires. The first round shows what the last
-// sync's answer required.
+// require asks a hook until the question has the related objects that the answer requires. The
+// first question has those that the last sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
 	key := hook.ParentKey(q.Parent.Ref())
-	known := c.previous(key, q)
-	shown, groups, err := c.readPrevious(ctx, key, known)
+	last := c.previous(key, q)
+	shown, groups, err := c.readPrevious(ctx, key, last)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 			return nil, err
 		}
 		if satisfied(shown, answer) {
-			if known != nil && !q.PreviousRevision && len(answer.Requirements) == 0 && answer.Fatal() == nil {
+			if last != nil && !q.PreviousRevision && len(answer.Requirements) == 0 && answer.Fatal() == nil {
 				c.Forget(key)
 			}
 			return answer, nil
@@ -49,21 +48,15 @@ func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Que
 		if shown, groups, err = c.readRequired(ctx, key, next, q, answer.Requirements); err != nil {
 			return nil, err
 		}
-		known = shown
+		last = shown
 	}
-	return nil, invalid(
-		q,
-		next,
-		fmt.Errorf(
-			"the requirements differ from those of the answer before, %d times in a row: %s; expected the same once their objects are shown",
-			maxRounds,
-			difference(before, shown.declared()),
-		),
-	)
+	return nil, invalid(q, next, fmt.Errorf("the requirements differ from those of the answer before, %d times in a row: "+
+		"%s; expected the same once their objects are shown", maxRounds, difference(before, shown.declared())))
 }
 
-// previous is what is noted of a question's parent: of its revision or, if there is nothing, of the
-// latest one. It is nil if what is noted is about another parent of the name.
+// previous returns the last requirements about a question's parent: about its revision or, if they
+// are unknown, about the latest one. It returns nil if they are about an earlier parent of the same
+// name.
 func (c *Customizer) previous(key hook.Key, q *hook.Question) *ruleSet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,28 +78,32 @@ func (c *Customizer) previous(key hook.Key, q *hook.Question) *ruleSet {
 	return nil
 }
 
-// readPrevious is what the first round shows: what is noted or, where that cannot be shown, nothing, so
-// that a hook which no longer requires it can say so.
-func (c *Customizer) readPrevious(ctx context.Context, key hook.Key, known *ruleSet) (*ruleSet, []hook.RelatedGroup, error) {
-	if known == nil || slices.ContainsFunc(known.groups, func(g group) bool { return g.resource == (object.Resource{}) }) {
+// readPrevious reads the objects for the first question. There are none if the last requirements
+// cannot be read, so that the hook can answer that it no longer requires them.
+func (c *Customizer) readPrevious(
+	ctx context.Context, key hook.Key, last *ruleSet,
+) (*ruleSet, []hook.RelatedGroup, error) {
+	if last == nil || slices.ContainsFunc(last.groups, group.isUnserved) {
 		return nil, nil, nil
 	}
-	groups, err := c.read(ctx, key, known)
+	groups, err := c.read(ctx, key, last)
 	if err != nil {
 		return nil, nil, ctx.Err()
 	}
-	return known, groups, nil
+	return last, groups, nil
 }
 
 // askWith asks once, with related objects.
-func askWith(ctx context.Context, next *hook.Opened, q *hook.Question, groups []hook.RelatedGroup) (*hook.Answer, error) {
+func askWith(
+	ctx context.Context, next *hook.Opened, q *hook.Question, groups []hook.RelatedGroup,
+) (*hook.Answer, error) {
 	with := *q
 	with.Related = groups
 	return next.Ask(ctx, &with)
 }
 
-// satisfied says that an answer requires what its question has shown. One that is fatal need not
-// repeat it.
+// satisfied reports whether an answer requires exactly the objects of its question. A fatal answer
+// need not repeat its requirements.
 func satisfied(shown *ruleSet, answer *hook.Answer) bool {
 	if answer.Fatal() != nil && len(answer.Requirements) == 0 {
 		return true
@@ -114,7 +111,7 @@ func satisfied(shown *ruleSet, answer *hook.Answer) bool {
 	return slices.Equal(canonical(shown.declared()), canonical(answer.Requirements))
 }
 
-// readRequired notes and reads what an answer requires.
+// readRequired keeps the requirements of an answer, and reads their objects.
 func (c *Customizer) readRequired(
 	ctx context.Context, key hook.Key, next *hook.Opened, q *hook.Question, rules []hook.RelatedRule,
 ) (*ruleSet, []hook.RelatedGroup, error) {
@@ -125,20 +122,14 @@ func (c *Customizer) readRequired(
 	if err != nil {
 		return nil, nil, invalid(q, next, err)
 	}
-	a := &ruleSet{
-		uid:         q.Parent.UID(),
-		version:     version(q.Parent, q.PreviousRevision),
-		labels:      q.Parent.Labels(),
-		annotations: q.Parent.Annotations(),
-		required:    rules,
-		groups:      groups,
-	}
+	a := newRuleSet(q)
+	a.required, a.groups = rules, groups
 	c.keep(key, a, q.PreviousRevision)
 	shown, err := c.read(ctx, key, a)
 	return a, shown, err
 }
 
-// declared are the rules as the hook answer them.
+// declared returns the requirements as they were in the answer.
 func (a *ruleSet) declared() []hook.RelatedRule {
 	if a == nil {
 		return nil
@@ -150,7 +141,8 @@ func invalid(q *hook.Question, next *hook.Opened, err error) error {
 	return &hook.Error{Kind: hook.Invalid, Hook: string(q.Op) + " " + next.Address, Err: err}
 }
 
-// canonical are rules in a form in which those that select the same are equal, each once, in order.
+// canonical returns rules in a form in which two that select the same are equal, each once, in
+// order.
 func canonical(rules []hook.RelatedRule) []string {
 	forms := make([]string, len(rules))
 	for i, r := range rules {
@@ -160,24 +152,18 @@ func canonical(rules []hook.RelatedRule) []string {
 	return slices.Compact(forms)
 }
 
-// form is one rule.
+// form returns the canonical form of one rule.
 func form(r hook.RelatedRule) string {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	fields := []any{
-		r.Name,
-		r.APIVersion,
-		r.Resource,
-		r.Namespace,
-		names,
-		selector(r.LabelSelector),
-		selector(r.NamespaceSelector),
+		r.Name, r.APIVersion, r.Resource, r.Namespace, names, selector(r.LabelSelector), selector(r.NamespaceSelector),
 	}
 	data, _ := json.Marshal(fields) // all of it marshals
 	return string(data)
 }
 
-// selector decodes a selector, so that spaces and the order of fields do not count; one that cannot
-// be read stays as it is.
+// selector decodes a selector, so that white space and the order of fields do not count. One that
+// cannot be decoded stays as it is.
 func selector(raw json.RawMessage) any {
 	var s *metav1.LabelSelector
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
@@ -199,7 +185,7 @@ func difference(before, after []hook.RelatedRule) string {
 	return "they come and go"
 }
 
-// called names a rule as the hook does, or by what it selects.
+// called names a rule by its name, and by the resource that it selects.
 func called(r hook.RelatedRule) string {
 	of := cmp.Or(r.Resource, "no resource") + "." + r.APIVersion
 	if r.Name != "" {

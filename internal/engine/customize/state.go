@@ -13,41 +13,53 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultMaxAge is how long the answer of a customize hook counts at most, as with Metacontroller.
+// DefaultMaxAge is the longest time for which an answer of a customize hook is used
+// (compatibility).
 const DefaultMaxAge = 20 * time.Minute
 
-// ruleSet is what the customize hook answered about a parent, and the state of the parent that it
-// was asked about; or what the parent's hook requires.
+// ruleSet has the rules of one answer of the customize hook, or the requirements of another hook,
+// and the state of the parent that the answer is about.
 type ruleSet struct {
 	uid                 types.UID
 	version             string
 	labels, annotations map[string]string
-	// until is when the answer expires; zero for never.
+	// until is the time at which the rules expire; zero for never.
 	until time.Time
-	// round is the last round in which the answer was used.
+	// round is the last round in which the rules were used.
 	round int
-	// required are requirements as the hook answered them.
+	// required has the requirements as they were in the answer.
 	required []hook.RelatedRule
 	groups   []group
-	// usedBy is who answered the first question with what was found by these rules
-	// (hook.Answer.By), once they are used.
+	// usedBy is the peer that answered the first question with these related objects
+	// (hook.Answer.AnsweredBy). It is set if used is set.
 	used   bool
 	usedBy string
 }
 
-// parentState are those about one parent: about its latest state and, during a rolling update, about
-// its earlier revisions.
+// newRuleSet returns a ruleSet about the parent of a question, without rules.
+func newRuleSet(q *hook.Question) *ruleSet {
+	return &ruleSet{
+		uid:         q.Parent.UID(),
+		version:     version(q.Parent, q.PreviousRevision),
+		labels:      q.Parent.Labels(),
+		annotations: q.Parent.Annotations(),
+	}
+}
+
+// parentState has the rules about one parent: about its latest state and, during a rolling update,
+// about its earlier revisions. Customizer.Forget drops it with everything else about the parent.
+// The Customizer's mu guards it, because triggers and discovery invalidate it.
 type parentState struct {
 	latest  *ruleSet
 	earlier []*ruleSet
-	// round counts the questions about the latest state. The answers about earlier revisions that a
-	// round did not use go with it.
+	// round counts the questions about the latest state. Rules about earlier revisions are dropped
+	// if a round did not use them.
 	round int
-	// epoch counts invalidations: an answer to a question from before one is used once.
+	// epoch counts invalidations. An answer to a question from before the last one is used once.
 	epoch int
 }
 
-// all are the answers in use.
+// all returns the rules in use.
 func (a *parentState) all() []*ruleSet {
 	if a.latest == nil {
 		return a.earlier
@@ -55,13 +67,13 @@ func (a *parentState) all() []*ruleSet {
 	return append([]*ruleSet{a.latest}, a.earlier...)
 }
 
-// begin begins a round: the parent's latest state is asked about.
+// begin begins a round with a question about the parent's latest state.
 func (a *parentState) begin() {
 	a.earlier = slices.DeleteFunc(a.earlier, func(o *ruleSet) bool { return o.round < a.round })
 	a.round++
 }
 
-// find returns the answer about a state of the parent; nil if there is none that counts.
+// find returns the rules about a state of the parent, or nil if they are unknown or expired.
 func (a *parentState) find(parent *object.Object, previousRevision bool, now time.Time) *ruleSet {
 	candidates := a.earlier
 	if !previousRevision {
@@ -76,7 +88,7 @@ func (a *parentState) find(parent *object.Object, previousRevision bool, now tim
 	return nil
 }
 
-// put takes an answer in, in the place of one that is about the same state.
+// put adds rules and replaces those about the same state.
 func (a *parentState) put(next *ruleSet, previousRevision bool) {
 	next.round = a.round
 	if !previousRevision {
@@ -87,7 +99,7 @@ func (a *parentState) put(next *ruleSet, previousRevision bool) {
 	a.earlier = append(a.earlier, next)
 }
 
-// drop takes an answer out.
+// drop removes rules.
 func (a *parentState) drop(gone *ruleSet) {
 	if a.latest == gone {
 		a.latest = nil
@@ -95,13 +107,13 @@ func (a *parentState) drop(gone *ruleSet) {
 	a.earlier = slices.DeleteFunc(a.earlier, func(o *ruleSet) bool { return o == gone })
 }
 
-// invalidate takes all answers out.
+// invalidate removes all rules.
 func (a *parentState) invalidate() {
 	a.latest, a.earlier = nil, nil
 	a.epoch++
 }
 
-// about reports whether an answer is about a parent in this state.
+// about reports whether the rules are about a parent in this state.
 func (a *ruleSet) about(parent *object.Object, previousRevision bool) bool {
 	return a.version == version(parent, previousRevision) &&
 		a.same(&ruleSet{uid: parent.UID(), labels: parent.Labels(), annotations: parent.Annotations()})
@@ -111,9 +123,9 @@ func (a *ruleSet) same(b *ruleSet) bool {
 	return a.uid == b.uid && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations)
 }
 
-// version stands for a parent's spec: its generation or, if the resource counts none, its
-// resourceVersion. An earlier revision has the generation of the latest one; its content stands for
-// it.
+// version identifies a parent's spec: by its generation or, if the resource has none, by its
+// resourceVersion. An earlier revision has the generation of the latest one, so its content
+// identifies it.
 func version(parent *object.Object, previousRevision bool) string {
 	if previousRevision {
 		return content(parent)
@@ -124,26 +136,26 @@ func version(parent *object.Object, previousRevision bool) string {
 	return "at " + parent.ResourceVersion()
 }
 
-// content stands for all of a parent but its metadata and status.
+// content returns a parent as JSON, without metadata and status.
 func content(parent *object.Object) string {
 	body, err := parent.Map()
-	if err != nil { // it has been decoded before; without its content it is the same as no other
+	if err != nil { // it was decoded before; without its content it equals no other
 		return "at " + parent.ResourceVersion()
 	}
 	body = maps.Clone(body)
 	delete(body, "metadata")
 	delete(body, "status")
-	data, _ := json.Marshal(body) // what was decoded from JSON marshals
+	data, _ := json.Marshal(body) // a value decoded from JSON marshals
 	return string(data)
 }
 
-// expiry is when an answer that is given now expires. Jitter keeps the parents of a first list from
-// being asked about at once.
+// expiry returns the time at which an answer from now expires. Jitter distributes the questions
+// about the parents of a first list.
 func (c *Customizer) expiry() time.Time {
 	return c.Clock.Now().Add(c.MaxAge - rand.N(c.MaxAge/4+1)) //nolint:gosec // jitter needs no secret
 }
 
-// state returns the answers about a parent, new if there are none. The caller holds the lock.
+// state returns the state of a parent, a new one if necessary. The caller holds the lock.
 func (c *Customizer) state(key hook.Key) *parentState {
 	a := c.parents[key]
 	if a == nil {
@@ -153,7 +165,7 @@ func (c *Customizer) state(key hook.Key) *parentState {
 	return a
 }
 
-// rules are the rules of all answers about a parent.
+// rules returns all rules about a parent.
 func (a *parentState) rules() []rule {
 	var rules []rule
 	for _, each := range a.all() {

@@ -13,27 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// firstListTimeout is how long a sync waits for the first list of a related resource. The watch goes on,
-// and brings the parent back when it is in.
+// firstListTimeout is the longest time for which a sync waits for the first list of a related
+// resource. After it the watch continues, and enqueues the parent when the list is complete.
 const firstListTimeout = 10 * time.Second
 
-// watch is one related resource that is watched while a parent needs it.
+// watch is the watch of one related resource. It lasts while a parent needs it.
 type watch struct {
 	users map[hook.Key]bool
-	// pins counts the reads under way; ended is set when the watch is being ended.
+	// pins counts the reads in progress; ended is set when the end of the watch begins.
 	pins  int
 	ended bool
-	// late are the users that could not read: the first list was not in, or the view was stale.
+	// waiting has the users that could not read: the first list was not complete, or the view was
+	// stale.
 	waiting map[hook.Key]bool
-	// done is closed when the objects are known, or err is set; handle is set then, and stop gives
-	// everything back.
+	// done is closed when the objects are known or err is set. From then on handle is set if err is
+	// nil, and free releases everything.
 	done   chan struct{}
 	err    error
 	handle *cache.Handle
 	free   func()
 }
 
-// stop waits until the watch has begun or failed, and ends it.
+// stop waits until the watch has begun or failed, then ends it.
 func (w *watch) stop() {
 	<-w.done
 	if w.free != nil {
@@ -41,9 +42,9 @@ func (w *watch) stop() {
 	}
 }
 
-// watch has a resource watched for a parent, and returns when its objects are known. If the API
-// server is known not to list them for now it fails at once, so that a resource in trouble does not
-// keep workers. The watch is pinned, with an error, too.
+// watch watches a resource for a parent, and returns when its objects are known. It fails
+// immediately if the last list of the resource failed, so that such a resource does not block
+// workers. The returned watch is pinned, also with an error.
 func (c *Customizer) watch(ctx context.Context, r object.Resource, key hook.Key) (*watch, error) {
 	trouble := c.Cache.LastError(r)
 	w := c.use(r, key)
@@ -65,8 +66,7 @@ func (c *Customizer) watch(ctx context.Context, r object.Resource, key hook.Key)
 	return w, &view.Error{Resource: r, State: view.Filling, Err: trouble}
 }
 
-// use enters a parent among those who need a watch, pins the watch, and begins one if there is
-// none.
+// use adds a parent to the users of a watch and pins it. It begins the watch if necessary.
 func (c *Customizer) use(r object.Resource, key hook.Key) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,8 @@ func (w *watch) begun() bool {
 // failed reports whether the watch could not begin.
 func (w *watch) failed() bool { return w.begun() && w.err != nil }
 
-// hasBegun reports whether a watch has begun or failed; a parent for which it has not is late.
+// hasBegun reports whether a watch has begun or failed. If not, it adds the parent to the waiting
+// ones.
 func (c *Customizer) hasBegun(w *watch, key hook.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +108,8 @@ func (c *Customizer) hasBegun(w *watch, key hook.Key) bool {
 	return w.begun()
 }
 
-// enqueueWaiting brings the parents to the queue that were late, once their objects are known. After a
-// failure they come back by themselves.
+// enqueueWaiting enqueues the waiting parents when the objects are known. After a failure their own
+// backoff enqueues them.
 func (c *Customizer) enqueueWaiting(w *watch) {
 	c.mu.Lock()
 	waiting := w.waiting
@@ -122,7 +123,8 @@ func (c *Customizer) enqueueWaiting(w *watch) {
 	}
 }
 
-// begin starts a watch. Its events are heard before the first sync reads, so that none is lost.
+// begin starts a watch. It subscribes to the events before the first sync reads, so that none is
+// lost.
 func (c *Customizer) begin(r object.Resource, w *watch) {
 	defer close(w.done)
 	handle, err := c.Cache.Acquire(c.root, r)
@@ -147,14 +149,14 @@ func (c *Customizer) begin(r object.Resource, w *watch) {
 	}
 }
 
-// removeUser takes a parent off a watch. The caller holds the lock.
+// removeUser removes a parent from the users of a watch. The caller holds the lock.
 func (c *Customizer) removeUser(r object.Resource, w *watch, key hook.Key) {
 	delete(w.users, key)
 	delete(w.waiting, key)
 	c.endUnused(r, w)
 }
 
-// endUnused ends a watch that no parent needs and no read pins. The caller holds the lock.
+// endUnused ends a watch without users and pins. The caller holds the lock.
 func (c *Customizer) endUnused(r object.Resource, w *watch) {
 	if len(w.users) > 0 || w.pins > 0 || w.ended {
 		return
@@ -166,7 +168,7 @@ func (c *Customizer) endUnused(r object.Resource, w *watch) {
 	c.tasks.Go(w.stop)
 }
 
-// handle brings the parents to the queue whose rules an object meets, or met before the event.
+// handle enqueues the parents with a rule that selects an object, or selected it before the event.
 func (c *Customizer) handle(e cache.Event) {
 	isNamespace := e.Resource.GVK == namespaceKind
 	if isNamespace {
@@ -202,8 +204,8 @@ func labelsOf(o *object.Object) labels.Set {
 	return o.Labels()
 }
 
-// Follow has the rules looked at again when the API server begins or ceases to serve a resource
-// that they name. It returns with ctx's error.
+// Follow invalidates rules when the API server begins or ceases to serve a resource that they name.
+// It returns the error of ctx when that is done.
 func (c *Customizer) Follow(ctx context.Context) error {
 	for {
 		changed := c.Discovery.Changed()
@@ -219,7 +221,8 @@ func (c *Customizer) Follow(ctx context.Context) error {
 	}
 }
 
-// outdated lists the parents one of whose resources is served now and was not, or is no more.
+// outdated returns the parents with a rule about a resource that is served now and was not before,
+// or the reverse.
 func (c *Customizer) outdated() []hook.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/mentions"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,49 +21,6 @@ import (
 type holder struct{ forgotten []hook.Key }
 
 func (h *holder) Forget(key hook.Key) { h.forgotten = append(h.forgotten, key) }
-
-// mentions returns the paths of a value at which a string contains text. It follows pointers, maps
-// and unexported fields.
-func mentions(v reflect.Value, text string) []string {
-	var found []string
-	seen := map[any]bool{}
-	var walk func(path string, v reflect.Value)
-	walk = func(path string, v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer, reflect.Interface:
-			if v.IsNil() {
-				return
-			}
-			if v.Kind() == reflect.Pointer {
-				if at := [2]any{v.Pointer(), v.Type()}; seen[at] {
-					return
-				} else {
-					seen[at] = true
-				}
-			}
-			walk(path, v.Elem())
-		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(path+"."+v.Type().Field(i).Name, v.Field(i))
-			}
-		case reflect.Map:
-			for _, key := range v.MapKeys() {
-				walk(path+"[key]", key)
-				walk(path+"[]", v.MapIndex(key))
-			}
-		case reflect.Slice, reflect.Array:
-			for i := range v.Len() {
-				walk(path+"[]", v.Index(i))
-			}
-		case reflect.String:
-			if strings.Contains(v.String(), text) {
-				found = append(found, path)
-			}
-		}
-	}
-	walk("p", v)
-	return found
-}
 
 // remembering is a pipeline with a parent about which every part of a state is filled.
 func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
@@ -93,7 +51,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 	w, p, h, uids := remembering(t)
 	key := event(queue.CauseObject).Key
 	states := func() []string {
-		return mentions(reflect.ValueOf(p.states), "web")
+		return mentions.Of(p.states, "web")
 	}
 	if n := len(states()); n < 5 {
 		t.Fatalf("%d places mention the parent before it is gone, want some: %v", n, states())
@@ -124,7 +82,7 @@ func TestReplacedParentIsForgotten(t *testing.T) {
 		t.Errorf("forgotten by hooks (-want +got):\n%s", diff)
 	}
 	state := p.states.byKey[key]
-	if left := mentions(reflect.ValueOf(state.converged), "web"); len(left) > 0 || state.fault.key != "" || len(state.warnings) > 0 {
+	if left := mentions.Of(state.converged, "web"); len(left) > 0 || state.fault.key != "" || len(state.warnings) > 0 {
 		t.Errorf("the state of the new parent has parts of the earlier one: %+v", state)
 	}
 	if state.uid != "another" {
@@ -195,7 +153,7 @@ func TestManyParentsComeAndGo(t *testing.T) {
 			}
 		}
 	}
-	if left := mentions(reflect.ValueOf(p.states), "web-"); len(left) > 0 {
+	if left := mentions.Of(p.states, "web-"); len(left) > 0 {
 		slices.Sort(left)
 		t.Errorf("after all parents are gone they are mentioned at %v", slices.Compact(left))
 	}
