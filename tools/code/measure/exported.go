@@ -7,7 +7,7 @@ import (
 )
 
 // exportedNames counts the exported names of the packages in a top-level folder that can be
-// imported. Commands, tests and generated files do not count.
+// imported. Commands, tools, tests and generated files do not count.
 type exportedNames struct {
 	Folder   string `json:"folder"`
 	Internal bool   `json:"internal"` // below internal/, where only this repository can import it
@@ -25,6 +25,9 @@ func measureExported(packages []*goPackage) []exportedNames {
 			continue
 		}
 		folder, _, _ := strings.Cut(p.dir, "/")
+		if folder == "tools" {
+			continue
+		}
 		key, internal := folder, slices.Contains(strings.Split(p.dir, "/"), "internal")
 		if internal {
 			key += "/internal"

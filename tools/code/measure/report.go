@@ -64,7 +64,10 @@ func (r *report) exportedTable() *table {
 	for _, e := range r.Exported {
 		folder, total := e.Folder, &public
 		if e.Internal {
-			folder, total = e.Folder+", internal", &internal
+			total = &internal
+			if e.Folder != "internal" {
+				folder += ", internal"
+			}
 		}
 		total.Packages, total.Names, total.Methods = total.Packages+e.Packages, total.Names+e.Names, total.Methods+e.Methods
 		t.add(folder, e.Packages, e.Names, e.Methods, e.Names+e.Methods)
