@@ -1,7 +1,7 @@
 """google.rpc.Status: the program's own, or else the SDK's generated copy.
 
-A process can register only one definition of google/rpc/status.proto. Programs that have the package googleapis-common-protos
-register that one.
+A process can register only one definition of google/rpc/status.proto. Programs with the package
+googleapis-common-protos register that one.
 """
 
 try:
