@@ -1,4 +1,5 @@
-"""The engine's half of a session, as plain as can be: what it believes of the hook, questions as changes, answers put together."""
+"""A minimal engine's side of a session: the expected state of the hook, requests as changes, and
+assemble responses."""
 
 import hashlib
 
@@ -19,8 +20,10 @@ def digest(parts):
 
 
 def set_digest(entries):
-    """entries: (slot, namespace, name) to the object's bytes."""
-    return digest(hash_of(key[0].to_bytes(4, "little") + hash_of(raw)) for key, raw in entries.items())
+    """Returns the digest of entries: (slot, namespace, name) to the object's bytes."""
+    return digest(
+        hash_of(key[0].to_bytes(4, "little") + hash_of(raw)) for key, raw in entries.items()
+    )
 
 
 def list_digest(raws):
@@ -32,12 +35,14 @@ def fragments(message):
     data = message.SerializeToString()
     for index, start in enumerate(range(0, len(data), PIECE)):
         yield stream_pb2.EngineMessage(
-            fragment=stream_pb2.Fragment(index=index, total_bytes=len(data), data=data[start : start + PIECE])
+            fragment=stream_pb2.Fragment(
+                index=index, total_bytes=len(data), data=data[start : start + PIECE]
+            )
         )
 
 
-def assembled(parts):
-    """The HookMessage of some fragments."""
+def assemble(parts):
+    """Returns the HookMessage of fragments."""
     assert [part.index for part in parts] == list(range(len(parts)))
     data = b"".join(part.data for part in parts)
     assert all(part.total_bytes == len(data) and 0 < len(part.data) <= PIECE for part in parts)
@@ -45,49 +50,60 @@ def assembled(parts):
 
 
 def shape_of(request):
-    """Returns the shape whose service has a request."""
+    """Returns the shape with the service of a request."""
     package = type(request).DESCRIPTOR.file.package
-    return next(shape for shape in (COMPOSITE, DECORATOR) if shape.module.DESCRIPTOR.package == package)
+    return next(
+        shape for shape in (COMPOSITE, DECORATOR) if shape.module.DESCRIPTOR.package == package
+    )
 
 
 def shape_and_method(request):
     return shape_of(request), type(request).__name__.removesuffix("Request")
 
 
-def apart(request):
-    """A request without its objects, and those: (slot, namespace, name) to bytes."""
+def split(request):
+    """Returns a request without its objects, and those: (slot, namespace, name) to bytes."""
     shape, method = shape_and_method(request)
-    shell = type(request)()
-    shell.CopyFrom(request)
+    envelope = type(request)()
+    envelope.CopyFrom(request)
     places = [(0, [request.controller]), (1, [getattr(request, shape.parent)])]
-    shell.ClearField("controller")
-    shell.ClearField(shape.parent)
+    envelope.ClearField("controller")
+    envelope.ClearField(shape.parent)
     if method != "Customize":
-        for n, group in enumerate(getattr(shell, shape.children)):
+        for n, group in enumerate(getattr(envelope, shape.children)):
             places.append((2 + 2 * n, getattr(request, shape.children)[n].objects))
             group.ClearField("objects")
-        for n, group in enumerate(shell.related):
+        for n, group in enumerate(envelope.related):
             if group.HasField("items"):
                 places.append((3 + 2 * n, request.related[n].items.objects))
                 group.items.ClearField("objects")
-    entries = {(slot, o.namespace, o.name): o.SerializeToString() for slot, objects in places for o in objects}
-    return shell, dict(sorted(entries.items()))
+    entries = {
+        (slot, o.namespace, o.name): o.SerializeToString()
+        for slot, objects in places
+        for o in objects
+    }
+    return envelope, dict(sorted(entries.items()))
 
 
 class Engine:
-    """What an engine believes, and the messages that follow from it."""
+    """The state of the hook as the engine expects it, and the messages that depend on it."""
 
     def __init__(self, session_id="session"):
         self.session_id = session_id
-        self.sets, self.lists, self.asked = {}, {}, {}
+        self.sets, self.lists, self.calls = {}, {}, {}
         self.last = 0
 
     def hello(self, **fields):
-        fields = {"versions": [1], "session_id": self.session_id, "max_message_bytes": 64 << 20, "capabilities": CAPABILITIES} | fields
+        fields = {
+            "versions": [1],
+            "session_id": self.session_id,
+            "max_message_bytes": 64 << 20,
+            "capabilities": CAPABILITIES,
+        } | fields
         return stream_pb2.EngineMessage(hello=stream_pb2.Hello(**fields))
 
-    def believe(self, welcome):
-        """Drops what the hook no longer holds."""
+    def apply_welcome(self, welcome):
+        """Forgets the subjects that the hook does not have."""
         held = {state.subject: state.digest for state in welcome.subjects}
         for subject in list(self.sets):
             if held.get(subject) != set_digest(self.sets[subject]):
@@ -97,17 +113,26 @@ class Engine:
         self.sets.pop(subject, None)
         self.lists.pop(subject, None)
 
-    def call(self, asked, /, subject="a", timeout=30.0, snapshot=False, hashes=False, **fields):
-        """A call: changes of what the hook is believed to hold. With hashes, objects that another subject has are only named."""
-        shape, method = shape_and_method(asked)
+    def call(self, request, /, subject="a", timeout=30.0, snapshot=False, hashes=False, **fields):
+        """Returns a call with the changes of the subject's set. With hashes, the call refers to the
+        objects of other subjects by their hashes."""
+        shape, method = shape_and_method(request)
         if snapshot:
             self.forget(subject)
-        shell, entries = apart(asked)
+        envelope, entries = split(request)
         before = self.sets.get(subject)
-        known = {hash_of(raw) for held in self.sets.values() for raw in held.values()} if hashes else set()
+        known = (
+            {hash_of(raw) for held in self.sets.values() for raw in held.values()}
+            if hashes
+            else set()
+        )
         self.last += 1
         call = stream_pb2.Call(
-            id=self.last, method=f"/{shape.service}/{method}", subject=subject, envelope=shell.SerializeToString(), digest=set_digest(entries),
+            id=self.last,
+            method=f"/{shape.service}/{method}",
+            subject=subject,
+            envelope=envelope.SerializeToString(),
+            digest=set_digest(entries),
             base=b"" if before is None else set_digest(before),
         )
         call.timeout.FromNanoseconds(int(timeout * 1e9))
@@ -116,22 +141,25 @@ class Engine:
         for key, raw in entries.items():
             if (before or {}).get(key) == raw:
                 continue
-            call.upserts.add(slot=key[0], **({"hash": hash_of(raw)} if hash_of(raw) in known else {"object": raw}))
+            call.upserts.add(
+                slot=key[0],
+                **({"hash": hash_of(raw)} if hash_of(raw) in known else {"object": raw}),
+            )
         if subject and subject in self.lists:
             call.desired_digest = list_digest(self.lists[subject])
         for name, value in fields.items():
             setattr(call, name, value)
         if subject:
             self.sets[subject] = entries
-        self.asked[call.id] = asked, subject, self.lists.get(subject, ())
+        self.calls[call.id] = request, subject, self.lists.get(subject, ())
         return stream_pb2.EngineMessage(call=call)
 
     def response(self, answer):
-        """The whole response of an answer."""
-        request, subject, before = self.asked.pop(answer.call_id)
+        """Returns the whole response of an answer."""
+        request, subject, before = self.calls.pop(answer.call_id)
         assert answer.WhichOneof("outcome") == "desired", answer
         desired, raws = answer.desired, []
-        assert desired.base in (b"", list_digest(before)), "the answer refers to a list that the engine does not hold"
+        assert desired.base in (b"", list_digest(before)), "the answer refers to an unknown list"
         for piece in desired.pieces:
             if piece.WhichOneof("content") == "keep":
                 assert desired.base and piece.keep.first + piece.keep.count <= len(before)

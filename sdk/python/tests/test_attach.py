@@ -1,4 +1,4 @@
-"""Hooks that dial in, to a gateway on loopback."""
+"""Hooks that attach to a gateway on loopback."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ from hookloop import gateway
 from hookloop.attachment import Backoff
 from hookloop.stream.v1 import gateway_pb2, stream_pb2
 from tests.engine import Engine
-from tests.questions import sync_request
+from tests.requests import sync_request
 from tests.test_server import ROOT, WAIT, make_certificate
 from tests.test_stream import Held, Later, echo
 from tests.test_session import pods
@@ -29,17 +29,17 @@ QUICK = Backoff(initial=0.01, maximum=0.02, refused=0.03)
 
 @dataclasses.dataclass(frozen=True)
 class Noted(Backoff):
-    """Waits for hardly any time, and notes what was asked."""
+    """Returns short delays, and records the arguments."""
 
-    asked: list = dataclasses.field(default_factory=list)
+    calls: list = dataclasses.field(default_factory=list)
 
     def delay(self, failures, refused):
-        self.asked.append((failures, refused))
+        self.calls.append((failures, refused))
         return 0.01
 
 
 class Session:
-    """A stream that a hook has opened; the test speaks for the engine."""
+    """A stream that a hook has opened. The test plays the engine's side."""
 
     def __init__(self, messages, context):
         self._messages, self._sent = messages, queue.Queue()
@@ -57,15 +57,15 @@ class Session:
     def open(self, engine):
         self.send(engine.hello())
         welcome = self.read().welcome
-        engine.believe(welcome)
+        engine.apply_welcome(welcome)
         return welcome
 
-    def ask(self, engine, request):
+    def invoke(self, engine, request):
         self.send(engine.call(request))
         return engine.response(self.read().answer)
 
     def end(self, code=None, text=""):
-        """Ends the stream; with a code it ends with that."""
+        """Ends the stream, with a status if a code is given."""
         self._sent.put((code, text))
 
     def run(self, context):
@@ -77,7 +77,7 @@ class Session:
 
 
 class Gateway:
-    """An engine's gateway with a certificate for 127.0.0.1; sessions come in a queue."""
+    """A gateway with a certificate for 127.0.0.1. Its sessions are in a queue."""
 
     def __init__(self, folder, mutual=False):
         self.folder, self.sessions, self.triggers = folder, queue.Queue(), queue.Queue()
@@ -85,19 +85,34 @@ class Gateway:
         make_certificate(cert, key)
         (folder / "token").write_text("first\n", encoding="ascii")
         self._server = grpc.server(futures.ThreadPoolExecutor(8))
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(gateway.SERVICE, {
-            "Attach": grpc.stream_stream_rpc_method_handler(
-                self._attach, stream_pb2.HookMessage.FromString, stream_pb2.EngineMessage.SerializeToString),
-            "Trigger": grpc.unary_unary_rpc_method_handler(
-                self._trigger, gateway_pb2.TriggerRequest.FromString, gateway_pb2.TriggerResponse.SerializeToString),
-        }),))
+        self._server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(
+                    gateway.SERVICE,
+                    {
+                        "Attach": grpc.stream_stream_rpc_method_handler(
+                            self._attach,
+                            stream_pb2.HookMessage.FromString,
+                            stream_pb2.EngineMessage.SerializeToString,
+                        ),
+                        "Trigger": grpc.unary_unary_rpc_method_handler(
+                            self._trigger,
+                            gateway_pb2.TriggerRequest.FromString,
+                            gateway_pb2.TriggerResponse.SerializeToString,
+                        ),
+                    },
+                ),
+            )
+        )
         clients = cert.read_bytes() if mutual else None
-        credentials = grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())], clients, require_client_auth=mutual)
+        credentials = grpc.ssl_server_credentials(
+            [(key.read_bytes(), cert.read_bytes())], clients, require_client_auth=mutual
+        )
         self.address = f"127.0.0.1:{self._server.add_secure_port('127.0.0.1:0', credentials)}"
         self._server.start()
 
     def reached(self, **fields):
-        """How a hook reaches it."""
+        """Returns the gateway's address and files for a hook."""
         files = {"ca_file": str(self.folder / "ca.crt"), "token_file": str(self.folder / "token")}
         return hookloop.Gateway(self.address, **(files | fields))
 
@@ -136,7 +151,7 @@ class Attached(unittest.TestCase):
         finally:
             attachment.stop(grace_period=0)
 
-    def test_questions_are_answered(self):
+    def test_requests_are_answered(self):
         with self.attached(options=hookloop.Options(build_id="v1", threads=6)) as attachment:
             session, engine = self.gateway.next(), Engine()
             self.assertEqual((session.attach.worker, session.attach.session_id), ("web", ""))
@@ -145,15 +160,24 @@ class Attached(unittest.TestCase):
             welcome = session.open(engine)
             self.assertEqual((welcome.build_id, welcome.window.calls), ("v1", 6))
             self.assertTrue(attachment.wait_attached(WAIT))
-            self.assertEqual(len(session.ask(engine, sync_request()).children), 2)
+            self.assertEqual(len(session.invoke(engine, sync_request()).children), 2)
             session.end()
 
     def test_an_intercept(self):
-        intercept = hookloop.Intercept(hookloop.ControllerKind.COMPOSITE, "web", namespace="shop", label_selector="team=blue")
+        intercept = hookloop.Intercept(
+            hookloop.ControllerKind.COMPOSITE, "web", namespace="shop", label_selector="team=blue"
+        )
         with self.attached(worker="", intercept=intercept):
             session = self.gateway.next()
-            self.assertEqual(session.attach.intercept, stream_pb2.Intercept(
-                controller_kind="CompositeController", controller_name="web", namespace="shop", label_selector="team=blue"))
+            self.assertEqual(
+                session.attach.intercept,
+                stream_pb2.Intercept(
+                    controller_kind="CompositeController",
+                    controller_name="web",
+                    namespace="shop",
+                    label_selector="team=blue",
+                ),
+            )
             session.end()
 
     def test_after_a_loss_only_changes_travel(self):
@@ -161,12 +185,15 @@ class Attached(unittest.TestCase):
             engine = Engine()
             first = self.gateway.next()
             first.open(engine)
-            first.ask(engine, sync_request())
+            first.invoke(engine, sync_request())
             (self.gateway.folder / "token").write_text("second", encoding="ascii")
             with self.assertLogs("hookloop", "WARNING"):
                 first.end(grpc.StatusCode.UNAVAILABLE, "going down")
                 second = self.gateway.next()
-            self.assertEqual((second.attach.session_id, second.metadata["authorization"]), ("session", "Bearer second"))
+            self.assertEqual(
+                (second.attach.session_id, second.metadata["authorization"]),
+                ("session", "Bearer second"),
+            )
             self.assertEqual([state.subject for state in second.open(engine).subjects], ["a"])
             engine.last = 0
             call = engine.call(sync_request())
@@ -175,43 +202,66 @@ class Attached(unittest.TestCase):
             self.assertEqual(len(engine.response(second.read().answer).children), 2)
             second.end()
 
-    def test_another_session_begins_anew(self):
+    def test_another_session_has_a_new_state(self):
         with self.attached():
             for number in range(2):
                 session, engine = self.gateway.next(), Engine(session_id=f"s{number}")
                 self.assertEqual(list(session.open(engine).subjects), [])
-                session.ask(engine, sync_request())
+                session.invoke(engine, sync_request())
                 session.end()
 
-    def test_a_refusal_is_told_and_tried_again(self):
+    def test_a_refusal_is_logged_and_retried(self):
         with self.assertLogs("hookloop", "ERROR") as logged, self.attached():
-            self.gateway.next().end(grpc.StatusCode.PERMISSION_DENIED, "may not serve hookworkers/web")
+            self.gateway.next().end(
+                grpc.StatusCode.PERMISSION_DENIED, "may not serve hookworkers/web"
+            )
             session = self.gateway.next()
             session.open(Engine())
             session.end()
-        self.assertIn('refuses worker "web": PERMISSION_DENIED: may not serve hookworkers/web', logged.output[0])
+        self.assertIn(
+            'refuses worker "web": PERMISSION_DENIED: may not serve hookworkers/web',
+            logged.output[0],
+        )
 
-    def test_only_refusals_in_a_row_are_slow(self):
+    def test_only_consecutive_refusals_are_slow(self):
         backoff = Noted()
-        refuse = [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT]
+        refuse = [
+            grpc.StatusCode.UNAUTHENTICATED,
+            grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.INVALID_ARGUMENT,
+        ]
         with self.assertLogs("hookloop", "WARNING"), self.attached(backoff=backoff):
             for code in refuse:  # each ends an open session
                 session = self.gateway.next()
                 session.open(Engine())
                 session.end(code, "no longer")
-            for code in (*refuse[:2], grpc.StatusCode.UNAVAILABLE, refuse[0], refuse[0]):  # none of them opens
+            for code in (
+                *refuse[:2],
+                grpc.StatusCode.UNAVAILABLE,
+                refuse[0],
+                refuse[0],
+            ):  # none of them opens
                 self.gateway.next().end(code, "not yet")
             session = self.gateway.next()
             session.open(Engine())
             session.end(refuse[0], "no longer")
             self.gateway.next().end()
-        self.assertEqual(backoff.asked[:9], [
-            (0, False), (0, False), (0, False),
-            (1, True), (2, True), (3, False), (4, False), (5, True),
-            (0, False),
-        ])
+        self.assertEqual(
+            backoff.calls[:9],
+            [
+                (0, False),
+                (0, False),
+                (0, False),
+                (1, True),
+                (2, True),
+                (3, False),
+                (4, False),
+                (5, True),
+                (0, False),
+            ],
+        )
 
-    def test_a_function_that_does_not_return_holds_nothing_up(self):
+    def test_a_function_that_does_not_return_blocks_nothing(self):
         slow = Held()
         self.addCleanup(slow.leave.set)
 
@@ -227,25 +277,28 @@ class Attached(unittest.TestCase):
                 session.end(grpc.StatusCode.UNAVAILABLE, "going down")
                 session, engine = self.gateway.next(), Engine("another")
             session.open(engine)
-            self.assertEqual(list(session.ask(engine, pods(parent="fast")).children), [])
+            self.assertEqual(list(session.invoke(engine, pods(parent="fast")).children), [])
             session.send(engine.call(pods(parent="slow"), subject="b"))
             with contextlib.closing(Later(lambda: attachment.stop(grace_period=0))) as stopped:
                 stopped.result()
 
     def test_a_function_that_does_not_return_does_not_keep_the_program(self):
-        code = '''import sys, threading, hookloop
+        code = """import sys, threading, hookloop
 entered = threading.Event()
 def sync(request):
     entered.set()
     threading.Event().wait()
 address, ca, token = sys.argv[1:]
-attachment = hookloop.attach(hookloop.Composite(sync=sync), gateway=hookloop.Gateway(address, ca_file=ca, token_file=token), worker="web")
+gateway = hookloop.Gateway(address, ca_file=ca, token_file=token)
+attachment = hookloop.attach(hookloop.Composite(sync=sync), gateway=gateway, worker="web")
 entered.wait()
 attachment.stop(grace_period=0)
-'''
+"""
         files = [str(self.gateway.folder / name) for name in ("ca.crt", "token")]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        with subprocess.Popen([sys.executable, "-c", code, self.gateway.address, *files], env=environment) as program:
+        with subprocess.Popen(
+            [sys.executable, "-c", code, self.gateway.address, *files], env=environment
+        ) as program:
             self.addCleanup(program.kill)
             session, engine = self.gateway.next(), Engine()
             session.open(engine)
@@ -264,7 +317,7 @@ attachment.stop(grace_period=0)
             session.end()
         self.assertIn("No such file", logged.output[0])
 
-    def test_what_the_protocol_does_not_allow(self):
+    def test_protocol_violations(self):
         with self.assertLogs("hookloop", "ERROR") as logged, self.attached():
             self.gateway.next().send(stream_pb2.EngineMessage(drain=stream_pb2.Drain()))
             self.gateway.next().end()
@@ -310,9 +363,15 @@ attachment.stop(grace_period=0)
                 attachment.trigger(hookloop.Trigger(reason="too soon"))
             session = self.gateway.next()
             session.open(Engine())
-            with contextlib.closing(Later(lambda: attachment.trigger(hookloop.Trigger(parents=["shop/hi"])))) as later:
-                asked = session.read().trigger
-                session.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=1)))
+            with contextlib.closing(
+                Later(lambda: attachment.trigger(hookloop.Trigger(parents=["shop/hi"])))
+            ) as later:
+                sent = session.read().trigger
+                session.send(
+                    stream_pb2.EngineMessage(
+                        trigger_result=stream_pb2.TriggerResult(id=sent.id, parents=1)
+                    )
+                )
                 self.assertEqual(later.result(), 1)
             with contextlib.closing(Later(lambda: attachment.trigger())) as later:
                 session.read()
@@ -321,25 +380,45 @@ attachment.stop(grace_period=0)
                     later.result()
 
     def test_a_trigger_without_a_stream(self):
-        self.assertEqual(hookloop.trigger(self.gateway.reached(), "web", hookloop.Trigger(label_selector="a=b", reason="tick")), 3)
+        self.assertEqual(
+            hookloop.trigger(
+                self.gateway.reached(), "web", hookloop.Trigger(label_selector="a=b", reason="tick")
+            ),
+            3,
+        )
         request, token = self.gateway.triggers.get(timeout=WAIT)
-        self.assertEqual((request.worker, request.trigger.label_selector, request.trigger.reason), ("web", "a=b", "tick"))
+        self.assertEqual(
+            (request.worker, request.trigger.label_selector, request.trigger.reason),
+            ("web", "a=b", "tick"),
+        )
         self.assertEqual(token, "Bearer first")
-        with self.assertRaisesRegex(hookloop.TriggerError, "may not serve hookworkers/other") as raised:
+        with self.assertRaisesRegex(
+            hookloop.TriggerError, "may not serve hookworkers/other"
+        ) as raised:
             hookloop.trigger(self.gateway.reached(), "other")
         self.assertEqual(raised.exception.code, 7)
 
     def test_a_program_dials_in_and_ends_at_sigterm(self):
         code = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
-        flags = ["--attach", self.gateway.address, "--worker", "web", "--ca-file", str(self.gateway.folder / "ca.crt"),
-                 "--token-file", str(self.gateway.folder / "token")]
+        flags = [
+            "--attach",
+            self.gateway.address,
+            "--worker",
+            "web",
+            "--ca-file",
+            str(self.gateway.folder / "ca.crt"),
+            "--token-file",
+            str(self.gateway.folder / "token"),
+        ]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        with subprocess.Popen([sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, text=True, env=environment) as program:
+        with subprocess.Popen(
+            [sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, text=True, env=environment
+        ) as program:
             self.addCleanup(program.kill)
             session, engine = self.gateway.next(), Engine()
             session.open(engine)
             self.assertEqual(program.stdout.readline(), f"attached to {self.gateway.address}\n")
-            self.assertEqual(list(session.ask(engine, sync_request()).children), [])
+            self.assertEqual(list(session.invoke(engine, sync_request()).children), [])
             program.send_signal(signal.SIGTERM)
             self.assertTrue(session.read().HasField("drain"))
             session.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain()))
@@ -348,13 +427,15 @@ attachment.stop(grace_period=0)
 
 
 class Certificates(unittest.TestCase):
-    def test_a_certificate_says_who_dials_in(self):
+    def test_a_certificate_identifies_the_hook(self):
         with tempfile.TemporaryDirectory() as folder:
             gate = Gateway(pathlib.Path(folder), mutual=True)
             self.addCleanup(gate.stop)
             cert, key = str(gate.folder / "ca.crt"), str(gate.folder / "tls.key")
             reach = gate.reached(token_file="", client_cert=cert, client_key=key)
-            attachment = hookloop.attach(hookloop.Composite(sync=echo), gateway=reach, worker="web", backoff=QUICK)
+            attachment = hookloop.attach(
+                hookloop.Composite(sync=echo), gateway=reach, worker="web", backoff=QUICK
+            )
             session = gate.next()
             self.assertNotIn("authorization", session.metadata)
             self.assertEqual(session.identity, [b"hook"])
@@ -363,7 +444,7 @@ class Certificates(unittest.TestCase):
             attachment.stop(grace_period=0)
 
 
-class WhatCannotBe(unittest.TestCase):
+class InvalidArguments(unittest.TestCase):
     def test_arguments(self):
         reach = hookloop.Gateway("a:1", token_file="t")
         hook = hookloop.Composite()
@@ -371,7 +452,9 @@ class WhatCannotBe(unittest.TestCase):
             "neither token_file nor client_cert": lambda: hookloop.Gateway("a:1"),
             "address is empty": lambda: hookloop.Gateway("", token_file="t"),
             "expected both files, or neither": lambda: hookloop.Gateway("a:1", client_cert="c"),
-            "expected either a worker or an intercept": lambda: hookloop.attach(hook, gateway=reach),
+            "expected either a worker or an intercept": lambda: hookloop.attach(
+                hook, gateway=reach
+            ),
             "got no hook": lambda: hookloop.attach(gateway=reach, worker="w"),
             "expected CompositeController/name or": lambda: hookloop.Intercept("web", "a"),
         }
@@ -379,7 +462,13 @@ class WhatCannotBe(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 make()
 
-    def test_waits_grow_and_what_is_refused_again_is_slow(self):
+    def test_delays_grow_and_are_longest_after_refusals(self):
         backoff = Backoff()
-        for failures, refused, longest in ((0, False, 0.2), (1, False, 0.4), (3, False, 1.6), (100, False, 10), (0, True, 30)):
+        for failures, refused, longest in (
+            (0, False, 0.2),
+            (1, False, 0.4),
+            (3, False, 1.6),
+            (100, False, 10),
+            (0, True, 30),
+        ):
             self.assertTrue(longest / 2 <= backoff.delay(failures, refused) <= longest)

@@ -14,13 +14,16 @@ from hookloop.composite.v1 import composite_pb2
 from hookloop.stream.v1 import gateway_pb2
 assert (pathlib.Path(hookloop.__file__).parent / "py.typed").exists()
 print(pathlib.Path(hookloop.__file__).parent.parent)
-print(hookloop.testing.call(lambda r: {"status": {"n": r["parent"]["spec"]["n"]}}, [
-    {"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "w"}, "spec": {"n": 7}}])["status"]["n"])
+web = {"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "w"}, "spec": {"n": 7}}
+response = hookloop.testing.call(lambda request: {"status": request["parent"]["spec"]}, [web])
+print(response["status"]["n"])
 """
 
 
 def run(*command, **options):
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True, **options).stdout
+    return subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, text=True, **options
+    ).stdout
 
 
 class Package(unittest.TestCase):
@@ -28,16 +31,36 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             source = folder / "source"
-            shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns("__pycache__", "build", "dist", "*.egg-info", "tests"))
-            run(sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('..')", cwd=source)
+            shutil.copytree(
+                ROOT,
+                source,
+                ignore=shutil.ignore_patterns(
+                    "__pycache__", "build", "dist", "*.egg-info", "tests"
+                ),
+            )
+            run(
+                sys.executable,
+                "-c",
+                "from setuptools import build_meta; build_meta.build_sdist('..')",
+                cwd=source,
+            )
             (sdist,) = folder.glob("hookloop-*.tar.gz")
             pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir")
-            run(*pip, "wheel", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, sdist)
+            run(
+                *pip,
+                "wheel",
+                "--no-index",
+                "--no-build-isolation",
+                "--no-deps",
+                "--wheel-dir",
+                folder,
+                sdist,
+            )
             (wheel,) = folder.glob("hookloop-*.whl")
             venv = folder / "venv"
             run(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv)
             python = venv / "bin" / "python"
             run(python, "-m", "pip", "--disable-pip-version-check", "install", "--no-index", wheel)
-            where, answer = run(python, "-I", "-c", USE, cwd=folder).splitlines()
-            self.assertTrue(pathlib.Path(where).is_relative_to(venv.resolve()), where)
-            self.assertEqual(answer, "7")
+            location, result = run(python, "-I", "-c", USE, cwd=folder).splitlines()
+            self.assertTrue(pathlib.Path(location).is_relative_to(venv.resolve()), location)
+            self.assertEqual(result, "7")

@@ -1,4 +1,4 @@
-"""The pool of threads, by itself."""
+"""The thread pool."""
 
 import threading
 import unittest

@@ -1,4 +1,4 @@
-"""The server and the program around it: health, a stop that waits, TLS, what cannot be served."""
+"""The server and the program: health, graceful stop, TLS, invalid arguments."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ import grpc
 import hookloop
 from hookloop import health
 from hookloop.wellknown import HealthCheckRequest, HealthCheckResponse
-from tests.questions import ask, serving, sync_request
+from tests.requests import invoke, serving, sync_request
 
 ROOT = pathlib.Path(__file__).parent.parent
 WAIT = 30  # seconds, a deadline
@@ -27,22 +27,31 @@ def empty(_):
 
 
 def codec():
-    return {"request_serializer": HealthCheckRequest.SerializeToString, "response_deserializer": HealthCheckResponse.FromString}
+    return {
+        "request_serializer": HealthCheckRequest.SerializeToString,
+        "response_deserializer": HealthCheckResponse.FromString,
+    }
 
 
 def check(channel, service=""):
-    return channel.unary_unary(f"/{health.SERVICE}/Check", **codec())(HealthCheckRequest(service=service), timeout=WAIT).status
+    return channel.unary_unary(f"/{health.SERVICE}/Check", **codec())(
+        HealthCheckRequest(service=service), timeout=WAIT
+    ).status
 
 
 def watch(channel):
-    return channel.unary_stream(f"/{health.SERVICE}/Watch", **codec())(HealthCheckRequest(), timeout=WAIT)
+    return channel.unary_stream(f"/{health.SERVICE}/Watch", **codec())(
+        HealthCheckRequest(), timeout=WAIT
+    )
 
 
 class Health(unittest.TestCase):
     def test_services_that_are_served_are_healthy(self):
         with serving(hookloop.Composite(sync=empty)) as (channel, _):
             self.assertEqual(check(channel), health.SERVING)
-            self.assertEqual(check(channel, "hookloop.composite.v1.CompositeHookService"), health.SERVING)
+            self.assertEqual(
+                check(channel, "hookloop.composite.v1.CompositeHookService"), health.SERVING
+            )
             with self.assertRaises(grpc.RpcError) as raised:
                 check(channel, "hookloop.decorator.v1.DecoratorHookService")
             self.assertEqual(raised.exception.code(), grpc.StatusCode.NOT_FOUND)
@@ -55,15 +64,15 @@ class Health(unittest.TestCase):
             with self.assertRaises(grpc.RpcError) as raised:
                 next(second)
             self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
-            ask(channel, "Sync", sync_request())
+            invoke(channel, "Sync", sync_request())
             server.stop()
-            self.assertEqual([answer.status for answer in first], [health.NOT_SERVING])
+            self.assertEqual([response.status for response in first], [health.NOT_SERVING])
 
     def test_a_watch_that_ends_makes_room(self):
         with serving(hookloop.Composite(sync=empty), threads=4) as (channel, _):
             for _ in range(3):
                 one = watch(channel)
-                while True:  # the server may learn of the end of the one before a little later
+                while True:  # the server notices the end of the previous watch later
                     try:
                         self.assertEqual(next(one).status, health.SERVING)
                         break
@@ -83,7 +92,9 @@ class Stopping(unittest.TestCase):
             return {"status": {"done": True}}
 
         with serving(hookloop.Composite(sync=function)) as (channel, server):
-            call = threading.Thread(target=lambda: answers.append(ask(channel, "Sync", sync_request())))
+            call = threading.Thread(
+                target=lambda: answers.append(invoke(channel, "Sync", sync_request()))
+            )
             answers = []
             call.start()
             self.assertTrue(entered.wait(WAIT))
@@ -97,11 +108,19 @@ class Stopping(unittest.TestCase):
     def test_a_program_ends_at_sigterm(self):
         code = "import hookloop; hookloop.serve(hookloop.Composite(sync=lambda request: {}))"
         command = [sys.executable, "-c", code, "--listen", "127.0.0.1:0"]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}) as program:
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        ) as program:
             self.addCleanup(program.kill)
-            address = re.fullmatch(r"listening on (127\.0\.0\.1:\d+)\n", program.stdout.readline())[1]
+            address = re.fullmatch(r"listening on (127\.0\.0\.1:\d+)\n", program.stdout.readline())[
+                1
+            ]
             with grpc.insecure_channel(address) as channel:
-                ask(channel, "Sync", sync_request())
+                invoke(channel, "Sync", sync_request())
             program.send_signal(signal.SIGTERM)
             self.assertEqual(program.wait(WAIT), 0)
 
@@ -116,77 +135,144 @@ class Deadlines(unittest.TestCase):
             leave.wait(WAIT)
             return {}
 
-        with self.assertLogs("hookloop", "WARNING") as logged, serving(hookloop.Composite(sync=stuck), threads=1) as (channel, server):
+        with self.assertLogs("hookloop", "WARNING") as logged, serving(
+            hookloop.Composite(sync=stuck), threads=1
+        ) as (channel, server):
             first = begin(channel, timeout=WAIT)
             self.assertTrue(entered.wait(WAIT))
             late = [begin(channel, timeout=0.5) for _ in range(20)]
             self.assertEqual({call.code() for call in late}, {grpc.StatusCode.DEADLINE_EXCEEDED})
-            for _ in range(WAIT * 100):  # the server hears of each a little later than its caller
+            for _ in range(
+                WAIT * 100
+            ):  # the server notices the end of each call later than its caller
                 if not server._functions._tasks:
                     break
                 leave.wait(0.01)
-            self.assertEqual(len(server._functions._tasks), 0, "calls that nobody waits for are queued")
+            self.assertEqual(
+                len(server._functions._tasks), 0, "calls that nobody waits for are queued"
+            )
             leave.set()
             self.assertEqual(first.code(), grpc.StatusCode.OK)
-            ask(channel, "Sync", sync_request())
+            invoke(channel, "Sync", sync_request())
         self.assertEqual(len(began), 2)
         self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up")
 
 
 def begin(channel, timeout):
-    """A sync that is under way."""
+    """Starts a Sync call."""
     return channel.unary_unary(
-        "/hookloop.composite.v1.CompositeHookService/Sync", request_serializer=type(sync_request()).SerializeToString
+        "/hookloop.composite.v1.CompositeHookService/Sync",
+        request_serializer=type(sync_request()).SerializeToString,
     ).future(sync_request(), timeout=timeout)
 
 
-class WhatCannotBeServed(unittest.TestCase):
+class InvalidArguments(unittest.TestCase):
     def test_arguments(self):
         cases = [
             (ValueError, "got no hook", (), {}),
-            (TypeError, "got a hook of type function, expected Composite or Decorator", (empty,), {}),
-            (ValueError, "at most one for each service", (hookloop.Composite(), hookloop.Composite()), {}),
+            (
+                TypeError,
+                "got a hook of type function, expected Composite or Decorator",
+                (empty,),
+                {},
+            ),
+            (
+                ValueError,
+                "at most one for each service",
+                (hookloop.Composite(), hookloop.Composite()),
+                {},
+            ),
             (ValueError, "expected host:port", (hookloop.Composite(),), {"listen": "9443"}),
-            (ValueError, "expected both files, or neither", (hookloop.Composite(),), {"tls_cert": "a"}),
-            (ValueError, "expected a certificate and its key, too", (hookloop.Composite(),), {"client_ca": "ca.crt"}),
-            (ValueError, "without client authorities", (hookloop.Composite(),), {"client_name": "engine"}),
+            (
+                ValueError,
+                "expected both files, or neither",
+                (hookloop.Composite(),),
+                {"tls_cert": "a"},
+            ),
+            (
+                ValueError,
+                "expected a certificate and its key, too",
+                (hookloop.Composite(),),
+                {"client_ca": "ca.crt"},
+            ),
+            (
+                ValueError,
+                "without client authorities",
+                (hookloop.Composite(),),
+                {"client_name": "engine"},
+            ),
             (FileNotFoundError, "missing", (hookloop.Composite(),), {"token_file": "missing"}),
-            (FileNotFoundError, "missing.key", (hookloop.Composite(),), {"tls_cert": "missing.crt", "tls_key": "missing.key"}),
+            (
+                FileNotFoundError,
+                "missing.key",
+                (hookloop.Composite(),),
+                {"tls_cert": "missing.crt", "tls_key": "missing.key"},
+            ),
         ]
         for error, text, hooks, options in cases:
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 hookloop.Server(*hooks, **({"listen": "127.0.0.1:0"} | options))
 
     def test_an_address_that_is_taken(self):
-        with socket.create_server(("127.0.0.1", 0)) as taken, self.assertRaises(SystemExit) as ended:
-            hookloop.serve(hookloop.Composite(), args=["--listen", f"127.0.0.1:{taken.getsockname()[1]}"])
+        with socket.create_server(("127.0.0.1", 0)) as taken, self.assertRaises(
+            SystemExit
+        ) as ended:
+            hookloop.serve(
+                hookloop.Composite(), args=["--listen", f"127.0.0.1:{taken.getsockname()[1]}"]
+            )
         self.assertRegex(str(ended.exception), r"^hookloop: .*127\.0\.0\.1")
 
 
 class TLS(unittest.TestCase):
-    def test_certificates_are_read_anew(self):
+    def test_certificates_are_read_again(self):
         with tempfile.TemporaryDirectory() as folder:
             files = pathlib.Path(folder)
             cert, key = files / "tls.crt", files / "tls.key"
             make_certificate(cert, key)
-            server = hookloop.Server(hookloop.Composite(sync=empty), listen="127.0.0.1:0", tls_cert=str(cert), tls_key=str(key))
+            server = hookloop.Server(
+                hookloop.Composite(sync=empty),
+                listen="127.0.0.1:0",
+                tls_cert=str(cert),
+                tls_key=str(key),
+            )
             server.start()
             try:
-                self.ask(server, cert)
+                self.invoke(server, cert)
                 make_certificate(cert, key)
-                self.ask(server, cert)
+                self.invoke(server, cert)
             finally:
                 server.stop(grace_period=0)
 
-    def ask(self, server, cert):
-        with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(cert.read_bytes())) as channel:
-            self.assertEqual(list(ask(channel, "Sync", sync_request()).children), [])
+    def invoke(self, server, cert):
+        with grpc.secure_channel(
+            server.address, grpc.ssl_channel_credentials(cert.read_bytes())
+        ) as channel:
+            self.assertEqual(list(invoke(channel, "Sync", sync_request()).children), [])
 
 
 def make_certificate(cert, key):
-    """A new self-signed certificate for 127.0.0.1."""
+    """Writes a new self-signed certificate for 127.0.0.1."""
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=hook",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-out", str(cert), "-keyout", str(key)],
-        check=True, capture_output=True,
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=hook",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-out",
+            str(cert),
+            "-keyout",
+            str(key),
+        ],
+        check=True,
+        capture_output=True,
     )

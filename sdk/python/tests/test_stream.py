@@ -14,8 +14,8 @@ from hookloop import streams
 from hookloop.composite.v1 import composite_pb2
 from hookloop.rpc_status import Status
 from hookloop.stream.v1 import stream_pb2
-from tests.engine import Engine, assembled, fragments
-from tests.questions import BIG, ask, customize_request, decorator_request, serving, sync_request
+from tests.engine import Engine, assemble, fragments
+from tests.requests import BIG, invoke, customize_request, decorator_request, serving, sync_request
 from tests.test_server import WAIT, check
 from tests.test_session import pods
 
@@ -23,7 +23,7 @@ END = None
 
 
 class Stream:
-    """An engine's stream with a hook: messages are put in and taken out."""
+    """The engine's side of a stream with a hook."""
 
     def __init__(self, channel, engine):
         self.engine, self._sent = engine, queue.Queue()
@@ -45,15 +45,15 @@ class Stream:
         parts = [message.fragment]
         while sum(len(part.data) for part in parts) < parts[0].total_bytes:
             parts.append(next(self.call).fragment)
-        return assembled(parts)
+        return assemble(parts)
 
     def open(self):
         self.send(self.engine.hello())
         welcome = self.read().welcome
-        self.engine.believe(welcome)
+        self.engine.apply_welcome(welcome)
         return welcome
 
-    def ask(self, request, **fields):
+    def invoke(self, request, **fields):
         self.send(self.engine.call(request, **fields))
         return self.engine.response(self.read().answer)
 
@@ -63,7 +63,7 @@ class Stream:
 
 @contextlib.contextmanager
 def streaming(*hooks, engine=None, **options):
-    """An open stream with hooks, and their server."""
+    """Yields an open stream with hooks, and their server."""
     with serving(*hooks, **options) as (channel, server):
         stream = Stream(channel, engine or Engine())
         stream.open()
@@ -72,16 +72,21 @@ def streaming(*hooks, engine=None, **options):
 
 
 def echo(request):
-    """Answers with a ConfigMap for each Pod, and a status with a large integer."""
+    """Returns a ConfigMap for each Pod, and a status with a large integer."""
     children = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name.replace("/", "-")}, "n": pod["spec"]["n"]}
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name.replace("/", "-")},
+            "n": pod["spec"]["n"],
+        }
         for name, pod in request["children"]["Pod.v1"].items()
     ]
     return {"status": {"n": request["parent"]["spec"]["n"]}, "children": children}
 
 
 class Held:
-    """A function that waits to be let go."""
+    """A function that waits until the test releases it."""
 
     def __init__(self):
         self.entered, self.leave = threading.Event(), threading.Event()
@@ -104,53 +109,94 @@ class Opening(unittest.TestCase):
             stream.end()
 
     def test_the_welcome_names_the_methods_that_have_a_function(self):
-        with serving(hookloop.Composite(sync=echo), hookloop.Decorator(finalize=echo)) as (channel, _):
+        with serving(hookloop.Composite(sync=echo), hookloop.Decorator(finalize=echo)) as (
+            channel,
+            _,
+        ):
             stream = Stream(channel, Engine())
-            self.assertEqual(stream.open().methods, [
-                "/hookloop.composite.v1.CompositeHookService/Sync", "/hookloop.decorator.v1.DecoratorHookService/Finalize"])
+            self.assertEqual(
+                stream.open().methods,
+                [
+                    "/hookloop.composite.v1.CompositeHookService/Sync",
+                    "/hookloop.decorator.v1.DecoratorHookService/Finalize",
+                ],
+            )
             stream.end()
 
 
-class Questions(unittest.TestCase):
-    def test_the_same_answer_as_by_a_single_call(self):
-        requests = [sync_request(), decorator_request(), customize_request(), sync_request(composite_pb2.FinalizeRequest)]
-        hook = {"sync": lambda r: echo(r) if "parent" in r else {"labels": {"a": "b"}}, "finalize": lambda r: echo(r) | {"finalized": True},
-                "customize": lambda _: {"relatedResources": [{"apiVersion": "v1", "resource": "secrets"}]}}
-        with streaming(hookloop.Composite(**hook), hookloop.Decorator(**hook)) as (stream, channel, _):
+class Requests(unittest.TestCase):
+    def test_the_response_is_that_of_a_single_call(self):
+        requests = [
+            sync_request(),
+            decorator_request(),
+            customize_request(),
+            sync_request(composite_pb2.FinalizeRequest),
+        ]
+        hook = {
+            "sync": lambda r: echo(r) if "parent" in r else {"labels": {"a": "b"}},
+            "finalize": lambda r: echo(r) | {"finalized": True},
+            "customize": lambda _: {
+                "relatedResources": [{"apiVersion": "v1", "resource": "secrets"}]
+            },
+        }
+        with streaming(hookloop.Composite(**hook), hookloop.Decorator(**hook)) as (
+            stream,
+            channel,
+            _,
+        ):
             for request, method in zip(requests, ("Sync", "Sync", "Customize", "Finalize")):
                 for _ in range(2):
-                    self.assertEqual(stream.ask(request, subject=type(request).__name__), ask(channel, method, request))
+                    self.assertEqual(
+                        stream.invoke(request, subject=type(request).__name__),
+                        invoke(channel, method, request),
+                    )
 
     def test_large_integers_survive(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, _):
-            got = stream.ask(sync_request())
+            got = stream.invoke(sync_request())
             self.assertEqual(json.loads(got.status), {"n": BIG})
             self.assertEqual([json.loads(child.body)["n"] for child in got.children], [BIG, BIG])
 
-    def test_what_an_author_changes_is_not_what_is_held(self):
+    def test_changes_by_a_function_do_not_reach_the_state(self):
         def sync(request):
-            found = [request["parent"], request["children"]["Pod.v1"]["near"], request["related"]["namespaces.v1"]["shop"]]
+            found = [
+                request["parent"],
+                request["children"]["Pod.v1"]["near"],
+                request["related"]["namespaces.v1"]["shop"],
+            ]
             values = [one["spec"].pop("n") for one in found]
             request["children"]["Pod.v1"].clear()
             return {"status": {"n": values}}
 
         with streaming(hookloop.Composite(sync=sync)) as (stream, _, _):
             for _ in range(3):
-                self.assertEqual(json.loads(stream.ask(sync_request()).status), {"n": [BIG] * 3})
+                self.assertEqual(json.loads(stream.invoke(sync_request()).status), {"n": [BIG] * 3})
 
-    def test_objects_are_decoded_when_they_are_looked_at(self):
+    def test_objects_are_decoded_at_the_first_access(self):
         request = pods(1, 2)
         request.children[0].objects[1].body = b"no JSON"
-        hook = hookloop.Composite(sync=lambda r: {"status": {"first": r["children"]["Pod.v1"]["p0001"], "n": len(r["children"]["Pod.v1"])}})
+        hook = hookloop.Composite(
+            sync=lambda r: {
+                "status": {
+                    "first": r["children"]["Pod.v1"]["p0001"],
+                    "n": len(r["children"]["Pod.v1"]),
+                }
+            }
+        )
         with streaming(hook) as (stream, _, _):
-            self.assertEqual(json.loads(stream.ask(request).status), {"first": {"v": 0}, "n": 2})
+            self.assertEqual(json.loads(stream.invoke(request).status), {"first": {"v": 0}, "n": 2})
 
-    def test_large_questions_and_answers(self):
+    def test_large_requests_and_responses(self):
         request = pods(1)
         request.children[0].objects[0].body = json.dumps({"text": "x" * (20 << 20)}).encode()
 
         def sync(r):
-            return {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}} | r["children"]["Pod.v1"]["p0001"]]}
+            return {
+                "children": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+                    | r["children"]["Pod.v1"]["p0001"]
+                ]
+            }
 
         with streaming(hookloop.Composite(sync=sync)) as (stream, _, _):
             stream.send(*fragments(stream.engine.call(request)))
@@ -164,6 +210,7 @@ class Questions(unittest.TestCase):
             (KeyError("spec"), 13, "KeyError: 'spec'", None),
         ]
         for error, code, text, detail in cases:
+
             def sync(_, error=error):
                 raise error
 
@@ -172,7 +219,9 @@ class Questions(unittest.TestCase):
                     stream.send(stream.engine.call(sync_request()))
                     got = stream.read().answer.error
                 self.assertEqual((got.code, got.message), (code, text))
-                self.assertEqual([d.type_url.rpartition(".")[2] for d in got.details], [detail] if detail else [])
+                self.assertEqual(
+                    [d.type_url.rpartition(".")[2] for d in got.details], [detail] if detail else []
+                )
 
     def test_methods_that_are_not_served(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, _):
@@ -183,8 +232,15 @@ class Questions(unittest.TestCase):
     def test_requests_with_objects_in_the_wrong_place(self):
         whole = sync_request().SerializeToString()
         shell = composite_pb2.SyncRequest().SerializeToString()
-        for request, text in ((whole, "holds objects, expected them in the slots"), (shell, "no place for the objects in slot 2")):
-            with self.subTest(text), streaming(hookloop.Composite(sync=echo)) as (stream, _, _), self.assertLogs("hookloop"):
+        for request, text in (
+            (whole, "holds objects, expected them in the slots"),
+            (shell, "no place for the objects in slot 2"),
+        ):
+            with self.subTest(text), streaming(hookloop.Composite(sync=echo)) as (
+                stream,
+                _,
+                _,
+            ), self.assertLogs("hookloop"):
                 stream.send(stream.engine.call(sync_request(), envelope=request))
                 self.assertIn(text, stream.read().answer.error.message)
 
@@ -203,9 +259,14 @@ class Streams(unittest.TestCase):
 
     def test_answers_come_in_any_order(self):
         slow = Held()
-        hook = hookloop.Composite(sync=lambda r: slow(r) if r["parent"]["metadata"]["name"] == "slow" else {})
+        hook = hookloop.Composite(
+            sync=lambda r: slow(r) if r["parent"]["metadata"]["name"] == "slow" else {}
+        )
         with streaming(hook) as (stream, _, _):
-            stream.send(stream.engine.call(pods(parent="slow"), subject="a"), stream.engine.call(pods(parent="fast"), subject="b"))
+            stream.send(
+                stream.engine.call(pods(parent="slow"), subject="a"),
+                stream.engine.call(pods(parent="fast"), subject="b"),
+            )
             self.assertEqual(stream.read().answer.call_id, 2)
             slow.leave.set()
             self.assertEqual(stream.read().answer.call_id, 1)
@@ -218,9 +279,12 @@ class Streams(unittest.TestCase):
             with self.assertLogs("hookloop", "WARNING") as logged:
                 stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=1)))
                 self.assertEqual(stream.read().answer.error.code, 1)
-            self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up: the engine has cancelled it")
+            self.assertRegex(
+                logged.output[0],
+                "Sync of Greeting shop/hi was given up: the engine has cancelled it",
+            )
             slow.leave.set()
-            self.assertEqual(json.loads(stream.ask(pods(1)).status), {"done": True})
+            self.assertEqual(json.loads(stream.invoke(pods(1)).status), {"done": True})
 
     def test_no_more_functions_run_than_there_are_threads(self):
         running, leave = [], threading.Event()
@@ -230,7 +294,9 @@ class Streams(unittest.TestCase):
             leave.wait(WAIT)
             return {}
 
-        with self.assertLogs("hookloop", "WARNING"), streaming(hookloop.Composite(sync=stuck), threads=3) as (stream, _, _):
+        with self.assertLogs("hookloop", "WARNING"), streaming(
+            hookloop.Composite(sync=stuck), threads=3
+        ) as (stream, _, _):
             for number in range(1, 201):
                 stream.send(stream.engine.call(pods(1), subject=str(number)))
                 stream.send(stream_pb2.EngineMessage(cancel=stream_pb2.Cancel(call_id=number)))
@@ -238,16 +304,19 @@ class Streams(unittest.TestCase):
             leave.set()
         self.assertLessEqual(len(running), 3)
 
-    def test_a_call_has_its_time(self):
+    def test_a_call_has_a_timeout(self):
         slow = Held()
         with streaming(hookloop.Composite(sync=slow)) as (stream, _, _):
             with self.assertLogs("hookloop", "WARNING") as logged:
                 stream.send(stream.engine.call(pods(1), timeout=0.05))
                 self.assertEqual(stream.read().answer.error.code, 4)
-            self.assertRegex(logged.output[0], "Sync of Greeting shop/hi was given up: the hook's function took longer")
+            self.assertRegex(
+                logged.output[0],
+                "Sync of Greeting shop/hi was given up: the hook's function took longer",
+            )
             slow.leave.set()
 
-    def test_a_stream_that_goes_on_sends_changes(self):
+    def test_a_resumed_stream_sends_changes(self):
         engine = Engine()
         with serving(hookloop.Composite(sync=echo)) as (channel, _):
             for number in range(3):
@@ -273,10 +342,10 @@ class Streams(unittest.TestCase):
                 next(first.call)
             self.assertEqual(raised.exception.code(), grpc.StatusCode.ABORTED)
             slow.leave.set()
-            self.assertEqual(json.loads(second.ask(pods(1)).status), {"done": True})
+            self.assertEqual(json.loads(second.invoke(pods(1)).status), {"done": True})
             second.end()
 
-    def test_calls_of_a_stream_that_breaks_off_are_given_up(self):
+    def test_calls_of_a_lost_stream_are_given_up(self):
         slow, engine = Held(), Engine()
         with serving(hookloop.Composite(sync=slow)) as (channel, server):
             for _ in range(5):
@@ -290,11 +359,11 @@ class Streams(unittest.TestCase):
             engine.last = 0
             last = Stream(channel, engine)
             last.open()
-            self.assertEqual(json.loads(last.ask(pods(1), subject="s0").status), {"done": True})
+            self.assertEqual(json.loads(last.invoke(pods(1), subject="s0").status), {"done": True})
             self.assertEqual(len([one for one in server._streams.conversations() if one.open]), 1)
             last.end()
 
-    def test_what_the_protocol_does_not_allow_ends_the_stream(self):
+    def test_a_protocol_violation_ends_the_stream(self):
         with serving(hookloop.Composite(sync=echo)) as (channel, _):
             stream = Stream(channel, Engine())
             stream.send(stream.engine.call(pods(1)))
@@ -305,27 +374,64 @@ class Streams(unittest.TestCase):
 
     def test_a_trigger_is_answered(self):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
-            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller_kind=hookloop.ControllerKind.COMPOSITE, controller="c", parents=["shop/hi", "all"], reason="new data")))) as later:
-                asked = stream.read().trigger
-                self.assertEqual([(p.namespace, p.name) for p in asked.parents], [("shop", "hi"), ("", "all")])
-                self.assertEqual((asked.controller_name, asked.reason), ("c", "new data"))
-                stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=7)))
+            with contextlib.closing(
+                Later(
+                    lambda: server.trigger(
+                        hookloop.Trigger(
+                            controller_kind=hookloop.ControllerKind.COMPOSITE,
+                            controller="c",
+                            parents=["shop/hi", "all"],
+                            reason="new data",
+                        )
+                    )
+                )
+            ) as later:
+                sent = stream.read().trigger
+                self.assertEqual(
+                    [(p.namespace, p.name) for p in sent.parents], [("shop", "hi"), ("", "all")]
+                )
+                self.assertEqual((sent.controller_name, sent.reason), ("c", "new data"))
+                stream.send(
+                    stream_pb2.EngineMessage(
+                        trigger_result=stream_pb2.TriggerResult(id=sent.id, parents=7)
+                    )
+                )
                 self.assertEqual(later.result(), 7)
-            with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(label_selector="a in")))) as later:
+            with contextlib.closing(
+                Later(lambda: server.trigger(hookloop.Trigger(label_selector="a in")))
+            ) as later:
                 refusal = Status(code=3, message="a in: no selector")
-                stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=stream.read().trigger.id, error=refusal)))
+                stream.send(
+                    stream_pb2.EngineMessage(
+                        trigger_result=stream_pb2.TriggerResult(
+                            id=stream.read().trigger.id, error=refusal
+                        )
+                    )
+                )
                 with self.assertRaisesRegex(hookloop.TriggerError, "no selector"):
                     later.result()
 
-    def test_a_trigger_of_which_one_stream_says_no(self):
-        with streaming(hookloop.Composite(sync=echo), engine=Engine("one")) as (first, channel, server):
+    def test_a_trigger_that_one_stream_refuses(self):
+        with streaming(hookloop.Composite(sync=echo), engine=Engine("one")) as (
+            first,
+            channel,
+            server,
+        ):
             second = Stream(channel, Engine("two"))
             second.open()
 
             def triggered(*answers):
-                with contextlib.closing(Later(lambda: server.trigger(hookloop.Trigger(controller="c")))) as later:
+                with contextlib.closing(
+                    Later(lambda: server.trigger(hookloop.Trigger(controller="c")))
+                ) as later:
                     for stream, answer in zip((first, second), answers):
-                        stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=stream.read().trigger.id, **answer)))
+                        stream.send(
+                            stream_pb2.EngineMessage(
+                                trigger_result=stream_pb2.TriggerResult(
+                                    id=stream.read().trigger.id, **answer
+                                )
+                            )
+                        )
                     return later.result()
 
             unknown = {"error": Status(code=5, message="no controller c here")}
@@ -359,17 +465,27 @@ class Streams(unittest.TestCase):
         with streaming(hookloop.Composite(sync=sync), threads=1) as (stream, _, server):
             servers.put(server)
             stream.send(stream.engine.call(sync_request()))
-            asked = stream.read().trigger
-            stream.send(stream_pb2.EngineMessage(trigger_result=stream_pb2.TriggerResult(id=asked.id, parents=2)))
-            self.assertEqual(json.loads(stream.engine.response(stream.read().answer).status), {"parents": 2})
+            sent = stream.read().trigger
+            stream.send(
+                stream_pb2.EngineMessage(
+                    trigger_result=stream_pb2.TriggerResult(id=sent.id, parents=2)
+                )
+            )
+            self.assertEqual(
+                json.loads(stream.engine.response(stream.read().answer).status), {"parents": 2}
+            )
 
-    def test_triggers_that_cannot_be(self):
+    def test_invalid_triggers(self):
         with serving(hookloop.Composite(sync=echo)) as (_, server):
             for fields, error, text in (
                 ({}, ConnectionError, "no stream is open"),
                 ({"parents": "shop/hi"}, ValueError, "expected a list"),
                 ({"parents": ["shop/"]}, ValueError, 'expected "namespace/name" or "name"'),
-                ({"parents": ["a"], "label_selector": "b=c"}, ValueError, "label_selector and parents are set"),
+                (
+                    {"parents": ["a"], "label_selector": "b=c"},
+                    ValueError,
+                    "label_selector and parents are set",
+                ),
                 ({"reason": "x" * 257}, ValueError, "reason has 257 bytes, expected at most 256"),
             ):
                 with self.subTest(text), self.assertRaisesRegex(error, text):
@@ -387,7 +503,7 @@ class Later:
     def _run(self, function):
         try:
             self._outcome.put((function(), None))
-        except Exception as error:  # for the test to look at
+        except Exception as error:  # the test checks it
             self._outcome.put((None, error))
 
     def result(self):
@@ -402,21 +518,25 @@ class Later:
 
 class Ends(unittest.TestCase):
     def end_while_busy(self, ending):
-        """A stream with a call under way, which comes to its end: the answer still comes, and then the end."""
+        """Ends a stream with an open call. The hook answers the call before the stream ends."""
         slow = Held()
         with streaming(hookloop.Composite(sync=slow)) as (stream, _, server):
             stream.send(stream.engine.call(pods(1)))
             self.assertTrue(slow.entered.wait(WAIT))
             ending(stream, server)
             slow.leave.set()
-            self.assertEqual(json.loads(stream.engine.response(stream.read().answer).status), {"done": True})
+            self.assertEqual(
+                json.loads(stream.engine.response(stream.read().answer).status), {"done": True}
+            )
             self.assertEqual(list(stream.call), [])
             self.assertEqual(stream.call.code(), grpc.StatusCode.OK)
 
     def test_the_engine_drains(self):
-        self.end_while_busy(lambda stream, _: stream.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain())))
+        self.end_while_busy(
+            lambda stream, _: stream.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain()))
+        )
 
-    def test_the_engine_says_no_more(self):
+    def test_the_engine_ends_its_side(self):
         self.end_while_busy(lambda stream, _: stream.end())
 
     def test_the_server_stops(self):
@@ -440,7 +560,7 @@ class Ends(unittest.TestCase):
         with streaming(hookloop.Composite(sync=echo)) as (stream, _, server):
             stopped = Later(lambda: server.stop(WAIT))
             self.assertTrue(stream.read().HasField("drain"))
-            self.assertEqual(len(stream.ask(sync_request()).children), 2)
+            self.assertEqual(len(stream.invoke(sync_request()).children), 2)
             stream.send(stream_pb2.EngineMessage(drain=stream_pb2.Drain()))
             self.assertEqual(list(stream.call), [])
             stopped.result()

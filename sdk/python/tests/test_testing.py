@@ -1,4 +1,4 @@
-"""The helper with which authors test their hooks."""
+"""The helper for authors' tests of their hooks."""
 
 import json
 import pathlib
@@ -8,7 +8,11 @@ import unittest
 from hookloop import Child, Dependency, testing
 from hookloop.errors import InvalidResponse
 
-PARENT = {"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": "shop", "namespace": "web"}}
+PARENT = {
+    "apiVersion": "example.com/v1",
+    "kind": "Website",
+    "metadata": {"name": "shop", "namespace": "web"},
+}
 PAGE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 YAML = """
@@ -28,13 +32,23 @@ metadata: {name: a, namespace: web}
 class Calls(unittest.TestCase):
     def test_a_file_is_a_parent_and_its_children(self):
         def sync(request):
-            self.assertEqual(request["parent"]["metadata"]["creationTimestamp"], "2026-01-02T03:04:05Z")
-            return {"status": {"n": request["parent"]["spec"]["n"], "pods": list(request["children"]["Pod.v1"])}}
+            self.assertEqual(
+                request["parent"]["metadata"]["creationTimestamp"], "2026-01-02T03:04:05Z"
+            )
+            return {
+                "status": {
+                    "n": request["parent"]["spec"]["n"],
+                    "pods": list(request["children"]["Pod.v1"]),
+                }
+            }
 
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "website.yaml"
             file.write_text(YAML, encoding="utf-8")
-            self.assertEqual(testing.call(sync, str(file)), {"status": {"n": 9007199254740993, "pods": ["a"]}, "children": []})
+            self.assertEqual(
+                testing.call(sync, str(file)),
+                {"status": {"n": 9007199254740993, "pods": ["a"]}, "children": []},
+            )
 
     def test_groups_without_an_object_and_related_objects(self):
         def sync(request):
@@ -42,38 +56,63 @@ class Calls(unittest.TestCase):
             self.assertEqual(list(request["related"]["configmaps.v1"]), ["other/a"])
             return {"resyncAfterSeconds": 0.5, "finalized": request["finalizing"]}
 
-        related = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "other"}}]
-        got = testing.call(sync, [PARENT], children=["Deployment.apps/v1"], related={"configmaps.v1": related}, finalizing=True)
+        related = [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "a", "namespace": "other"},
+            }
+        ]
+        got = testing.call(
+            sync,
+            [PARENT],
+            children=["Deployment.apps/v1"],
+            related={"configmaps.v1": related},
+            finalizing=True,
+        )
         self.assertEqual(got, {"children": [], "resyncAfterSeconds": 0.5, "finalized": True})
 
-    def test_what_answers_say_beside_children(self):
-        answer = {
+    def test_remarks(self):
+        response = {
             "children": [Child(PAGE, ready=True, depends_on=[Dependency("v1", "Pod", "a")]), POD],
             "conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "all"}],
             "events": [{"type": "Warning", "reason": "Late", "message": "by a day"}],
             "results": [{"severity": "Info", "reason": "Fine", "message": "so far"}],
             "requirements": [{"name": "pages", "apiVersion": "v1", "resource": "configmaps"}],
         }
-        self.assertEqual(testing.call(lambda request: answer, [PARENT], children=["ConfigMap.v1", "Pod.v1"]), answer)
+        self.assertEqual(
+            testing.call(lambda request: response, [PARENT], children=["ConfigMap.v1", "Pod.v1"]),
+            response,
+        )
 
-    def test_a_mistake_in_an_answer_shows(self):
+    def test_a_mistake_in_a_response_is_reported(self):
         with self.assertRaisesRegex(InvalidResponse, "childs"):
             testing.call(lambda request: {"childs": []}, [PARENT])
 
     def test_decorators_and_rules(self):
-        got = testing.decorate(lambda request: {"labels": {"a": request["object"]["kind"], "b": None}}, [PARENT])
+        got = testing.decorate(
+            lambda request: {"labels": {"a": request["object"]["kind"], "b": None}}, [PARENT]
+        )
         self.assertEqual(got, {"attachments": [], "labels": {"a": "Website", "b": None}})
         rules = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps"}]}
         self.assertEqual(testing.customize(lambda request: rules, [PARENT]), rules)
 
-    def test_objects_that_are_none(self):
-        for objects, text in (([], "expected the parent"), ([{"kind": "Pod"}], "has no apiVersion")):
+    def test_invalid_objects(self):
+        for objects, text in (
+            ([], "expected the parent"),
+            ([{"kind": "Pod"}], "has no apiVersion"),
+        ):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 testing.call(lambda request: {}, objects)
 
 
 # The engine is tested with this table, too.
-TABLE = json.loads(pathlib.Path(__file__).parents[2].joinpath("testdata", "answers.json").read_text(encoding="utf-8"))
+TABLE = json.loads(
+    pathlib.Path(__file__)
+    .parents[2]
+    .joinpath("testdata", "answers.json")
+    .read_text(encoding="utf-8")
+)
 
 
 class Answers(unittest.TestCase):
@@ -88,40 +127,52 @@ class Answers(unittest.TestCase):
     @staticmethod
     def error(case):
         parent = TABLE["parents"][case.get("parent", "namespaced")]
-        answer = functional(case)
+        response = functional(case)
         try:
             if case.get("hook") == "decorator":
-                testing.decorate(lambda request: answer, [parent], attachments=TABLE["declared"])
+                testing.decorate(lambda request: response, [parent], attachments=TABLE["declared"])
             else:
-                testing.call(lambda request: answer, [parent], children=TABLE["declared"])
+                testing.call(lambda request: response, [parent], children=TABLE["declared"])
         except InvalidResponse as error:
             return str(error)
         return ""
 
-    def test_kinds_that_are_none(self):
+    def test_invalid_kinds(self):
         for kind in ("Pod", "Pod.v1:cluster", ".v1"):
-            with self.subTest(kind), self.assertRaisesRegex(ValueError, "expected one such as Pod.v1"):
+            with self.subTest(kind), self.assertRaisesRegex(
+                ValueError, "expected one such as Pod.v1"
+            ):
                 testing.call(lambda request: {}, [PARENT], children=[kind])
 
 
 def functional(case):
-    """A case's answer as a function returns it: what is said about children stands among them."""
-    answer = dict(case["answer"])
+    """Returns a case's response as a function returns it: childStates become Child values."""
+    response = dict(case["answer"])
     for field, count in case.get("repeat", {}).items():
-        answer[field] = answer[field][:1] * count
-    states = answer.pop("childStates", [])
+        response[field] = response[field][:1] * count
+    states = response.pop("childStates", [])
     for field in ("children", "attachments"):
-        if field in answer and states:
-            answer[field] = [about(found, states) for found in answer[field]]
-    return answer
+        if field in response and states:
+            response[field] = [about(found, states) for found in response[field]]
+    return response
 
 
 def about(found, states):
     identity = {"apiVersion": found["apiVersion"], "kind": found["kind"], **found["metadata"]}
     for state in states:
-        if identity == {name: state[name] for name in ("apiVersion", "kind", "name", "namespace") if name in state}:
+        if identity == {
+            name: state[name]
+            for name in ("apiVersion", "kind", "name", "namespace")
+            if name in state
+        }:
             depends_on = [
-                Dependency(d["apiVersion"], d["kind"], d["name"], namespace=d.get("namespace", ""), condition=d.get("condition", ""))
+                Dependency(
+                    d["apiVersion"],
+                    d["kind"],
+                    d["name"],
+                    namespace=d.get("namespace", ""),
+                    condition=d.get("condition", ""),
+                )
                 for d in state.get("dependsOn", [])
             ]
             return Child(found, ready=state.get("ready"), depends_on=depends_on)

@@ -1,4 +1,4 @@
-"""The engine's trace goes on within a call; OpenTelemetry, which the package does not require, is stood in for."""
+"""The engine's trace continues within a call. Fakes replace OpenTelemetry, which is optional."""
 
 import contextlib
 import types
@@ -7,14 +7,14 @@ from unittest import mock
 
 import hookloop
 from hookloop import tracing
-from tests.questions import ask, serving, sync_request
+from tests.requests import invoke, serving, sync_request
 from tests.test_stream import streaming
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 class Tracer:
-    """Records the spans that are started, and which of them is current."""
+    """Records the started spans and the current one."""
 
     def __init__(self):
         self.started, self.current = [], None
@@ -30,9 +30,11 @@ class Tracer:
 
 
 class Tracing(unittest.TestCase):
-    def test_the_callers_trace_goes_on(self):
+    def test_the_callers_trace_continues(self):
         tracer, within = Tracer(), []
-        trace = types.SimpleNamespace(get_tracer=lambda _: tracer, SpanKind=types.SimpleNamespace(SERVER="server"))
+        trace = types.SimpleNamespace(
+            get_tracer=lambda _: tracer, SpanKind=types.SimpleNamespace(SERVER="server")
+        )
         propagate = types.SimpleNamespace(extract=lambda carrier: carrier)
 
         def sync(_):
@@ -41,7 +43,12 @@ class Tracing(unittest.TestCase):
 
         with mock.patch.multiple(tracing, trace=trace, propagate=propagate):
             with streaming(hookloop.Composite(sync=sync)) as (stream, channel, _):
-                ask(channel, "Sync", sync_request(), metadata=(("traceparent", PARENT), ("blob-bin", b"\0")))
+                invoke(
+                    channel,
+                    "Sync",
+                    sync_request(),
+                    metadata=(("traceparent", PARENT), ("blob-bin", b"\0")),
+                )
                 call = stream.engine.call(sync_request())
                 call.call.trace_context["traceparent"] = PARENT
                 stream.send(call)
@@ -51,5 +58,14 @@ class Tracing(unittest.TestCase):
         self.assertEqual(within, [name] * 2)
 
     def test_without_opentelemetry_nothing_is_traced(self):
-        with mock.patch.multiple(tracing, trace=None, propagate=None), serving(hookloop.Composite(sync=lambda _: {})) as (channel, _):
-            self.assertEqual(list(ask(channel, "Sync", sync_request(), metadata=(("traceparent", PARENT),)).children), [])
+        with mock.patch.multiple(tracing, trace=None, propagate=None), serving(
+            hookloop.Composite(sync=lambda _: {})
+        ) as (channel, _):
+            self.assertEqual(
+                list(
+                    invoke(
+                        channel, "Sync", sync_request(), metadata=(("traceparent", PARENT),)
+                    ).children
+                ),
+                [],
+            )

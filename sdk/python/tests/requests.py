@@ -1,4 +1,4 @@
-"""Questions as the engine would ask them, and a server on loopback to ask."""
+"""Requests like those of the engine, and a server on loopback."""
 
 import contextlib
 import json
@@ -15,26 +15,41 @@ BIG = 2**53 + 1  # the first integer that a double cannot hold
 
 
 def message(api_version, kind, namespace, name):
-    """An observed object with a large integer in it."""
+    """Returns an observed object with a large integer in it."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     body = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"n": BIG}}
-    return object_pb2.Object(api_version=api_version, kind=kind, namespace=namespace, name=name, body=json.dumps(body).encode())
+    return object_pb2.Object(
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        body=json.dumps(body).encode(),
+    )
 
 
 def sync_request(kind=composite_pb2.SyncRequest):
-    """A parent in the namespace shop with two Pods, one of them elsewhere, no Deployment, and three related resources."""
+    """Returns a request for a parent in the namespace shop with two Pods, one of them in another
+    namespace, no Deployment, and three related resources."""
     request = kind(
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", "hi"),
         children=[
-            object_pb2.ObjectGroup(api_version="v1", kind="Pod", objects=[
-                message("v1", "Pod", "other", "far"), message("v1", "Pod", "shop", "near")]),
+            object_pb2.ObjectGroup(
+                api_version="v1",
+                kind="Pod",
+                objects=[
+                    message("v1", "Pod", "other", "far"),
+                    message("v1", "Pod", "shop", "near"),
+                ],
+            ),
             object_pb2.ObjectGroup(api_version="apps/v1", kind="Deployment"),
         ],
     )
     namespaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces")
     namespaces.items.objects.append(message("v1", "Namespace", "", "shop"))
-    spaces = request.related.add(api_version="v1", kind="Namespace", resource="namespaces", name="spaces")
+    spaces = request.related.add(
+        api_version="v1", kind="Namespace", resource="namespaces", name="spaces"
+    )
     spaces.items.SetInParent()
     certificates = request.related.add(api_version="cert-manager.io/v1", resource="certificates")
     certificates.not_found.message = "no certificates"
@@ -44,7 +59,7 @@ def sync_request(kind=composite_pb2.SyncRequest):
 
 
 def decorator_request(kind=decorator_pb2.SyncRequest):
-    """An object to decorate."""
+    """Returns a request for an object to decorate."""
     return kind(
         controller=message("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
         object=message("v1", "ConfigMap", "shop", "hi"),
@@ -52,7 +67,7 @@ def decorator_request(kind=decorator_pb2.SyncRequest):
 
 
 def customize_request():
-    """A question for rules."""
+    """Returns a request for rules."""
     return composite_pb2.CustomizeRequest(
         controller=message("metacontroller.k8s.io/v1alpha1", "CompositeController", "", "hello"),
         parent=message("example.com/v1", "Greeting", "shop", "hi"),
@@ -61,7 +76,7 @@ def customize_request():
 
 @contextlib.contextmanager
 def serving(*hooks, threads=Options.threads, build_id="", **fields):
-    """A channel to a server on loopback, and the server."""
+    """Yields a channel to a server on loopback, and the server."""
     options = Options(threads=threads, build_id=build_id)
     server = Server(*hooks, listen="127.0.0.1:0", options=options, **fields)
     server.start()
@@ -72,7 +87,7 @@ def serving(*hooks, threads=Options.threads, build_id="", **fields):
         server.stop(grace_period=0)
 
 
-def ask(channel, method, request, **options):
+def invoke(channel, method, request, **options):
     """Calls one of the services' methods."""
     shape = shape_of(request)
     call = channel.unary_unary(
