@@ -64,7 +64,7 @@ func Attach(ctx context.Context, o AttachOptions, hooks ...Hook) error {
 	a := &attachment{AttachOptions: o, connection: connection, client: streamv1.NewGatewayServiceClient(connection)}
 	a.streams = o.streams(ctx, provider, hooks)
 	a.run(ctx)
-	if !a.streams.work.wait(o.GracePeriod) {
+	if !a.streams.running.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")
 	}
 	return nil

@@ -14,18 +14,19 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// domain says whose reasons those in google.rpc.ErrorInfo are.
+// domain is the domain of the reasons in google.rpc.ErrorInfo.
 const domain = "hookloop.hook.v1"
 
-// Reject refuses a parent as it is. The reason (one word in CamelCase) and the message are shown on
-// the parent; it is asked about again when something changes. Every other error is tried again with
-// backoff.
+// Reject returns an error that rejects the parent in its present state. The parent shows the reason,
+// one word in CamelCase, and the message, made of format and args. Hookloop calls the hook again when
+// something changes, and retries every other error with backoff.
 func Reject(reason, format string, args ...any) error {
 	return detailed(codes.FailedPrecondition, fmt.Sprintf(format, args...),
 		&errdetails.ErrorInfo{Reason: reason, Domain: domain})
 }
 
-// RetryAfter asks for the same question again after a time, without backoff.
+// RetryAfter returns an error that makes Hookloop call the hook again after a time, without backoff.
+// The parent shows the message, made of format and args.
 func RetryAfter(after time.Duration, format string, args ...any) error {
 	return detailed(codes.ResourceExhausted, fmt.Sprintf(format, args...),
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
@@ -33,29 +34,29 @@ func RetryAfter(after time.Duration, format string, args ...any) error {
 
 func detailed(code codes.Code, message string, detail protoadapt.MessageV1) error {
 	s, err := status.New(code, message).WithDetails(detail)
-	if err != nil { // the detail cannot be marshalled, which no detail of this file is
-		return said{status.Error(code, message)}
+	if err != nil { // the detail cannot be marshalled; those of this file can
+		return hookError{status.Error(code, message)}
 	}
-	return said{s.Err()}
+	return hookError{s.Err()}
 }
 
-// said marks an error of this file. A function may call other services, whose statuses say nothing
-// about this hook's parent.
-type said struct{ error }
+// hookError marks the gRPC statuses of this package. A function may also return the statuses of other
+// services that it calls, which are no statement about the parent.
+type hookError struct{ error }
 
-// Unwrap gives the status.
-func (s said) Unwrap() error { return s.error }
+// Unwrap returns the status.
+func (e hookError) Unwrap() error { return e.error }
 
-// statusOf gives a function's error its gRPC status: that of Reject or RetryAfter, that of the
+// statusOf returns the gRPC status of a function's error: that of Reject or RetryAfter, that of the
 // context, or INTERNAL.
 func statusOf(err error) error {
-	var own said
+	var own hookError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &own):
 		s := status.Convert(own.error)
-		// with what the error was wrapped in, and without gRPC's words
+		// with the text that wraps the error, without gRPC's prefix
 		text := strings.Replace(err.Error(), own.Error(), s.Message(), 1)
 		p := s.Proto()
 		p.Message = text

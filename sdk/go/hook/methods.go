@@ -75,11 +75,11 @@ func (m methods) call(
 	ctx context.Context,
 	method string,
 	request proto.Message,
-	logged failures,
+	calls callLog,
 ) (proto.Message, error) {
 	f := m[method]
 	if f == nil {
-		return nil, said{status.Error(codes.Unimplemented, fmt.Sprintf("this hook does not serve %s", method[1:]))}
+		return nil, hookError{status.Error(codes.Unimplemented, fmt.Sprintf("this hook does not serve %s", method[1:]))}
 	}
-	return guard(ctx, logged, method, request, func() (proto.Message, error) { return f(ctx, request) })
+	return recoverPanic(ctx, calls, method, request, func() (proto.Message, error) { return f(ctx, request) })
 }

@@ -99,7 +99,7 @@ func (o Options) withDefaults() Options {
 // streams returns a server of streams for the hooks. It takes no more calls once ctx is done.
 func (o Options) streams(ctx context.Context, provider trace.TracerProvider, hooks []Hook) *streams {
 	s := &streams{
-		methods: methodsOf(hooks), failures: failures{o.Log}, build: o.BuildID, log: o.Log,
+		methods: methodsOf(hooks), calls: callLog{o.Log}, build: o.BuildID, log: o.Log,
 		stopping: ctx.Done(), triggers: &triggers{}, tracer: provider.Tracer("github.com/hookloop/hookloop/sdk/go/hook"),
 	}
 	if o.Triggers != nil {

@@ -112,9 +112,9 @@ type answer struct {
 	details  *hookv1.ResponseDetails
 }
 
-// encodeAnswer encodes the common part of a response. The error names the invalid item.
-func encodeAnswer(
-	r *recall, status any, field string, children []Child, details *hookv1.ResponseDetails,
+// encodeResponse encodes the common part of a response. The error names the invalid item.
+func encodeResponse(
+	cache *encodeCache, status any, field string, children []Child, details *hookv1.ResponseDetails,
 ) (answer, error) {
 	a := answer{details: details, children: make([]*hookv1.DesiredObject, len(children))}
 	var err error
@@ -122,7 +122,7 @@ func encodeAnswer(
 		return answer{}, err
 	}
 	for i, child := range children {
-		if a.children[i], err = r.encode(i, child); err != nil {
+		if a.children[i], err = cache.encode(i, child); err != nil {
 			return answer{}, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 	}

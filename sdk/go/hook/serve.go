@@ -53,7 +53,7 @@ func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	healthy, streams := health.NewServer(), o.streams(ctx, provider, hooks)
 	o.register(server, healthy, streams, hooks)
 	err = o.run(ctx, server, healthy, listener)
-	if !streams.work.wait(o.GracePeriod) {
+	if !streams.running.wait(o.GracePeriod) {
 		o.Log.Warn("functions that do not end with their contexts are left behind")
 	}
 	return err
@@ -76,7 +76,7 @@ func (o *ServeOptions) newServer(provider trace.TracerProvider) (*grpc.Server, e
 		grpc.Creds(security), grpc.InTapHandle(auth.admit),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider),
 			otelgrpc.WithPropagators(propagators), otelgrpc.WithFilter(traced))),
-		grpc.UnaryInterceptor(newUnary(failures{o.Log}).intercept),
+		grpc.UnaryInterceptor(newUnary(callLog{o.Log}).intercept),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

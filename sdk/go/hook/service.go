@@ -141,7 +141,7 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Children", resp.Children, details)
+	a, err := encodeResponse(encodeCacheOf(ctx), resp.Status, "Children", resp.Children, details)
 	return resp, a, err
 }
 
@@ -158,7 +158,7 @@ func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateR
 	if err != nil {
 		return nil, answer{}, err
 	}
-	a, err := encodeAnswer(recallOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
+	a, err := encodeResponse(encodeCacheOf(ctx), resp.Status, "Attachments", resp.Attachments, details)
 	return resp, a, err
 }
 
@@ -188,10 +188,10 @@ func customize(
 	return encodeRules("Related", resp.Related)
 }
 
-var errNoResponse = said{
+var errNoResponse = hookError{
 	status.Error(codes.Internal, "the hook's function returned neither a response nor an error, expected one of them"),
 }
 
 func notServed(method string) error {
-	return said{status.Errorf(codes.Unimplemented, "this hook has no %s function", method)}
+	return hookError{status.Errorf(codes.Unimplemented, "this hook has no %s function", method)}
 }

@@ -31,16 +31,16 @@ type conn interface {
 type streams struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	methods  methods
-	failures failures
+	calls    callLog
 	build    string
 	log      *slog.Logger
 	tracer   trace.Tracer
-	memories memories
+	sessions sessions
 	// stopping is closed when no more questions are wanted.
 	stopping <-chan struct{}
 	triggers *triggers
 	// work is what functions do. One that does not end with its context outlives its stream.
-	work working
+	running running
 }
 
 // Connect serves a stream that the engine opened.
@@ -61,8 +61,8 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 	}
 	x.hook = session.NewHook(
 		session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
-			x.id, x.held = id, s.memories.take(id, x)
-			return x.held.memory
+			x.id, x.state = id, s.sessions.take(id, x)
+			return x.state.memory
 		}},
 	)
 	go x.receive(ctx)
@@ -79,7 +79,7 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 	}
 	<-sent
 	if left := x.surrender(); left != nil {
-		s.memories.give(x.id, x, left)
+		s.sessions.give(x.id, x, left)
 	}
 	s.triggers.leave(x)
 	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
@@ -99,7 +99,7 @@ type exchange struct {
 	mu       sync.Mutex // guards what follows
 	hook     *session.Hook
 	id       string
-	held     *held
+	state    *sessionState
 	closed   bool // a message that comes now is too late
 	cancels  map[*session.Work]context.CancelCauseFunc
 	draining bool
@@ -118,13 +118,13 @@ func (x *exchange) do(change func()) {
 
 // surrender ends the stream, and gives away what is held: nil where it is given away already, or
 // nothing is.
-func (x *exchange) surrender() *held {
+func (x *exchange) surrender() *sessionState {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 	x.hook.Lost()
-	left := x.held
-	x.held = nil
+	left := x.state
+	x.state = nil
 	x.end(errMoved)
 	return left
 }
@@ -242,23 +242,23 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 		return
 	}
 	x.cancels[w] = cancel
-	slots := x.held.slots
-	x.work.run(func() {
+	limit := x.state.limit
+	x.running.run(func() {
 		defer cancel(nil)
 		defer stop()
-		x.answer(timed, w, slots)
+		x.answer(timed, w, limit)
 		x.do(func() { delete(x.cancels, w) })
 	})
 }
 
 // answer calls the function, in a span that continues the engine's trace. A call that is given up
 // while it waits for a slot does not begin.
-func (x *exchange) answer(ctx context.Context, w *session.Work, slots slots) {
-	defer x.failures.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
+func (x *exchange) answer(ctx context.Context, w *session.Work, limit limiter) {
+	defer x.calls.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
 	var response proto.Message
-	err := slots.take(ctx)
+	err := limit.take(ctx)
 	if err == nil {
-		defer slots.free()
+		defer limit.free()
 		response, err = x.call(ctx, w)
 	}
 	if err != nil {
@@ -278,9 +278,9 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 	ctx, span := x.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
 	defer span.End()
-	last, _ := w.Recall.([]encoded) // nil for the first call about a parent
-	said := &recall{before: last}
-	response, err := x.methods.call(withRecall(ctx, said), w.Method, w.Request, x.failures)
+	last, _ := w.Recall.([]encodedChild) // nil for the first call about a parent
+	cache := &encodeCache{before: last}
+	response, err := x.methods.call(withEncodeCache(ctx, cache), w.Method, w.Request, x.calls)
 	if err == nil {
 		err = statusOf(ctx.Err())
 	}
@@ -288,6 +288,6 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
 		return nil, err
 	}
-	w.Recall = said.after
+	w.Recall = cache.after
 	return response, nil
 }

@@ -74,7 +74,7 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 	}{
 		"an error":   {func() (*hook.SyncResponse, error) { return nil, errors.New("no database") }, []string{"ERROR hook function failed", "no database"}},
 		"no answer":  {func() (*hook.SyncResponse, error) { return nil, nil }, []string{"ERROR hook function failed", "neither a response nor an error"}},
-		"a panic":    {func() (*hook.SyncResponse, error) { panic("boom") }, []string{"ERROR hook function panicked: boom\n", "failures_test.go:", "\n\t"}},
+		"a panic":    {func() (*hook.SyncResponse, error) { panic("boom") }, []string{"ERROR hook function panicked: boom\n", "calllog_test.go:", "\n\t"}},
 		"Reject":     {func() (*hook.SyncResponse, error) { return nil, hook.Reject("Bad", "no") }, nil},
 		"RetryAfter": {func() (*hook.SyncResponse, error) { return nil, hook.RetryAfter(time.Second, "busy") }, nil},
 		"an answer":  {func() (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil }, nil},

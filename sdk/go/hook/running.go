@@ -1,0 +1,55 @@
+package hook
+
+import (
+	"sync"
+	"time"
+)
+
+// running counts the running functions. The zero value counts none.
+type running struct {
+	mu    sync.Mutex // guards what follows
+	count int
+	idle  chan struct{} // closed when the count is 0 again; nil if nobody waits
+}
+
+// run calls a function in its own goroutine.
+func (r *running) run(f func()) {
+	r.mu.Lock()
+	r.count++
+	r.mu.Unlock()
+	go func() {
+		defer r.done()
+		f()
+	}()
+}
+
+func (r *running) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count--; r.count == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// wait waits until no function runs, at most for a timeout, and reports whether that is so.
+func (r *running) wait(timeout time.Duration) bool {
+	r.mu.Lock()
+	if r.count == 0 {
+		r.mu.Unlock()
+		return true
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
+	r.mu.Unlock()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
