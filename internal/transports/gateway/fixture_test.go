@@ -24,80 +24,80 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// porter is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody
+// fakeGuard is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody
 // comes.
-type porter struct {
+type fakeGuard struct {
 	unknown, forbidden error
-	asked              []auth.Right
+	rights             []auth.Right
 	revoke             context.CancelCauseFunc // takes the right of whoever came last
 }
 
-var _ Guard = (*porter)(nil)
+var _ Guard = (*fakeGuard)(nil)
 
 type userKey struct{}
 
-func (p *porter) Authenticate(ctx context.Context) (*auth.Caller, error) {
+func (p *fakeGuard) Authenticate(ctx context.Context) (*auth.Caller, error) {
 	name, _ := ctx.Value(userKey{}).(string)
 	return &auth.Caller{Name: name}, p.unknown
 }
 
-func (p *porter) Allow(_ context.Context, _ *auth.Caller, right auth.Right) error {
-	p.asked = append(p.asked, right)
+func (p *fakeGuard) Allow(_ context.Context, _ *auth.Caller, right auth.Right) error {
+	p.rights = append(p.rights, right)
 	return p.forbidden
 }
 
-func (p *porter) Keep(ctx context.Context, _ *auth.Caller, _ ...auth.Right) (context.Context, context.CancelFunc) {
+func (p *fakeGuard) Keep(ctx context.Context, _ *auth.Caller, _ ...auth.Right) (context.Context, context.CancelFunc) {
 	kept, cancel := context.WithCancelCause(ctx)
 	p.revoke = cancel
 	return kept, func() { cancel(nil) }
 }
 
-// house is a gateway in a bubble of synctest, where waiting takes no time.
-type house struct {
+// testGateway is a gateway in a bubble of synctest, where waiting takes no time.
+type testGateway struct {
 	*testing.T
 	*Gateway
-	porter *porter
+	guard *fakeGuard
 }
 
-func newHouse(t *testing.T) *house {
+func newTestGateway(t *testing.T) *testGateway {
 	t.Helper()
-	p := &porter{}
-	return &house{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
+	p := &fakeGuard{}
+	return &testGateway{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
 }
 
-// line is the stream of a guest, in memory.
-type line struct {
+// testStream is the stream of a testHook, in memory.
+type testStream struct {
 	grpc.ServerStream
 	ctx      context.Context //nolint:containedctx // a stream has one
-	toGuest  chan *streamv1.EngineMessage
-	fromThem chan *streamv1.HookMessage
+	toHook   chan *streamv1.EngineMessage
+	fromHook chan *streamv1.HookMessage
 }
 
 // Context is the call's.
-func (l *line) Context() context.Context { return l.ctx }
+func (l *testStream) Context() context.Context { return l.ctx }
 
-// Send waits until the guest reads.
-func (l *line) Send(m *streamv1.EngineMessage) error {
+// Send waits until the testHook reads.
+func (l *testStream) Send(m *streamv1.EngineMessage) error {
 	select {
-	case l.toGuest <- m:
+	case l.toHook <- m:
 		return nil
 	case <-l.ctx.Done():
 		return io.ErrClosedPipe
 	}
 }
 
-// Recv waits until the guest speaks.
-func (l *line) Recv() (*streamv1.HookMessage, error) {
+// Recv waits until the testHook speaks.
+func (l *testStream) Recv() (*streamv1.HookMessage, error) {
 	select {
-	case m := <-l.fromThem:
+	case m := <-l.fromHook:
 		return m, nil
 	case <-l.ctx.Done():
 		return nil, l.ctx.Err()
 	}
 }
 
-// RecvMsg waits until the guest speaks, and takes the message as gRPC's codec does.
-func (l *line) RecvMsg(m any) error {
+// RecvMsg waits until the testHook speaks, and takes the message as gRPC's codec does.
+func (l *testStream) RecvMsg(m any) error {
 	got, err := l.Recv()
 	if err != nil {
 		return err
@@ -106,10 +106,10 @@ func (l *line) RecvMsg(m any) error {
 	return err
 }
 
-// guest is a hook that dials in.
-type guest struct {
-	*house
-	*line
+// testHook is a hook that dials in.
+type testHook struct {
+	*testGateway
+	*testStream
 	leave   context.CancelFunc
 	ended   chan error // what the call ends with
 	session string     // that the engine named
@@ -117,30 +117,32 @@ type guest struct {
 	calls   chan *session.Work
 }
 
-// ring begins a call, without a first message.
-func (h *house) ring(user string) *guest {
+// dial begins a call, without a first message.
+func (h *testGateway) dial(user string) *testHook {
 	ctx, cancel := context.WithCancel(context.WithValue(h.Context(), userKey{}, user))
-	g := &guest{house: h, leave: cancel, ended: make(chan error, 1), calls: make(chan *session.Work, 10)}
-	g.line = &line{ctx: ctx, toGuest: make(chan *streamv1.EngineMessage), fromThem: make(chan *streamv1.HookMessage)}
+	g := &testHook{testGateway: h, leave: cancel, ended: make(chan error, 1), calls: make(chan *session.Work, 10)}
+	g.testStream = &testStream{ctx: ctx, toHook: make(chan *streamv1.EngineMessage), fromHook: make(chan *streamv1.HookMessage)}
 	go func() {
 		defer cancel() // as the library does when the handler has returned
-		g.ended <- h.Attach(g.line)
+		g.ended <- h.Attach(g.testStream)
 	}()
 	return g
 }
 
 // visit dials in, and serves from then on: each answer's status is the user's name.
-func (h *house) visit(user string, wish *streamv1.Attach) *guest { return h.visitAs(user, user, wish) }
+func (h *testGateway) attach(user string, attach *streamv1.Attach) *testHook {
+	return h.attachAs(user, user, attach)
+}
 
-func (h *house) visitAs(user, build string, wish *streamv1.Attach) *guest {
-	g := h.ring(user)
-	go g.serve(user, build, wish)
+func (h *testGateway) attachAs(user, build string, attach *streamv1.Attach) *testHook {
+	g := h.dial(user)
+	go g.serve(user, build, attach)
 	synctest.Wait()
 	return g
 }
 
-func (g *guest) serve(user, build string, wish *streamv1.Attach) {
-	if !g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: wish}}) {
+func (g *testHook) serve(user, build string, attach *streamv1.Attach) {
+	if !g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: attach}}) {
 		return
 	}
 	machine := session.NewHook(session.HookSettings{Build: build, Memory: func(id string) *session.Memory {
@@ -149,7 +151,7 @@ func (g *guest) serve(user, build string, wish *streamv1.Attach) {
 	}})
 	for {
 		select {
-		case m := <-g.toGuest:
+		case m := <-g.toHook:
 			got, err := machine.Receive(m)
 			if err != nil {
 				g.Error(err)
@@ -165,7 +167,7 @@ func (g *guest) serve(user, build string, wish *streamv1.Attach) {
 			return
 		}
 		for _, m := range machine.Outbox() {
-			if !g.speak(m) {
+			if !g.send(m) {
 				return
 			}
 		}
@@ -173,17 +175,17 @@ func (g *guest) serve(user, build string, wish *streamv1.Attach) {
 }
 
 // speak reports whether the engine still listens.
-func (g *guest) speak(m *streamv1.HookMessage) bool {
+func (g *testHook) send(m *streamv1.HookMessage) bool {
 	select {
-	case g.fromThem <- m:
+	case g.fromHook <- m:
 		return true
 	case <-g.ctx.Done():
 		return false
 	}
 }
 
-// end is the status that the guest reads.
-func (g *guest) end() *status.Status { return status.Convert(<-g.ended) }
+// end is the status that the testHook reads.
+func (g *testHook) end() *status.Status { return status.Convert(<-g.ended) }
 
 // settingsOf are those of a controller's sync hook. The triggers that it gets are sent to the
 // channel, which may be nil.
@@ -200,7 +202,7 @@ func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 
 // open opens a controller's hook through the gateway, as the engine does: one that a worker serves,
 // or one of its own where that is not nil.
-func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
+func (h *testGateway) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
 	h.Helper()
 	openers := h.Openers(hook.Openers{"grpc": func(s hook.Settings) (*hook.Opened, error) {
 		if own != nil {
@@ -217,7 +219,7 @@ func (h *house) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened
 
 // asked puts one question about a parent, and gives the answer's status, or the failure's kind and
 // text.
-func (h *house) asked(to hook.Hook, parent string) string {
+func (h *testGateway) answerOf(to hook.Hook, parent string) string {
 	h.Helper()
 	answer, err := h.put(to, parent)
 	if err != nil {
@@ -227,7 +229,7 @@ func (h *house) asked(to hook.Hook, parent string) string {
 }
 
 // answer asks about a parent, which must be answered.
-func (h *house) answer(to hook.Hook, parent string) *hook.Answer {
+func (h *testGateway) answer(to hook.Hook, parent string) *hook.Answer {
 	h.Helper()
 	answer, err := h.put(to, parent)
 	if err != nil {
@@ -237,7 +239,7 @@ func (h *house) answer(to hook.Hook, parent string) *hook.Answer {
 }
 
 // put asks about a parent of the team with its name.
-func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
+func (h *testGateway) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	h.Helper()
 	o, err := object.Decode(fmt.Appendf(
 		nil,
@@ -252,8 +254,8 @@ func (h *house) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	return to.Ask(h.Context(), &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
 }
 
-// saying is a controller's own hook.
-func saying(text string) hook.Hook {
+// answering is a controller's own hook.
+func answering(text string) hook.Hook {
 	return hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Status: fmt.Appendf(nil, "%q", text)}, nil
 	})

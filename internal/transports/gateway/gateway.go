@@ -33,13 +33,13 @@ const group = "metacontroller.k8s.io"
 const (
 	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
 	maxSessions = 64
-	// maxStreams bounds the open streams in all, and maxStreamsOfOne those of one caller.
-	maxStreams      = 512
-	maxStreamsOfOne = 128
+	// maxStreams bounds the open streams in all, and maxStreamsPerUser those of one caller.
+	maxStreams        = 512
+	maxStreamsPerUser = 128
 	// maxName is the longest name that an object may have.
 	maxName = 253
-	// greeting is how long the first message of a hook may take.
-	greeting = 10 * time.Second
+	// attachTimeout is how long the first message of a hook may take.
+	attachTimeout = 10 * time.Second
 )
 
 // Guard says who calls, and what they may do: package auth.
@@ -70,9 +70,9 @@ type Gateway struct {
 	workers     map[string]*worker
 	controllers map[controller]*running
 	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew
-	news        map[controller]*news
-	attached    map[ticket]*attached
-	kept        []*parked      // the one put back last at the end
+	throttles   map[controller]*resyncThrottle
+	attached    map[sessionKey]*attached
+	idle        []*idleSession // the one put back last at the end
 	streams     map[string]int // by the caller's name
 	open        int            // the sum of streams
 }
@@ -88,7 +88,7 @@ type worker struct {
 	size  int                // sessions
 }
 
-// running is a controller whose hooks are open.
+// running is a controller o hooks are open.
 type running struct {
 	trigger  hook.TriggerFunc
 	observer hook.Observer // nil if nobody wants to know
@@ -102,8 +102,8 @@ func New(s Settings) *Gateway {
 		workers:     map[string]*worker{},
 		controllers: map[controller]*running{},
 		intercepts:  map[controller][]*intercept{},
-		news:        map[controller]*news{},
-		attached:    map[ticket]*attached{},
+		throttles:   map[controller]*resyncThrottle{},
+		attached:    map[sessionKey]*attached{},
 		streams:     map[string]int{},
 	}
 }
@@ -114,7 +114,7 @@ func (g *Gateway) worker(name string) *worker {
 	if w == nil {
 		w = &worker{
 			name:  name,
-			pool:  stream.NewPool(g.settings.Clock, func() { g.renewed(name) }),
+			pool:  stream.NewPool(g.settings.Clock, func() { g.buildChanged(name) }),
 			users: map[controller]int{},
 		}
 		g.workers[name] = w
@@ -137,50 +137,50 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	if err != nil {
 		return err
 	}
-	if err := g.begun(caller.Name); err != nil {
+	if err := g.addStream(caller.Name); err != nil {
 		return err
 	}
-	defer g.ended(caller.Name)
+	defer g.removeStream(caller.Name)
 	defer conn.Close()
-	wish, err := g.first(ctx, conn)
+	attach, err := g.receiveAttach(ctx, conn)
 	if err != nil {
 		return err
 	}
-	right, err := rightFor(wish)
+	right, err := rightFor(attach)
 	if err != nil {
 		return err
 	}
 	if err := g.settings.Guard.Allow(ctx, caller, right); err != nil {
 		return err
 	}
-	kept, cancel := g.settings.Guard.Keep(ctx, caller, right)
+	guarded, cancel := g.settings.Guard.Keep(ctx, caller, right)
 	defer cancel()
 	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
 	defer klog.FromContext(ctx).Info("a hook that dialled in has gone", "user", caller.Name, right.Resource, right.Name)
-	if wish.GetIntercept() != nil {
-		return g.serveIntercept(kept, conn, wish, caller.Name)
+	if attach.GetIntercept() != nil {
+		return g.serveIntercept(guarded, conn, attach, caller.Name)
 	}
-	return g.serveWorker(kept, conn, wish, caller.Name)
+	return g.serveWorker(guarded, conn, attach, caller.Name)
 }
 
-// begun counts a stream, if there is room for it.
-func (g *Gateway) begun(user string) error {
+// addStream counts a stream, if there is room for it.
+func (g *Gateway) addStream(user string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.open >= maxStreams:
 		return status.Errorf(codes.ResourceExhausted,
 			"the gateway has %d streams, which is all it takes; try again later", maxStreams)
-	case g.streams[user] >= maxStreamsOfOne:
+	case g.streams[user] >= maxStreamsPerUser:
 		return status.Errorf(codes.ResourceExhausted, "User %q has %d streams, expected at most %d", user,
-			maxStreamsOfOne, maxStreamsOfOne)
+			maxStreamsPerUser, maxStreamsPerUser)
 	}
 	g.open++
 	g.streams[user]++
 	return nil
 }
 
-func (g *Gateway) ended(user string) {
+func (g *Gateway) removeStream(user string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--
@@ -190,7 +190,7 @@ func (g *Gateway) ended(user string) {
 }
 
 // first reads the message that says who dials in.
-func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
+func (g *Gateway) receiveAttach(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
 	type result struct {
 		m   *streamv1.HookMessage
 		err error
@@ -200,7 +200,7 @@ func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach
 		m, err := conn.Recv()
 		got <- result{m, err}
 	}()
-	timer := g.settings.Clock.NewTimer(greeting)
+	timer := g.settings.Clock.NewTimer(attachTimeout)
 	defer timer.Stop()
 	select {
 	case r := <-got:
@@ -209,22 +209,22 @@ func (g *Gateway) first(ctx context.Context, conn stream.Conn) (*streamv1.Attach
 		}
 		return r.m.GetAttach(), r.err
 	case <-timer.C():
-		return nil, status.Errorf(codes.DeadlineExceeded, "there was no attach message within %s", greeting)
+		return nil, status.Errorf(codes.DeadlineExceeded, "there was no attach message within %s", attachTimeout)
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 }
 
 // rightFor is what a caller needs. The error names the field at fault.
-func rightFor(wish *streamv1.Attach) (auth.Right, error) {
-	i := wish.GetIntercept()
+func rightFor(attach *streamv1.Attach) (auth.Right, error) {
+	i := attach.GetIntercept()
 	switch {
-	case i == nil && wish.GetWorker() == "":
+	case i == nil && attach.GetWorker() == "":
 		return auth.Right{}, status.Error(codes.InvalidArgument,
 			"attach: worker is empty, expected a name, or an intercept")
 	case i == nil:
-		return serving(wish.GetWorker()), nil
-	case wish.GetWorker() != "":
+		return serveRight(attach.GetWorker()), nil
+	case attach.GetWorker() != "":
 		return auth.Right{}, status.Error(codes.InvalidArgument,
 			"attach: worker is set beside intercept, expected one of them")
 	}
@@ -246,19 +246,19 @@ func rightFor(wish *streamv1.Attach) (auth.Right, error) {
 	return auth.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
 }
 
-func serving(worker string) auth.Right {
+func serveRight(worker string) auth.Right {
 	return auth.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
 }
 
 // serveWorker has a stream answer for a worker.
-func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
-	whose := owner{what: wish.GetWorker(), user: user}
-	g.takeOver(ctx, ticket{whose, wish.GetSessionId()})
-	w, err := g.enter(wish.GetWorker())
+func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
+	o := owner{target: attach.GetWorker(), user: user}
+	g.takeOver(ctx, sessionKey{o, attach.GetSessionId()})
+	w, err := g.reserveSession(attach.GetWorker())
 	if err != nil {
 		return err
 	}
-	s, leave := g.resume(ticket{whose, wish.GetSessionId()})
+	s, leave := g.resume(sessionKey{o, attach.GetSessionId()})
 	defer leave()
 	s.Serve(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
 	w.pool.Add(s)
@@ -276,11 +276,11 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, wish *strea
 	w.size--
 	g.drop(w)
 	g.mu.Unlock()
-	return verdict(err)
+	return streamStatus(err)
 }
 
 // enter finds a worker with room for a session, and counts that.
-func (g *Gateway) enter(name string) (*worker, error) {
+func (g *Gateway) reserveSession(name string) (*worker, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.worker(name)
@@ -291,8 +291,8 @@ func (g *Gateway) enter(name string) (*worker, error) {
 	return w, nil
 }
 
-// verdict is the status that a hook reads. The one that asked for the end by a drain gets none.
-func verdict(err error) error {
+// streamStatus is the status that a hook reads. The one that asked for the end by a drain gets none.
+func streamStatus(err error) error {
 	if errors.Is(err, stream.ErrDrained) {
 		return nil
 	}
@@ -300,8 +300,8 @@ func verdict(err error) error {
 }
 
 // renewed has parents synced, because another build of a worker answers for them.
-func (g *Gateway) renewed(worker string) {
+func (g *Gateway) buildChanged(worker string) {
 	for _, c := range g.users(worker, controller{}) {
-		g.tell(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
+		g.resync(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})
 	}
 }

@@ -95,9 +95,9 @@ func TestFirstMessage(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newHouse(t).ring("laptop")
+				g := newTestGateway(t).dial("laptop")
 				if c.first != nil {
-					g.speak(c.first)
+					g.send(c.first)
 				}
 				if end := g.end(); end.Code() != c.code || !strings.Contains(end.Message(), c.says) {
 					t.Errorf("the call ends with %v, want %s: %s", end, c.code, c.says)
@@ -107,25 +107,25 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
-// TestPorter asks the Guard about the right that a wish needs, and obeys it.
-func TestPorter(t *testing.T) {
+// TestGuard asks the Guard about the right that a attach needs, and obeys it.
+func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.porter.forbidden = status.Error(codes.PermissionDenied, "you may not")
-		if end := h.visit("laptop", serves("hello")).end(); end.Code() != codes.PermissionDenied {
+		h := newTestGateway(t)
+		h.guard.forbidden = status.Error(codes.PermissionDenied, "you may not")
+		if end := h.attach("laptop", serves("hello")).end(); end.Code() != codes.PermissionDenied {
 			t.Errorf("without the right the call ends with %v", end)
 		}
-		h.visit("laptop",
+		h.attach("laptop",
 			&streamv1.Attach{Intercept: &streamv1.Intercept{ControllerKind: "DecoratorController", ControllerName: "web"}}).end()
 		want := []auth.Right{
 			{Verb: "serve", Group: group, Resource: "hookworkers", Name: "hello"},
 			{Verb: "intercept", Group: group, Resource: "decoratorcontrollers", Name: "web"},
 		}
-		if diff := cmp.Diff(want, h.porter.asked); diff != "" {
+		if diff := cmp.Diff(want, h.guard.rights); diff != "" {
 			t.Errorf("rights that were asked for (-want +got):\n%s", diff)
 		}
-		h.porter.unknown = status.Error(codes.Unauthenticated, "who are you")
-		if end := h.ring("stranger").end(); end.Code() != codes.Unauthenticated {
+		h.guard.unknown = status.Error(codes.Unauthenticated, "who are you")
+		if end := h.dial("stranger").end(); end.Code() != codes.Unauthenticated {
 			t.Errorf("a stranger's call ends with %v", end)
 		}
 	})
@@ -134,23 +134,23 @@ func TestPorter(t *testing.T) {
 // TestWorker answers for the controllers that refer to it, as long as it is there.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		opened := h.open(settingsOf("web", nil), "hello", nil)
 		want := `HookUnreachable: hook sync worker hello: Unavailable: "no hook that serves worker \"hello\" has dialled in"`
-		if got := h.asked(opened, "a"); got != want {
+		if got := h.answerOf(opened, "a"); got != want {
 			t.Errorf("before it came:\n got %s\nwant %s", got, want)
 		}
-		other := h.visit("other", serves("another"))
-		laptop := h.visit("laptop", serves("hello"))
-		if got := h.asked(opened, "a"); got != `"laptop"` {
+		other := h.attach("other", serves("another"))
+		laptop := h.attach("laptop", serves("hello"))
+		if got := h.answerOf(opened, "a"); got != `"laptop"` {
 			t.Errorf("when it is there: got %s", got)
 		}
-		h.porter.revoke(status.Error(codes.PermissionDenied, "no longer"))
+		h.guard.revoke(status.Error(codes.PermissionDenied, "no longer"))
 		if end := laptop.end(); end.Code() != codes.PermissionDenied {
 			t.Errorf("when the right is taken away, the call ends with %v", end)
 		}
 		want = `HookUnreachable: hook sync worker hello: Unavailable: "the last hook that served worker \"hello\" has gone: no longer"`
-		if got := h.asked(opened, "a"); got != want {
+		if got := h.answerOf(opened, "a"); got != want {
 			t.Errorf("when it has gone:\n got %s\nwant %s", got, want)
 		}
 		other.leave()
@@ -165,8 +165,8 @@ func TestWorker(t *testing.T) {
 // TestLimits has too many hooks come.
 func TestLimits(t *testing.T) {
 	cases := map[string]struct {
-		wish *streamv1.Attach
-		says string
+		attach *streamv1.Attach
+		says   string
 	}{
 		"one worker": {serves("hello"), `worker "hello" has 64 sessions already`},
 		"intercepts of one controller": {
@@ -177,22 +177,22 @@ func TestLimits(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				h.open(settingsOf("web", nil), "", saying("own"))
-				var last *guest
+				h := newTestGateway(t)
+				h.open(settingsOf("web", nil), "", answering("own"))
+				var last *testHook
 				for i := range maxSessions {
-					last = h.visit(fmt.Sprintf("laptop-%d", i), c.wish)
+					last = h.attach(fmt.Sprintf("laptop-%d", i), c.attach)
 				}
-				if end := h.visit(
+				if end := h.attach(
 					"late",
-					c.wish,
+					c.attach,
 				).end(); end.Code() != codes.ResourceExhausted ||
 					!strings.Contains(end.Message(), c.says) {
 					t.Errorf("one more ends with %v, want %s", end, c.says)
 				}
 				last.leave()
 				last.end()
-				if h.visit("later", c.wish).session == "" {
+				if h.attach("later", c.attach).session == "" {
 					t.Error("there is no room where one has gone")
 				}
 			})
@@ -203,13 +203,13 @@ func TestLimits(t *testing.T) {
 // TestResume gives a session back to the hook that had it, and to nobody else.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		first := h.visit("laptop", serves("hello"))
+		h := newTestGateway(t)
+		first := h.attach("laptop", serves("hello"))
 		first.leave()
 		first.end()
 		synctest.Wait()
 		back := func(user, worker, id string) string {
-			g := h.visit(user, &streamv1.Attach{Worker: worker, SessionId: id})
+			g := h.attach(user, &streamv1.Attach{Worker: worker, SessionId: id})
 			g.leave()
 			g.end()
 			return g.session
@@ -233,17 +233,17 @@ func TestResume(t *testing.T) {
 // TestNewBuildOfAWorker has the controllers that refer to it ask about everything again.
 func TestNewBuildOfAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
 		opened := h.open(settingsOf("web", triggers), "hello", nil)
-		h.visitAs("old", "1", serves("hello"))
+		h.attachAs("old", "1", serves("hello"))
 		if len(triggers) > 0 {
 			t.Errorf("the first build causes %+v", <-triggers)
 		}
-		h.visitAs("new", "2", serves("hello"))
+		h.attachAs("new", "2", serves("hello"))
 		if got := <-triggers; got.Reason != "worker hello has a new build" || !got.LowPriority || !got.Invalidate {
 			t.Errorf("the new build causes %+v", got)
 		}
-		if got := h.asked(opened, "a"); got != `"new"` {
+		if got := h.answerOf(opened, "a"); got != `"new"` {
 			t.Errorf("got %s, want the new build's answer", got)
 		}
 	})
@@ -252,7 +252,7 @@ func TestNewBuildOfAWorker(t *testing.T) {
 // TestTrigger asks for syncs without a session.
 func TestTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
 		h.open(settingsOf("web", triggers), "hello", nil)
 		h.open(settingsOf("wiki", triggers), "hello", nil)
 		cases := map[string]struct {
@@ -295,7 +295,7 @@ func TestTrigger(t *testing.T) {
 				t.Errorf("%s: got %d parents, %v; want %d, %s: %s", name, r.GetParents(), err, c.parents, c.code, c.says)
 			}
 		}
-		h.porter.forbidden = status.Error(codes.PermissionDenied, "you may not")
+		h.guard.forbidden = status.Error(codes.PermissionDenied, "you may not")
 		if _, err := h.Trigger(
 			t.Context(),
 			&streamv1.TriggerRequest{Worker: "hello"},
@@ -308,7 +308,7 @@ func TestTrigger(t *testing.T) {
 // TestTriggersThatAreTooMany says so with the code that hooks know.
 func TestTriggersThatAreTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		s := settingsOf("web", nil)
 		s.Trigger = func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers }
 		h.open(s, "hello", nil)
@@ -324,14 +324,14 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 // TestOpenersPassErrorsOn of the transports behind.
 func TestOpenersPassErrorsOn(t *testing.T) {
 	want := errors.New("no such field")
-	h := newHouse(t)
+	h := newTestGateway(t)
 	openers := h.Openers(hook.Openers{"grpc": func(hook.Settings) (*hook.Opened, error) { return nil, want }})
 	if _, err := openers["grpc"](settingsOf("web", nil)); !errors.Is(err, want) || len(h.controllers) > 0 {
 		t.Errorf("got %v and %d controllers, want the error alone", err, len(h.controllers))
 	}
 }
 
-// intercepting is a wish for the parents with a label team.
+// intercepting is a attach for the parents with a label team.
 func intercepting(team string) *streamv1.Attach {
 	return &streamv1.Attach{Intercept: &streamv1.Intercept{
 		ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", LabelSelector: "team=" + team,
@@ -342,20 +342,20 @@ func intercepting(team string) *streamv1.Attach {
 // pause.
 func TestIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
-		opened := h.open(settingsOf("web", triggers), "", saying("own"))
-		laptop := h.visit("laptop", intercepting("blue"))
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", triggers), "", answering("own"))
+		laptop := h.attach("laptop", intercepting("blue"))
 		if got := <-triggers; got.Reason != "an intercept begins" || got.Selector.String() != "team=blue" || !got.Invalidate {
 			t.Errorf("its beginning causes %+v", got)
 		}
 		for parent, want := range map[string]string{"blue": `"laptop"`, "red": `"own"`} {
-			if got := h.asked(opened, parent); got != want {
+			if got := h.answerOf(opened, parent); got != want {
 				t.Errorf("%s is answered by %s, want %s", parent, got, want)
 			}
 		}
-		newer := h.visit("newer", intercepting("blue"))
+		newer := h.attach("newer", intercepting("blue"))
 		<-triggers
-		if got := h.asked(opened, "blue"); got != `"newer"` {
+		if got := h.answerOf(opened, "blue"); got != `"newer"` {
 			t.Errorf("blue is answered by %s, want the newest", got)
 		}
 		newer.leave()
@@ -364,7 +364,7 @@ func TestIntercept(t *testing.T) {
 		<-laptop.calls
 		laptop.silent = true
 		began, answered := time.Now(), make(chan string, 1)
-		go func() { answered <- h.asked(opened, "blue") }()
+		go func() { answered <- h.answerOf(opened, "blue") }()
 		<-laptop.calls
 		laptop.leave()
 		if got := <-answered; got != `"own"` || time.Since(began) > 0 { // by the bubble's clock
@@ -379,12 +379,12 @@ func TestIntercept(t *testing.T) {
 // TestInterceptThatIsNotOpenYet leaves the parents where they are.
 func TestInterceptThatIsNotOpenYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		opened := h.open(settingsOf("web", nil), "", saying("own"))
-		g := h.ring("laptop")
-		g.speak(attaching(intercepting("blue")))
+		h := newTestGateway(t)
+		opened := h.open(settingsOf("web", nil), "", answering("own"))
+		g := h.dial("laptop")
+		g.send(attaching(intercepting("blue")))
 		synctest.Wait()
-		if got := h.asked(opened, "blue"); got != `"own"` {
+		if got := h.answerOf(opened, "blue"); got != `"own"` {
 			t.Errorf("got %s from a hook that has not said Welcome", got)
 		}
 	})
@@ -393,15 +393,15 @@ func TestInterceptThatIsNotOpenYet(t *testing.T) {
 // TestNamedIntercept asks for one parent only to be synced.
 func TestNamedIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
-		opened := h.open(settingsOf("web", triggers), "", saying("own"))
-		h.visit("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", triggers), "", answering("own"))
+		h.attach("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
 			ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", Name: "blue",
 		}})
 		if got := (<-triggers).Parents; len(got) != 1 || got[0] != (hook.ParentName{Namespace: "shop", Name: "blue"}) {
 			t.Errorf("it causes syncs of %v", got)
 		}
-		if blue, red := h.asked(opened, "blue"), h.asked(opened, "red"); blue != `"laptop"` || red != `"own"` {
+		if blue, red := h.answerOf(opened, "blue"), h.answerOf(opened, "red"); blue != `"laptop"` || red != `"own"` {
 			t.Errorf("blue is answered by %s, red by %s", blue, red)
 		}
 	})
@@ -410,16 +410,16 @@ func TestNamedIntercept(t *testing.T) {
 // TestBrokenGuest reads what it did wrong.
 func TestBrokenGuest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		opened := h.open(settingsOf("web", nil), "hello", nil)
-		g := h.visit("laptop", serves("hello"))
-		g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 9}}})
+		g := h.attach("laptop", serves("hello"))
+		g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 9}}})
 		if end := g.end(); end.Code() != codes.InvalidArgument ||
 			!strings.Contains(end.Message(), "call 9, which was never made") {
 			t.Errorf("the call ends with %v", end)
 		}
 		want := `HookUnreachable: hook sync worker hello: Unavailable: "the last hook that served worker \"hello\" has gone: got an answer to call 9, which was never made"`
-		if got := h.asked(opened, "a"); got != want {
+		if got := h.answerOf(opened, "a"); got != want {
 			t.Errorf("afterwards:\n got %s\nwant %s", got, want)
 		}
 	})
@@ -428,8 +428,8 @@ func TestBrokenGuest(t *testing.T) {
 // TestGuestThatStops leaves in order: its call ends well.
 func TestGuestThatStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newHouse(t).visit("laptop", serves("hello"))
-		g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
+		g := newTestGateway(t).attach("laptop", serves("hello"))
+		g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
 		if end := g.end(); end.Code() != codes.OK {
 			t.Errorf("the call ends with %v, want OK", end)
 		}
@@ -439,7 +439,7 @@ func TestGuestThatStops(t *testing.T) {
 // TestTriggerOfOneKind names a controller by kind and name, where there are two with the name.
 func TestTriggerOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		composite, decorator := make(chan hook.Trigger, 2), make(chan hook.Trigger, 2)
 		h.open(settingsOf("web", composite), "hello", nil)
 		other := settingsOf("web", decorator)

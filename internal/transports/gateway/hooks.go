@@ -19,9 +19,9 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 	w.users[c]++
 	w.pool.Fail(status.Errorf(codes.Unavailable, "no hook that serves worker %q has dialled in", name))
 	g.mu.Unlock()
-	unwatch := func() {}
+	stopWatching := func() {}
 	if s.Observer != nil {
-		unwatch = w.pool.Watch(s.Kind, s.Observer.Serves)
+		stopWatching = w.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
 		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
@@ -29,7 +29,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
 		Close: func() error {
-			unwatch()
+			stopWatching()
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if w.users[c]--; w.users[c] == 0 {
@@ -50,16 +50,16 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 			if err != nil {
 				return nil, err
 			}
-			return g.watch(s, opened), nil
+			return g.track(s, opened), nil
 		}
 	}
 	return wrapped
 }
 
 // watch notes a controller for as long as one of its hooks is open.
-func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
+func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	c := controller{s.ControllerKind, s.ControllerName}
-	defer g.observed(c)
+	defer g.notifyObserver(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.controllers[c]
@@ -71,7 +71,7 @@ func (g *Gateway) watch(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	r.hooks++
 	return &hook.Opened{
 		Hook: hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-			if i := g.intercepted(c, q); i != nil {
+			if i := g.interceptFor(c, q); i != nil {
 				return i.ask(ctx, q, s.Op, opened)
 			}
 			return opened.Ask(ctx, q)
@@ -102,7 +102,7 @@ func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*str
 	if r.GetWorker() == "" {
 		return nil, status.Error(codes.InvalidArgument, "worker is empty, expected a name")
 	}
-	if err := g.settings.Guard.Allow(ctx, caller, serving(r.GetWorker())); err != nil {
+	if err := g.settings.Guard.Allow(ctx, caller, serveRight(r.GetWorker())); err != nil {
 		return nil, err
 	}
 	parents, err := g.trigger(r.GetWorker(), r.GetTrigger())
@@ -115,7 +115,7 @@ func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*str
 
 // trigger asks the controllers that refer to a worker.
 func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err error) {
-	wish, err := stream.ReadTrigger(t)
+	req, err := stream.ReadTrigger(t)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err 
 			continue
 		}
 		running = true
-		n, err := stream.Ask(ask, wish)
+		n, err := stream.Ask(ask, req)
 		if err != nil {
 			return parents, err
 		}

@@ -43,14 +43,14 @@ func (i *intercept) matches(q *hook.Question) bool {
 }
 
 // intercepted finds who answers a question instead of the controller's hook.
-func (g *Gateway) intercepted(c controller, q *hook.Question) *intercept {
+func (g *Gateway) interceptFor(c controller, q *hook.Question) *intercept {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var found *intercept
 	for _, i := range g.intercepts[c] {
-		mine := found == nil && i.session.Open() && i.matches(q)
-		i.note(q, mine)
-		if mine {
+		matched := found == nil && i.session.Open() && i.matches(q)
+		i.record(q, matched)
+		if matched {
 			found = i
 		}
 	}
@@ -58,12 +58,12 @@ func (g *Gateway) intercepted(c controller, q *hook.Question) *intercept {
 }
 
 // note remembers which parents an intercept answers for.
-func (i *intercept) note(q *hook.Question, mine bool) {
+func (i *intercept) record(q *hook.Question, matched bool) {
 	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.answered, name)
-	if mine && len(i.answered) < stream.MaxParents {
+	if matched && len(i.answered) < stream.MaxParents {
 		i.answered[name] = q.Parent.Labels()
 	}
 }
@@ -89,90 +89,90 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 }
 
 // within is the part of a trigger's parents that the intercept answers for.
-func (i *intercept) within(wish hook.Trigger) hook.Trigger {
-	named := make(map[hook.ParentName]bool, len(wish.Parents))
-	for _, p := range wish.Parents {
+func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
+	named := make(map[hook.ParentName]bool, len(req.Parents))
+	for _, p := range req.Parents {
 		named[p] = true
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	wish.Parents = nil
+	req.Parents = nil
 	for p, has := range i.answered {
-		if (len(named) == 0 || named[p]) && (wish.Selector == nil || wish.Selector.Matches(has)) {
-			wish.Parents = append(wish.Parents, p)
+		if (len(named) == 0 || named[p]) && (req.Selector == nil || req.Selector.Matches(has)) {
+			req.Parents = append(req.Parents, p)
 		}
 	}
-	wish.Selector = nil
-	return wish
+	req.Selector = nil
+	return req
 }
 
 // triggering has an intercept ask for syncs of the parents that it answers for, and of no others.
-func (g *Gateway) triggering(i *intercept) func(*streamv1.Trigger) (int, error) {
-	return stream.TriggerOf(i.controller.kind, i.controller.name, func(wish hook.Trigger) (int, error) {
+func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, error) {
+	return stream.TriggerOf(i.controller.kind, i.controller.name, func(req hook.Trigger) (int, error) {
 		ask := g.triggerOf(i.controller)
 		if ask == nil {
 			return 0, status.Errorf(codes.FailedPrecondition, "there is no running %s %q that takes triggers",
 				i.controller.kind, i.controller.name)
 		}
-		if wish = i.within(wish); len(wish.Parents) == 0 {
+		if req = i.restrict(req); len(req.Parents) == 0 {
 			return 0, nil
 		}
-		return ask(wish)
+		return ask(req)
 	})
 }
 
 // newIntercept makes an intercept without a session.
-func (g *Gateway) newIntercept(want *streamv1.Intercept, user string) (*intercept, error) {
-	selector, err := stream.ReadSelector("attach: intercept.label_selector", want.GetLabelSelector())
+func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept, error) {
+	selector, err := stream.ReadSelector("attach: intercept.label_selector", req.GetLabelSelector())
 	if err != nil {
 		return nil, err
 	}
 	return &intercept{
 		claim: claim{
 			controller{
-				want.GetControllerKind(),
-				want.GetControllerName(),
+				req.GetControllerKind(),
+				req.GetControllerName(),
 			},
-			want.GetNamespace(),
-			want.GetName(),
-			want.GetLabelSelector(),
+			req.GetNamespace(),
+			req.GetName(),
+			req.GetLabelSelector(),
 		},
 		labels: selector, pool: stream.NewPool(g.settings.Clock, nil), user: user, answered: map[hook.ParentName]labels.Set{},
 	}, nil
 }
 
 // serveIntercept has a stream answer for parents of a controller.
-func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, wish *streamv1.Attach, user string) error {
-	i, err := g.newIntercept(wish.GetIntercept(), user)
+func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
+	i, err := g.newIntercept(attach.GetIntercept(), user)
 	if err != nil {
 		return err
 	}
-	mine := ticket{owner{what: i.claim, user: user}, wish.GetSessionId()}
-	g.takeOver(ctx, mine)
-	session, leave := g.resume(mine)
+	key := sessionKey{owner{target: i.claim, user: user}, attach.GetSessionId()}
+	g.takeOver(ctx, key)
+	session, leave := g.resume(key)
 	defer leave()
 	i.session = session
-	var begins sync.Once
+	var announce sync.Once
 	session.Serve(func() {
 		i.pool.Changed()
-		g.observed(i.controller)
+		g.notifyObserver(i.controller)
 		if session.Open() {
-			begins.Do(func() { g.tell(i.controller, i.parents("an intercept begins")) })
+			announce.Do(func() { g.resync(i.controller, i.parents("an intercept begins")) })
 		}
-	}, g.triggering(i))
+	}, g.triggerWithin(i))
 	i.pool.Add(session)
-	if err := g.begin(i); err != nil {
+	if err := g.addIntercept(i); err != nil {
 		return err
 	}
 	err = session.Run(ctx, conn)
-	g.end(i)
-	g.observed(i.controller)
-	g.tell(i.controller, i.parents("an intercept has ended"))
-	return verdict(err)
+	g.removeIntercept(i)
+	g.notifyObserver(i.controller)
+	g.resync(i.controller, i.parents("an intercept has ended"))
+	return streamStatus(err)
 }
 
 // begin has questions go to an intercept of a running controller that has room for one.
-func (g *Gateway) begin(i *intercept) error {
+func (g *Gateway) addIntercept(i *intercept) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := i.controller
@@ -187,7 +187,7 @@ func (g *Gateway) begin(i *intercept) error {
 }
 
 // end has no more questions go to an intercept.
-func (g *Gateway) end(i *intercept) {
+func (g *Gateway) removeIntercept(i *intercept) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	left := slices.DeleteFunc(g.intercepts[i.controller], func(other *intercept) bool { return other == i })
@@ -198,15 +198,15 @@ func (g *Gateway) end(i *intercept) {
 
 // parents are those that an intercept claims.
 func (i *intercept) parents(reason string) hook.Trigger {
-	wish := hook.Trigger{Selector: i.labels, Reason: reason}
+	req := hook.Trigger{Selector: i.labels, Reason: reason}
 	if i.name != "" && i.namespace != "" && i.selector == "" {
-		wish.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
+		req.Parents = []hook.ParentName{{Namespace: i.namespace, Name: i.name}}
 	}
-	return wish
+	return req
 }
 
 // observed tells a running controller who intercepts its parents now.
-func (g *Gateway) observed(c controller) {
+func (g *Gateway) notifyObserver(c controller) {
 	g.mu.Lock()
 	r := g.controllers[c]
 	var by []string

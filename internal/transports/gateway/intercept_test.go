@@ -16,20 +16,20 @@ import (
 // spec, and triggers that one.
 func TestInterceptOutlivesItsController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, before, after := newHouse(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
-		opened := h.open(settingsOf("web", before), "", saying("own"))
-		laptop := h.visit("laptop", intercepting("blue"))
+		h, before, after := newTestGateway(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", before), "", answering("own"))
+		laptop := h.attach("laptop", intercepting("blue"))
 		<-before
-		trigger := h.triggering(h.intercepts[controller{"CompositeController", "web"}][0])
+		trigger := h.triggerWithin(h.intercepts[controller{"CompositeController", "web"}][0])
 		if err := opened.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := trigger(&streamv1.Trigger{}); status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("without a controller a trigger gets %v", err)
 		}
-		opened = h.open(settingsOf("web", after), "", saying("own"))
+		opened = h.open(settingsOf("web", after), "", answering("own"))
 		for parent, want := range map[string]string{"blue": `"laptop"`, "red": `"own"`} {
-			if got := h.asked(opened, parent); got != want {
+			if got := h.answerOf(opened, parent); got != want {
 				t.Errorf("%s is answered by %s, want %s", parent, got, want)
 			}
 		}
@@ -50,21 +50,21 @@ func TestInterceptOutlivesItsController(t *testing.T) {
 // TestTriggerOfAnIntercept is for the parents that it answers for, whatever it asks for.
 func TestTriggerOfAnIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 10)
-		opened := h.open(settingsOf("web", triggers), "", saying("own"))
-		h.visit("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
+		opened := h.open(settingsOf("web", triggers), "", answering("own"))
+		h.attach("laptop", &streamv1.Attach{Intercept: &streamv1.Intercept{
 			ControllerKind: "CompositeController",
 			ControllerName: "web",
 			Namespace:      "shop",
 			LabelSelector:  "team in (blue, green)",
 		}})
 		<-triggers
-		trigger := h.triggering(h.intercepts[controller{"CompositeController", "web"}][0])
+		trigger := h.triggerWithin(h.intercepts[controller{"CompositeController", "web"}][0])
 		if n, err := trigger(&streamv1.Trigger{}); n != 0 || err != nil || len(triggers) > 0 {
 			t.Errorf("before it has answered: got %d, %v and %d triggers, want none", n, err, len(triggers))
 		}
 		for _, parent := range []string{"blue", "green", "red"} {
-			h.asked(opened, parent)
+			h.answerOf(opened, parent)
 		}
 		names := func(names ...string) (out []*streamv1.ParentName) {
 			for _, n := range names {
@@ -92,24 +92,24 @@ func TestTriggerOfAnIntercept(t *testing.T) {
 	})
 }
 
-// audience hears who intercepts.
-type audience struct{ heard []string }
+// observer hears who intercepts.
+type observer struct{ calls []string }
 
-func (a *audience) Serves([]hook.Op) {}
+func (a *observer) Serves([]hook.Op) {}
 
-func (a *audience) Intercepted(by []string) { a.heard = append(a.heard, strings.Join(by, "; ")) }
+func (a *observer) Intercepted(by []string) { a.calls = append(a.calls, strings.Join(by, "; ")) }
 
 // TestInterceptIsObserved: the controller hears of it when it begins, when the controller is
 // started anew, and when it ends; answers name it.
 func TestInterceptIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, controllers := newHouse(t), &audience{}
+		h, controllers := newTestGateway(t), &observer{}
 		s := settingsOf("web", make(chan hook.Trigger, 10))
 		s.Observer = controllers
-		opened := h.open(s, "", saying("own"))
-		laptop := h.visit("laptop", intercepting("blue"))
+		opened := h.open(s, "", answering("own"))
+		laptop := h.attach("laptop", intercepting("blue"))
 		const by = "laptop (namespace shop, labels team=blue)"
-		if got := slices.Compact(controllers.heard); !slices.Equal(got, []string{"", by}) {
+		if got := slices.Compact(controllers.calls); !slices.Equal(got, []string{"", by}) {
 			t.Errorf("the controller hears %q, want %q", got, by)
 		}
 		for parent, want := range map[string]string{"blue": "laptop", "red": ""} {
@@ -120,12 +120,12 @@ func TestInterceptIsObserved(t *testing.T) {
 		if err := opened.Close(); err != nil {
 			t.Fatal(err)
 		}
-		anew := &audience{}
+		anew := &observer{}
 		s.Observer = anew
-		h.open(s, "", saying("own"))
+		h.open(s, "", answering("own"))
 		laptop.leave()
 		laptop.end()
-		if got := slices.Compact(anew.heard); !slices.Equal(got, []string{by, ""}) {
+		if got := slices.Compact(anew.calls); !slices.Equal(got, []string{by, ""}) {
 			t.Errorf("the controller that is started anew hears %q", got)
 		}
 	})

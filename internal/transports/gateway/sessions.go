@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxKept bounds the sessions that are kept for hooks that may come back, and maxKeptOfOne
+	// maxIdle bounds the sessions that are kept for hooks that may come back, and maxIdlePerOwner
 	// those of one owner.
-	maxKept      = 256
-	maxKeptOfOne = 4
-	// keptFor is how long a session is kept.
-	keptFor = 10 * time.Minute
+	maxIdle         = 256
+	maxIdlePerOwner = 4
+	// idleTimeout is how long a session is kept.
+	idleTimeout = 10 * time.Minute
 	// handover is how long a stream may take to end when its hook has opened another.
 	handover = 5 * time.Second
 )
@@ -26,12 +26,12 @@ const (
 // owner is whose a session is, so that nobody else finds it: what was attached to, a worker's name
 // or a claim, and the caller's name.
 type owner struct {
-	what any // a string or a claim
-	user string
+	target any // a string or a claim
+	user   string
 }
 
-// ticket is what a hook shows to have its session back.
-type ticket struct {
+// sessionKey is what a hook shows to have its session back.
+type sessionKey struct {
 	owner owner
 	id    string
 }
@@ -42,30 +42,30 @@ type attached struct {
 	left    chan struct{} // closed when it has no stream any more
 }
 
-// parked is a session without a stream.
-type parked struct {
-	ticket  ticket
+// idleSession is a session without a stream.
+type idleSession struct {
+	key     sessionKey
 	session *stream.Session
 	expiry  clock.Timer
 }
 
-// errElsewhere ends a stream whose hook has come back on another, because its own end has lost it.
-var errElsewhere = status.New(codes.Aborted, "the hook has opened the session on another stream")
+// errSuperseded ends a stream whose hook has come back on another, because its own end has lost it.
+var errSuperseded = status.New(codes.Aborted, "the hook has opened the session on another stream")
 
 // takeOver ends the stream that a hook's session is still on, and waits until it is off it. Where
 // that takes too long, the hook gets another session.
-func (g *Gateway) takeOver(ctx context.Context, t ticket) {
+func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	g.mu.Lock()
-	before := g.attached[t]
+	previous := g.attached[key]
 	g.mu.Unlock()
-	if before == nil {
+	if previous == nil {
 		return
 	}
-	go before.session.End(errElsewhere) // it returns when that stream has ended
+	go previous.session.End(errSuperseded) // it returns when that stream has ended
 	timer := g.settings.Clock.NewTimer(handover)
 	defer timer.Stop()
 	select {
-	case <-before.left:
+	case <-previous.left:
 	case <-timer.C():
 	case <-ctx.Done():
 	}
@@ -73,12 +73,12 @@ func (g *Gateway) takeOver(ctx context.Context, t ticket) {
 
 // resume finds the session that a hook comes back to, or makes one. leave must be called when it
 // has no stream any more.
-func (g *Gateway) resume(t ticket) (s *stream.Session, leave func()) {
+func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := slices.IndexFunc(g.kept, func(p *parked) bool { return p.ticket == t })
+	at := slices.IndexFunc(g.idle, func(p *idleSession) bool { return p.key == key })
 	if at >= 0 {
-		s = g.take(at)
+		s = g.removeIdle(at)
 	} else {
 		s = stream.New(
 			stream.Settings{
@@ -90,60 +90,60 @@ func (g *Gateway) resume(t ticket) (s *stream.Session, leave func()) {
 			},
 		)
 	}
-	t.id = s.ID()
-	now := &attached{s, make(chan struct{})}
-	g.attached[t] = now
+	key.id = s.ID()
+	current := &attached{s, make(chan struct{})}
+	g.attached[key] = current
 	return s, func() {
-		g.park(t, s)
-		close(now.left)
+		g.keepIdle(key, s)
+		close(current.left)
 	}
 }
 
 // park keeps a session for a hook that may come back, if one was ever there.
-func (g *Gateway) park(t ticket, s *stream.Session) {
+func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.attached, t)
+	delete(g.attached, key)
 	if !s.Welcomed() {
 		s.Close()
 		return
 	}
-	p := &parked{ticket: t, session: s}
-	p.expiry = g.settings.Clock.AfterFunc(keptFor, func() { g.expire(p) })
-	g.kept = append(g.kept, p)
-	if oldest, n := g.oldest(func(o owner) bool { return o == t.owner }); n > maxKeptOfOne {
-		g.forget(oldest)
+	p := &idleSession{key: key, session: s}
+	p.expiry = g.settings.Clock.AfterFunc(idleTimeout, func() { g.expire(p) })
+	g.idle = append(g.idle, p)
+	if oldest, n := g.oldest(func(o owner) bool { return o == key.owner }); n > maxIdlePerOwner {
+		g.closeIdle(oldest)
 	}
-	if len(g.kept) > maxKept {
-		g.forget(g.surplus())
+	if len(g.idle) > maxIdle {
+		g.closeIdle(g.victim())
 	}
 }
 
 // expire forgets a session that nobody came back to.
-func (g *Gateway) expire(p *parked) {
+func (g *Gateway) expire(p *idleSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if at := slices.Index(g.kept, p); at >= 0 {
-		g.forget(at)
+	if at := slices.Index(g.idle, p); at >= 0 {
+		g.closeIdle(at)
 	}
 }
 
 // forget drops a session that is kept. The caller holds the lock.
-func (g *Gateway) forget(at int) { g.take(at).Close() }
+func (g *Gateway) closeIdle(at int) { g.removeIdle(at).Close() }
 
 // take takes a session out of those that are kept. The caller holds the lock.
-func (g *Gateway) take(at int) *stream.Session {
-	p := g.kept[at]
+func (g *Gateway) removeIdle(at int) *stream.Session {
+	p := g.idle[at]
 	p.expiry.Stop()
-	g.kept = slices.Delete(g.kept, at, at+1)
+	g.idle = slices.Delete(g.idle, at, at+1)
 	return p.session
 }
 
 // oldest is the place of the session of certain owners that was kept first, and how many they have.
 // The caller holds the lock.
 func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
-	for i := len(g.kept) - 1; i >= 0; i-- {
-		if of(g.kept[i].ticket.owner) {
+	for i := len(g.idle) - 1; i >= 0; i-- {
+		if of(g.idle[i].key.owner) {
 			at = i
 			n++
 		}
@@ -151,12 +151,12 @@ func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	return at, n
 }
 
-// surplus is the place of a session that has to go: the oldest of the user with the most of them.
+// victim is the place of a session that has to go: the oldest of the user with the most of them.
 // The caller holds the lock.
-func (g *Gateway) surplus() int {
+func (g *Gateway) victim() int {
 	count, most := map[string]int{}, ""
-	for _, p := range g.kept {
-		user := p.ticket.owner.user
+	for _, p := range g.idle {
+		user := p.key.owner.user
 		if count[user]++; count[user] > count[most] {
 			most = user
 		}

@@ -14,15 +14,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// resumes is a wish for a session that was had before.
-func resumes(wish *streamv1.Attach, id string) *streamv1.Attach {
-	wish.SessionId = id
-	return wish
+// resumes is a attach for a session that was had before.
+func resumes(attach *streamv1.Attach, id string) *streamv1.Attach {
+	attach.SessionId = id
+	return attach
 }
 
 // come dials in, goes again, and gives the session.
-func (h *house) come(user string, wish *streamv1.Attach) string {
-	g := h.visit(user, wish)
+func (h *testGateway) attachOnce(user string, attach *streamv1.Attach) string {
+	g := h.attach(user, attach)
 	g.leave()
 	g.end()
 	synctest.Wait()
@@ -30,19 +30,19 @@ func (h *house) come(user string, wish *streamv1.Attach) string {
 }
 
 // keeps is how many sessions there are without a stream.
-func (h *house) keeps() int {
+func (h *testGateway) idleCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.kept)
+	return len(h.idle)
 }
 
 // deafen dials in and opens a session, and reads nothing from then on, as a laptop does whose
 // network has changed.
-func (h *house) deafen(user string, wish *streamv1.Attach) *guest {
-	g := h.ring(user)
-	g.speak(attaching(wish))
-	g.session = (<-g.toGuest).GetHello().GetSessionId()
-	g.speak(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+func (h *testGateway) attachSilent(user string, attach *streamv1.Attach) *testHook {
+	g := h.dial(user)
+	g.send(attaching(attach))
+	g.session = (<-g.toHook).GetHello().GetSessionId()
+	g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 		Version: 1, BuildId: user, Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20},
 	}}})
 	synctest.Wait()
@@ -52,16 +52,16 @@ func (h *house) deafen(user string, wish *streamv1.Attach) *guest {
 // TestResumeOfASessionInUse gives it to the stream that the hook has opened last, since the other
 // may be one that nobody knows to be dead.
 func TestResumeOfASessionInUse(t *testing.T) {
-	for name, wish := range map[string]func() *streamv1.Attach{
+	for name, attach := range map[string]func() *streamv1.Attach{
 		"a worker":     func() *streamv1.Attach { return serves("hello") },
 		"an intercept": func() *streamv1.Attach { return intercepting("blue") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				h.open(settingsOf("web", nil), "", saying("own"))
-				first := h.visit("laptop", wish())
-				second := h.visit("laptop", resumes(wish(), first.session))
+				h := newTestGateway(t)
+				h.open(settingsOf("web", nil), "", answering("own"))
+				first := h.attach("laptop", attach())
+				second := h.attach("laptop", resumes(attach(), first.session))
 				if second.session != first.session {
 					t.Errorf("the second stream has the session %q, want %q", second.session, first.session)
 				}
@@ -76,13 +76,13 @@ func TestResumeOfASessionInUse(t *testing.T) {
 // TestHalfOpenStream does not hold up the hook that has come back, and gets no questions then.
 func TestHalfOpenStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		opened := h.open(settingsOf("web", nil), "hello", nil)
-		first := h.deafen("laptop", serves("hello"))
+		first := h.attachSilent("laptop", serves("hello"))
 		began := time.Now()
-		second := h.visit("laptop", resumes(serves("hello"), first.session))
+		second := h.attach("laptop", resumes(serves("hello"), first.session))
 		for i := range 8 {
-			if got := h.asked(opened, fmt.Sprint("parent-", i)); got != `"laptop"` {
+			if got := h.answerOf(opened, fmt.Sprint("parent-", i)); got != `"laptop"` {
 				t.Errorf("question %d: got %s", i, got)
 			}
 		}
@@ -96,12 +96,12 @@ func TestHalfOpenStream(t *testing.T) {
 // TestResumeWhereAllIsFull ends the hook's own stream before its room is looked for.
 func TestResumeWhereAllIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		var last *guest
+		h := newTestGateway(t)
+		var last *testHook
 		for i := range maxSessions {
-			last = h.visit(fmt.Sprintf("laptop-%d", i), serves("hello"))
+			last = h.attach(fmt.Sprintf("laptop-%d", i), serves("hello"))
 		}
-		back := h.visit(fmt.Sprintf("laptop-%d", maxSessions-1), resumes(serves("hello"), last.session))
+		back := h.attach(fmt.Sprintf("laptop-%d", maxSessions-1), resumes(serves("hello"), last.session))
 		if back.session != last.session {
 			t.Errorf("the hook that comes back gets the session %q, want %q", back.session, last.session)
 		}
@@ -111,15 +111,15 @@ func TestResumeWhereAllIsFull(t *testing.T) {
 // TestSessionsOfOneOwner are kept for it as long as there are not many.
 func TestSessionsOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		first := h.come("laptop", serves("hello"))
-		for range maxKeptOfOne {
-			h.come("laptop", serves("hello"))
+		h := newTestGateway(t)
+		first := h.attachOnce("laptop", serves("hello"))
+		for range maxIdlePerOwner {
+			h.attachOnce("laptop", serves("hello"))
 		}
-		if h.keeps() != maxKeptOfOne {
-			t.Errorf("%d sessions are kept, want %d", h.keeps(), maxKeptOfOne)
+		if h.idleCount() != maxIdlePerOwner {
+			t.Errorf("%d sessions are kept, want %d", h.idleCount(), maxIdlePerOwner)
 		}
-		if got := h.come("laptop", resumes(serves("hello"), first)); got == first {
+		if got := h.attachOnce("laptop", resumes(serves("hello"), first)); got == first {
 			t.Error("the oldest session is still there")
 		}
 	})
@@ -128,13 +128,13 @@ func TestSessionsOfOneOwner(t *testing.T) {
 // TestSessionsOfOneUser push out nobody else's.
 func TestSessionsOfOneUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		first := h.come("laptop", serves("hello"))
-		for i := range maxKept + 10 {
-			h.come("greedy", serves(fmt.Sprintf("worker-%d", i)))
+		h := newTestGateway(t)
+		first := h.attachOnce("laptop", serves("hello"))
+		for i := range maxIdle + 10 {
+			h.attachOnce("greedy", serves(fmt.Sprintf("worker-%d", i)))
 		}
-		if got := h.come("laptop", resumes(serves("hello"), first)); got != first || h.keeps() != maxKept {
-			t.Errorf("got session %q with %d kept, want %q and %d", got, h.keeps(), first, maxKept)
+		if got := h.attachOnce("laptop", resumes(serves("hello"), first)); got != first || h.idleCount() != maxIdle {
+			t.Errorf("got session %q with %d kept, want %q and %d", got, h.idleCount(), first, maxIdle)
 		}
 	})
 }
@@ -142,19 +142,19 @@ func TestSessionsOfOneUser(t *testing.T) {
 // TestSessionsExpire when nobody comes back, and not before.
 func TestSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		first := h.come("laptop", serves("hello"))
-		time.Sleep(keptFor - time.Second)
-		if got := h.come("laptop", resumes(serves("hello"), first)); got != first {
+		h := newTestGateway(t)
+		first := h.attachOnce("laptop", serves("hello"))
+		time.Sleep(idleTimeout - time.Second)
+		if got := h.attachOnce("laptop", resumes(serves("hello"), first)); got != first {
 			t.Errorf("got session %q, want %q", got, first)
 		}
-		time.Sleep(keptFor - time.Second)
-		if h.keeps() != 1 {
-			t.Errorf("%d sessions are kept, want the one that was used again", h.keeps())
+		time.Sleep(idleTimeout - time.Second)
+		if h.idleCount() != 1 {
+			t.Errorf("%d sessions are kept, want the one that was used again", h.idleCount())
 		}
 		time.Sleep(2 * time.Second)
-		if h.keeps() != 0 {
-			t.Errorf("%d sessions are kept, want none", h.keeps())
+		if h.idleCount() != 0 {
+			t.Errorf("%d sessions are kept, want none", h.idleCount())
 		}
 	})
 }
@@ -162,14 +162,14 @@ func TestSessionsExpire(t *testing.T) {
 // TestSessionThatNeverOpened is not kept.
 func TestSessionThatNeverOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		g := h.ring("laptop")
-		g.speak(attaching(serves("hello")))
+		h := newTestGateway(t)
+		g := h.dial("laptop")
+		g.send(attaching(serves("hello")))
 		synctest.Wait()
 		g.leave()
 		g.end()
-		if synctest.Wait(); h.keeps() > 0 || len(h.attached) > 0 {
-			t.Errorf("%d sessions are kept and %d attached, want none", h.keeps(), len(h.attached))
+		if synctest.Wait(); h.idleCount() > 0 || len(h.attached) > 0 {
+			t.Errorf("%d sessions are kept and %d attached, want none", h.idleCount(), len(h.attached))
 		}
 	})
 }
@@ -177,24 +177,24 @@ func TestSessionThatNeverOpened(t *testing.T) {
 // TestStreamsOfACaller are bounded, and ended ones do not count.
 func TestStreamsOfACaller(t *testing.T) {
 	g := New(Settings{Clock: clock.RealClock{}})
-	for range maxStreamsOfOne {
-		if err := g.begun("one"); err != nil {
+	for range maxStreamsPerUser {
+		if err := g.addStream("one"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := g.begun("one"); status.Code(err) != codes.ResourceExhausted ||
+	if err := g.addStream("one"); status.Code(err) != codes.ResourceExhausted ||
 		!strings.Contains(err.Error(), `User "one" has 128 streams`) {
 		t.Errorf("%v, expected RESOURCE_EXHAUSTED", err)
 	}
-	if err := g.begun("other"); err != nil {
+	if err := g.addStream("other"); err != nil {
 		t.Error(err)
 	}
-	g.ended("one")
-	if err := g.begun("one"); err != nil {
+	g.removeStream("one")
+	if err := g.addStream("one"); err != nil {
 		t.Error(err)
 	}
 	for i := range maxStreams {
-		if err := g.begun(fmt.Sprint("user-", i)); (err != nil) != (i >= maxStreams-maxStreamsOfOne-1) {
+		if err := g.addStream(fmt.Sprint("user-", i)); (err != nil) != (i >= maxStreams-maxStreamsPerUser-1) {
 			t.Fatalf("stream %d: %v", i, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestStreamsOfACaller(t *testing.T) {
 // TestSessionsHaveMemoryOfTheProcess has sessions that are kept give their memory back in the end.
 func TestSessionsHaveMemoryOfTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestGateway(t)
 		memory := budget.New(1 << 30)
 		h.settings.Memory = memory
 		used := func() (bytes int64) {
@@ -213,8 +213,8 @@ func TestSessionsHaveMemoryOfTheProcess(t *testing.T) {
 			return bytes
 		}
 		opened := h.open(settingsOf("web", nil), "hello", nil)
-		g := h.visit("laptop", &streamv1.Attach{Worker: "hello"})
-		h.asked(opened, "a")
+		g := h.attach("laptop", &streamv1.Attach{Worker: "hello"})
+		h.answerOf(opened, "a")
 		if used() == 0 {
 			t.Error("a session with a parent takes no memory")
 		}
@@ -223,7 +223,7 @@ func TestSessionsHaveMemoryOfTheProcess(t *testing.T) {
 		if used() == 0 {
 			t.Error("a session that is kept takes no memory")
 		}
-		time.Sleep(keptFor)
+		time.Sleep(idleTimeout)
 		synctest.Wait()
 		if n := used(); n != 0 {
 			t.Errorf("%d bytes are in use when the session is forgotten", n)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestNewsAreGathered has a hook come and go as fast as it can: the controller hears of it now and
+// TestResyncsAreThrottled has a hook come and go as fast as it can: the controller hears of it now and
 // then, and of the last in any case.
-func TestNewsAreGathered(t *testing.T) {
+func TestResyncsAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, triggers := newHouse(t), make(chan hook.Trigger, 1000)
-		h.open(settingsOf("web", triggers), "", saying("own"))
+		h, triggers := newTestGateway(t), make(chan hook.Trigger, 1000)
+		h.open(settingsOf("web", triggers), "", answering("own"))
 		for range 100 {
-			h.come("laptop", intercepting("blue"))
+			h.attachOnce("laptop", intercepting("blue"))
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
@@ -37,35 +37,35 @@ func TestNewsAreGathered(t *testing.T) {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if len(h.news) > 0 {
-			t.Errorf("the gateway remembers %d controllers that nothing is to be told", len(h.news))
+		if len(h.throttles) > 0 {
+			t.Errorf("the gateway remembers %d controllers that nothing is to be told", len(h.throttles))
 		}
 	})
 }
 
-// TestNewsThatAreRefused are told again.
-func TestNewsThatAreRefused(t *testing.T) {
+// TestRefusedResyncsAreRepeated are told again.
+func TestRefusedResyncsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		var asked atomic.Int32
+		h := newTestGateway(t)
+		var calls atomic.Int32
 		s := settingsOf("web", nil)
 		s.Trigger = func(hook.Trigger) (int, error) {
-			if asked.Add(1) < 3 {
+			if calls.Add(1) < 3 {
 				return 0, hook.ErrTooManyTriggers
 			}
 			return 1, nil
 		}
-		h.open(s, "", saying("own"))
-		h.visit("laptop", intercepting("blue"))
+		h.open(s, "", answering("own"))
+		h.attach("laptop", intercepting("blue"))
 		time.Sleep(time.Minute)
-		if n := asked.Load(); n != 3 {
-			t.Errorf("the controller is asked %d times, want until it does it", n)
+		if n := calls.Load(); n != 3 {
+			t.Errorf("the controller is calls %d times, want until it does it", n)
 		}
 	})
 }
 
-// TestNewsInOne say what several would, or more.
-func TestNewsInOne(t *testing.T) {
+// TestResyncsAreMerged say what several would, or more.
+func TestResyncsAreMerged(t *testing.T) {
 	team := func(name string) hook.Trigger {
 		return hook.Trigger{Selector: labels.SelectorFromSet(labels.Set{"team": name})}
 	}
@@ -89,12 +89,12 @@ func TestNewsInOne(t *testing.T) {
 		"too many names":      {named(many...), named("one more"), hook.Trigger{}},
 	}
 	for name, c := range cases {
-		n := &news{}
-		n.add(c.first)
-		n.add(c.second)
-		if diff := cmp.Diff(c.want.Parents, n.pending.Parents); diff != "" || selected(n.pending) != selected(&c.want) {
-			t.Errorf("%s: got the selector %q, want %q; parents (-want +got):\n%s", name, selected(n.pending),
-				selected(&c.want), diff)
+		throttle := &resyncThrottle{}
+		throttle.merge(c.first)
+		throttle.merge(c.second)
+		if diff := cmp.Diff(c.want.Parents, throttle.pending.Parents); diff != "" || selectorText(throttle.pending) != selectorText(&c.want) {
+			t.Errorf("%s: got the selector %q, want %q; parents (-want +got):\n%s", name, selectorText(throttle.pending),
+				selectorText(&c.want), diff)
 		}
 	}
 }
