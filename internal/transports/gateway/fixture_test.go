@@ -24,12 +24,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeGuard is a Guard that knows everyone, unless it is told otherwise. It is set up before anybody
-// comes.
+// fakeGuard is a Guard that accepts every caller unless an error is set. Tests set it up before the
+// first call.
 type fakeGuard struct {
 	unknown, forbidden error
 	rights             []auth.Right
-	revoke             context.CancelCauseFunc // takes the right of whoever came last
+	revoke             context.CancelCauseFunc // revokes the right of the last caller
 }
 
 var _ Guard = (*fakeGuard)(nil)
@@ -52,7 +52,7 @@ func (p *fakeGuard) Keep(ctx context.Context, _ *auth.Caller, _ ...auth.Right) (
 	return kept, func() { cancel(nil) }
 }
 
-// testGateway is a gateway in a bubble of synctest, where waiting takes no time.
+// testGateway is a gateway for use in a bubble of synctest, which controls time.
 type testGateway struct {
 	*testing.T
 	*Gateway
@@ -65,7 +65,7 @@ func newTestGateway(t *testing.T) *testGateway {
 	return &testGateway{t, New(Settings{Guard: p, Build: "test", Clock: clock.RealClock{}}), p}
 }
 
-// testStream is the stream of a testHook, in memory.
+// testStream is a test hook's stream, in memory.
 type testStream struct {
 	grpc.ServerStream
 	ctx      context.Context //nolint:containedctx // a stream has one
@@ -73,10 +73,10 @@ type testStream struct {
 	fromHook chan *streamv1.HookMessage
 }
 
-// Context is the call's.
+// Context returns the call's context.
 func (l *testStream) Context() context.Context { return l.ctx }
 
-// Send waits until the testHook reads.
+// Send waits until the hook reads.
 func (l *testStream) Send(m *streamv1.EngineMessage) error {
 	select {
 	case l.toHook <- m:
@@ -86,7 +86,7 @@ func (l *testStream) Send(m *streamv1.EngineMessage) error {
 	}
 }
 
-// Recv waits until the testHook speaks.
+// Recv waits for a message of the hook.
 func (l *testStream) Recv() (*streamv1.HookMessage, error) {
 	select {
 	case m := <-l.fromHook:
@@ -96,7 +96,7 @@ func (l *testStream) Recv() (*streamv1.HookMessage, error) {
 	}
 }
 
-// RecvMsg waits until the testHook speaks, and takes the message as gRPC's codec does.
+// RecvMsg waits for a message of the hook and decodes it as gRPC's codec does.
 func (l *testStream) RecvMsg(m any) error {
 	got, err := l.Recv()
 	if err != nil {
@@ -111,25 +111,27 @@ type testHook struct {
 	*testGateway
 	*testStream
 	leave   context.CancelFunc
-	ended   chan error // what the call ends with
-	session string     // that the engine named
+	ended   chan error // result of the call
+	session string     // the ID from the engine
 	silent  bool       // does not answer
 	calls   chan *session.Work
 }
 
-// dial begins a call, without a first message.
+// dial starts a call without a first message.
 func (h *testGateway) dial(user string) *testHook {
 	ctx, cancel := context.WithCancel(context.WithValue(h.Context(), userKey{}, user))
 	g := &testHook{testGateway: h, leave: cancel, ended: make(chan error, 1), calls: make(chan *session.Work, 10)}
-	g.testStream = &testStream{ctx: ctx, toHook: make(chan *streamv1.EngineMessage), fromHook: make(chan *streamv1.HookMessage)}
+	g.testStream = &testStream{
+		ctx: ctx, toHook: make(chan *streamv1.EngineMessage), fromHook: make(chan *streamv1.HookMessage),
+	}
 	go func() {
-		defer cancel() // as the library does when the handler has returned
+		defer cancel() // as gRPC does when the handler returns
 		g.ended <- h.Attach(g.testStream)
 	}()
 	return g
 }
 
-// visit dials in, and serves from then on: each answer's status is the user's name.
+// attach dials in and answers questions: the status in each answer is the user's name.
 func (h *testGateway) attach(user string, attach *streamv1.Attach) *testHook {
 	return h.attachAs(user, user, attach)
 }
@@ -174,7 +176,7 @@ func (g *testHook) serve(user, build string, attach *streamv1.Attach) {
 	}
 }
 
-// speak reports whether the engine still listens.
+// send reports whether the engine still reads.
 func (g *testHook) send(m *streamv1.HookMessage) bool {
 	select {
 	case g.fromHook <- m:
@@ -184,11 +186,11 @@ func (g *testHook) send(m *streamv1.HookMessage) bool {
 	}
 }
 
-// end is the status that the testHook reads.
+// end returns the status that the hook receives.
 func (g *testHook) end() *status.Status { return status.Convert(<-g.ended) }
 
-// settingsOf are those of a controller's sync hook. The triggers that it gets are sent to the
-// channel, which may be nil.
+// settingsOf returns the settings of a controller's sync hook. It sends the controller's triggers
+// to the channel, which may be nil.
 func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 	s := hook.Settings{ControllerKind: "CompositeController", ControllerName: controller, Op: hook.Sync, Version: "v2"}
 	if triggers != nil {
@@ -201,7 +203,7 @@ func settingsOf(controller string, triggers chan<- hook.Trigger) hook.Settings {
 }
 
 // open opens a controller's hook through the gateway, as the engine does: one that a worker serves,
-// or one of its own where that is not nil.
+// or own if it is not nil.
 func (h *testGateway) open(s hook.Settings, worker string, own hook.Hook) *hook.Opened {
 	h.Helper()
 	openers := h.Openers(hook.Openers{"grpc": func(s hook.Settings) (*hook.Opened, error) {
@@ -217,7 +219,7 @@ func (h *testGateway) open(s hook.Settings, worker string, own hook.Hook) *hook.
 	return opened
 }
 
-// asked puts one question about a parent, and gives the answer's status, or the failure's kind and
+// answerOf sends a question about a parent. It returns the answer's status, or the error's kind and
 // text.
 func (h *testGateway) answerOf(to hook.Hook, parent string) string {
 	h.Helper()
@@ -228,7 +230,7 @@ func (h *testGateway) answerOf(to hook.Hook, parent string) string {
 	return string(answer.Status)
 }
 
-// answer asks about a parent, which must be answered.
+// answer sends a question about a parent. It fails the test on an error.
 func (h *testGateway) answer(to hook.Hook, parent string) *hook.Answer {
 	h.Helper()
 	answer, err := h.put(to, parent)
@@ -238,7 +240,7 @@ func (h *testGateway) answer(to hook.Hook, parent string) *hook.Answer {
 	return answer
 }
 
-// put asks about a parent of the team with its name.
+// put sends a question about a parent. The parent's name is also its label team.
 func (h *testGateway) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	h.Helper()
 	o, err := object.Decode(fmt.Appendf(
@@ -254,7 +256,7 @@ func (h *testGateway) put(to hook.Hook, parent string) (*hook.Answer, error) {
 	return to.Ask(h.Context(), &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o})
 }
 
-// answering is a controller's own hook.
+// answering returns a controller's own hook.
 func answering(text string) hook.Hook {
 	return hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return &hook.Answer{Status: fmt.Appendf(nil, "%q", text)}, nil

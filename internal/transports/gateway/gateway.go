@@ -1,11 +1,12 @@
-// Package gateway lets hooks dial in (GatewayService of package hookloop.stream.v1 of proto): from
-// a laptop, from another cluster, from behind NAT. Controllers refer to a worker by its name;
-// whoever serves that worker answers for their parents. An intercept takes some parents of a
-// running controller from its hook, for as long as its stream is open.
+// Package gateway implements GatewayService of package hookloop.stream.v1: hooks dial in from a
+// laptop, from another cluster or from behind NAT. Controllers refer to a worker by name; the hooks
+// that serve the worker answer for their parents. An intercept takes some parents of a running
+// controller from its hook while its stream is open.
 //
-// Who may do so is decided by package auth. Questions come from the pipeline, messages from
-// hooks, which are not trusted; package stream carries them. A Gateway is safe for concurrent use.
-// Tests dial in over streams in memory; test/integration has TLS and the real control plane.
+// Package auth authenticates and authorizes callers. Questions come from the pipeline. Messages
+// come from hooks, which are not trusted; package stream carries them. A Gateway is safe for
+// concurrent use. Tests dial in over streams in memory; test/integration covers TLS and the real
+// control plane.
 package gateway
 
 import (
@@ -27,41 +28,41 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// group is the API group of the resources on which rights are given.
+// group is the API group of the resources in authorization checks.
 const group = "metacontroller.k8s.io"
 
 const (
 	// maxSessions bounds the sessions of one worker, and the intercepts of one controller.
 	maxSessions = 64
-	// maxStreams bounds the open streams in all, and maxStreamsPerUser those of one caller.
+	// maxStreams bounds the open streams of all callers, maxStreamsPerUser those of one caller.
 	maxStreams        = 512
 	maxStreamsPerUser = 128
-	// maxName is the longest name that an object may have.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
-	// attachTimeout is how long the first message of a hook may take.
+	// attachTimeout bounds the wait for the first message of a hook.
 	attachTimeout = 10 * time.Second
 )
 
-// Guard says who calls, and what they may do: package auth.
+// Guard authenticates and authorizes callers (package auth).
 type Guard interface {
 	Authenticate(ctx context.Context) (*auth.Caller, error)
 	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
 	Keep(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
-// Settings make a Gateway.
+// Settings configure a Gateway.
 type Settings struct {
 	Guard Guard
-	// Build names the engine's build to hooks.
+	// Build is the engine's build, which hooks receive.
 	Build string
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *stream.Metrics
-	// Memory is the process's; nil is without limit.
+	// Memory is the budget of the process; nil means no limit.
 	Memory *budget.Budget
 }
 
-// Gateway knows the workers, the controllers that refer to them, and the intercepts.
+// Gateway holds the workers, the controllers that refer to them, and the intercepts.
 type Gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	settings Settings
@@ -69,33 +70,33 @@ type Gateway struct {
 	mu          sync.Mutex // guards the fields below
 	workers     map[string]*worker
 	controllers map[controller]*running
-	intercepts  map[controller][]*intercept // the newest first; they outlive a controller that is started anew
+	intercepts  map[controller][]*intercept // newest first; they survive a restart of the controller
 	throttles   map[controller]*resyncThrottle
 	attached    map[sessionKey]*attached
-	idle        []*idleSession // the one put back last at the end
-	streams     map[string]int // by the caller's name
-	open        int            // the sum of streams
+	idle        []*idleSession // most recently used last
+	streams     map[string]int // by caller name
+	open        int            // sum of streams
 }
 
-// controller names one.
+// controller identifies a controller.
 type controller struct{ kind, name string }
 
-// worker is what answers under one name.
+// worker is a group of hooks that answer under one name.
 type worker struct {
 	name  string
 	pool  *stream.Pool
-	users map[controller]int // how many hooks of each controller refer to it
-	size  int                // sessions
+	users map[controller]int // hooks that refer to the worker, by controller
+	size  int                // number of sessions
 }
 
-// running is a controller o hooks are open.
+// running is a controller with open hooks.
 type running struct {
 	trigger  hook.TriggerFunc
-	observer hook.Observer // nil if nobody wants to know
+	observer hook.Observer // may be nil
 	hooks    int
 }
 
-// New makes a Gateway without workers.
+// New returns a Gateway without workers.
 func New(s Settings) *Gateway {
 	return &Gateway{
 		settings:    s,
@@ -108,7 +109,7 @@ func New(s Settings) *Gateway {
 	}
 }
 
-// worker finds a worker or makes it. The caller holds the lock.
+// worker returns a worker; it creates a missing one. The caller must hold the lock.
 func (g *Gateway) worker(name string) *worker {
 	w := g.workers[name]
 	if w == nil {
@@ -122,7 +123,7 @@ func (g *Gateway) worker(name string) *worker {
 	return w
 }
 
-// drop forgets a worker that nobody refers to or serves. The caller holds the lock.
+// drop removes a worker without users and sessions. The caller must hold the lock.
 func (g *Gateway) drop(w *worker) {
 	if len(w.users) == 0 && w.size == 0 {
 		delete(g.workers, w.name)
@@ -163,7 +164,7 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	return g.serveWorker(guarded, conn, attach, caller.Name)
 }
 
-// addStream counts a stream, if there is room for it.
+// addStream counts a stream. It returns an error if the limit is reached.
 func (g *Gateway) addStream(user string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,14 +190,14 @@ func (g *Gateway) removeStream(user string) {
 	}
 }
 
-// first reads the message that says who dials in.
+// receiveAttach reads the first message, which must be attach.
 func (g *Gateway) receiveAttach(ctx context.Context, conn stream.Conn) (*streamv1.Attach, error) {
 	type result struct {
 		m   *streamv1.HookMessage
 		err error
 	}
 	got := make(chan result, 1)
-	go func() { // it ends with the stream at the latest
+	go func() { // ends with the stream at the latest
 		m, err := conn.Recv()
 		got <- result{m, err}
 	}()
@@ -215,7 +216,7 @@ func (g *Gateway) receiveAttach(ctx context.Context, conn stream.Conn) (*streamv
 	}
 }
 
-// rightFor is what a caller needs. The error names the field at fault.
+// rightFor returns the right that an attach message requires. The error names the invalid field.
 func rightFor(attach *streamv1.Attach) (auth.Right, error) {
 	i := attach.GetIntercept()
 	switch {
@@ -250,7 +251,7 @@ func serveRight(worker string) auth.Right {
 	return auth.Right{Verb: "serve", Group: group, Resource: "hookworkers", Name: worker}
 }
 
-// serveWorker has a stream answer for a worker.
+// serveWorker serves a worker on a stream.
 func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
 	o := owner{target: attach.GetWorker(), user: user}
 	g.takeOver(ctx, sessionKey{o, attach.GetSessionId()})
@@ -279,7 +280,8 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *str
 	return streamStatus(err)
 }
 
-// enter finds a worker with room for a session, and counts that.
+// reserveSession returns a worker and counts a new session of it. It returns an error if the worker
+// is full.
 func (g *Gateway) reserveSession(name string) (*worker, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -291,7 +293,7 @@ func (g *Gateway) reserveSession(name string) (*worker, error) {
 	return w, nil
 }
 
-// streamStatus is the status that a hook reads. The one that asked for the end by a drain gets none.
+// streamStatus returns the status for the hook. It is OK if the hook drained its session.
 func streamStatus(err error) error {
 	if errors.Is(err, stream.ErrDrained) {
 		return nil
@@ -299,7 +301,7 @@ func streamStatus(err error) error {
 	return err
 }
 
-// renewed has parents synced, because another build of a worker answers for them.
+// buildChanged resyncs the parents of a worker's controllers, because its build has changed.
 func (g *Gateway) buildChanged(worker string) {
 	for _, c := range g.users(worker, controller{}) {
 		g.resync(c, hook.Trigger{Reason: "worker " + worker + " has a new build"})

@@ -22,7 +22,7 @@ func attaching(a *streamv1.Attach) *streamv1.HookMessage {
 	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: a}}
 }
 
-// TestFirstMessage turns away whoever does not say well who it is.
+// TestFirstMessage rejects invalid first messages.
 func TestFirstMessage(t *testing.T) {
 	intercepts := func(i *streamv1.Intercept) *streamv1.HookMessage { return attaching(&streamv1.Attach{Intercept: i}) }
 	cases := map[string]struct {
@@ -107,7 +107,7 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
-// TestGuard asks the Guard about the right that a attach needs, and obeys it.
+// TestGuard passes the required right to the Guard, and rejects the call if the Guard does.
 func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -131,7 +131,7 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestWorker answers for the controllers that refer to it, as long as it is there.
+// TestWorker answers for the controllers that refer to it while a hook serves it.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -149,7 +149,8 @@ func TestWorker(t *testing.T) {
 		if end := laptop.end(); end.Code() != codes.PermissionDenied {
 			t.Errorf("when the right is taken away, the call ends with %v", end)
 		}
-		want = `HookUnreachable: hook sync worker hello: Unavailable: "the last hook that served worker \"hello\" has gone: no longer"`
+		want = `HookUnreachable: hook sync worker hello: Unavailable: ` +
+			`"the last hook that served worker \"hello\" has gone: no longer"`
 		if got := h.answerOf(opened, "a"); got != want {
 			t.Errorf("when it has gone:\n got %s\nwant %s", got, want)
 		}
@@ -162,7 +163,7 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-// TestLimits has too many hooks come.
+// TestLimits attaches too many hooks.
 func TestLimits(t *testing.T) {
 	cases := map[string]struct {
 		attach *streamv1.Attach
@@ -200,7 +201,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestResume gives a session back to the hook that had it, and to nobody else.
+// TestResume returns a session to its owner only.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -230,7 +231,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestNewBuildOfAWorker has the controllers that refer to it ask about everything again.
+// TestNewBuildOfAWorker resyncs the controllers that refer to it.
 func TestNewBuildOfAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
@@ -249,7 +250,7 @@ func TestNewBuildOfAWorker(t *testing.T) {
 	})
 }
 
-// TestTrigger asks for syncs without a session.
+// TestTrigger requests syncs without a session.
 func TestTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
@@ -305,7 +306,7 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// TestTriggersThatAreTooMany says so with the code that hooks know.
+// TestTriggersThatAreTooMany returns RESOURCE_EXHAUSTED.
 func TestTriggersThatAreTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -321,7 +322,7 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 	})
 }
 
-// TestOpenersPassErrorsOn of the transports behind.
+// TestOpenersPassErrorsOn returns errors of the wrapped openers.
 func TestOpenersPassErrorsOn(t *testing.T) {
 	want := errors.New("no such field")
 	h := newTestGateway(t)
@@ -331,15 +332,14 @@ func TestOpenersPassErrorsOn(t *testing.T) {
 	}
 }
 
-// intercepting is a attach for the parents with a label team.
+// intercepting returns an attach message for the parents with a label team.
 func intercepting(team string) *streamv1.Attach {
 	return &streamv1.Attach{Intercept: &streamv1.Intercept{
 		ControllerKind: "CompositeController", ControllerName: "web", Namespace: "shop", LabelSelector: "team=" + team,
 	}}
 }
 
-// TestIntercept takes some parents from a controller's own hook, and gives them back without a
-// pause.
+// TestIntercept takes some parents from a controller's own hook, and returns them without a delay.
 func TestIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
@@ -367,7 +367,7 @@ func TestIntercept(t *testing.T) {
 		go func() { answered <- h.answerOf(opened, "blue") }()
 		<-laptop.calls
 		laptop.leave()
-		if got := <-answered; got != `"own"` || time.Since(began) > 0 { // by the bubble's clock
+		if got := <-answered; got != `"own"` || time.Since(began) > 0 { // in the bubble's time
 			t.Errorf("when it has gone: got %s after %s, want the controller's own hook at once", got, time.Since(began))
 		}
 		if got := <-triggers; got.Reason != "an intercept has ended" || !got.Invalidate {
@@ -376,7 +376,7 @@ func TestIntercept(t *testing.T) {
 	})
 }
 
-// TestInterceptThatIsNotOpenYet leaves the parents where they are.
+// TestInterceptThatIsNotOpenYet leaves the parents with the controller's own hook.
 func TestInterceptThatIsNotOpenYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -390,7 +390,7 @@ func TestInterceptThatIsNotOpenYet(t *testing.T) {
 	})
 }
 
-// TestNamedIntercept asks for one parent only to be synced.
+// TestNamedIntercept resyncs one parent only.
 func TestNamedIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
@@ -407,8 +407,8 @@ func TestNamedIntercept(t *testing.T) {
 	})
 }
 
-// TestBrokenGuest reads what it did wrong.
-func TestBrokenGuest(t *testing.T) {
+// TestBrokenHook receives a description of its error.
+func TestBrokenHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
 		opened := h.open(settingsOf("web", nil), "hello", nil)
@@ -418,15 +418,16 @@ func TestBrokenGuest(t *testing.T) {
 			!strings.Contains(end.Message(), "call 9, which was never made") {
 			t.Errorf("the call ends with %v", end)
 		}
-		want := `HookUnreachable: hook sync worker hello: Unavailable: "the last hook that served worker \"hello\" has gone: got an answer to call 9, which was never made"`
+		want := `HookUnreachable: hook sync worker hello: Unavailable: ` +
+			`"the last hook that served worker \"hello\" has gone: got an answer to call 9, which was never made"`
 		if got := h.answerOf(opened, "a"); got != want {
 			t.Errorf("afterwards:\n got %s\nwant %s", got, want)
 		}
 	})
 }
 
-// TestGuestThatStops leaves in order: its call ends well.
-func TestGuestThatStops(t *testing.T) {
+// TestHookThatStops drains: its call ends with OK.
+func TestHookThatStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGateway(t).attach("laptop", serves("hello"))
 		g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
@@ -436,7 +437,7 @@ func TestGuestThatStops(t *testing.T) {
 	})
 }
 
-// TestTriggerOfOneKind names a controller by kind and name, where there are two with the name.
+// TestTriggerOfOneKind selects one of two controllers with the same name by its kind.
 func TestTriggerOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Open makes a hook that is answered by whoever serves a worker.
+// Open makes a hook that the sessions of a worker answer.
 func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hook.Opened {
 	g.mu.Lock()
 	w, c := g.worker(name), controller{s.ControllerKind, s.ControllerName}
@@ -41,7 +41,8 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 	}
 }
 
-// Openers has the hooks that others open listen to intercepts, and their controllers to triggers.
+// Openers wraps openers, so that intercepts apply to their hooks and hooks can trigger their
+// controllers.
 func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for field, open := range openers {
@@ -56,7 +57,7 @@ func (g *Gateway) Openers(openers hook.Openers) hook.Openers {
 	return wrapped
 }
 
-// watch notes a controller for as long as one of its hooks is open.
+// track registers a controller while one of its hooks is open.
 func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	c := controller{s.ControllerKind, s.ControllerName}
 	defer g.notifyObserver(c)
@@ -93,7 +94,7 @@ func (g *Gateway) track(s hook.Settings, opened *hook.Opened) *hook.Opened {
 	}
 }
 
-// Trigger asks for syncs without a session.
+// Trigger requests syncs without a session.
 func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*streamv1.TriggerResponse, error) {
 	caller, err := g.settings.Guard.Authenticate(ctx)
 	if err != nil {
@@ -113,7 +114,7 @@ func (g *Gateway) Trigger(ctx context.Context, r *streamv1.TriggerRequest) (*str
 	return &streamv1.TriggerResponse{Parents: uint32(parents)}, nil
 }
 
-// trigger asks the controllers that refer to a worker.
+// trigger requests syncs from the controllers that refer to a worker.
 func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err error) {
 	req, err := stream.ReadTrigger(t)
 	if err != nil {
@@ -146,7 +147,7 @@ func named(controller string) string {
 	return " under the name " + controller
 }
 
-// users are the controllers that refer to a worker, by kind and name where these are given.
+// users returns the controllers that refer to a worker, filtered by kind and name if these are set.
 func (g *Gateway) users(name string, wanted controller) []controller {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,8 +164,8 @@ func (g *Gateway) users(name string, wanted controller) []controller {
 	return out
 }
 
-// triggerOf is how a controller is asked for syncs now; nil if it does not run, or takes no
-// triggers. A controller that was started anew has another.
+// triggerOf returns the controller's current trigger function. It is nil if the controller does not
+// run or accepts no triggers. A restarted controller has another function.
 func (g *Gateway) triggerOf(c controller) hook.TriggerFunc {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// claim is what an intercept wants: parents of a controller, by namespace, name and labels, each of
-// which may be empty.
+// claim selects parents of a controller by namespace, name and labels. Empty fields match
+// everything.
 type claim struct {
 	controller                controller
 	namespace, name, selector string
@@ -32,7 +32,7 @@ type intercept struct {
 	user    string
 
 	mu sync.Mutex // guards the fields below
-	// the parents that it was asked about, MaxParents at most, and their labels
+	// the parents of its last questions, at most MaxParents, and their labels
 	answered map[hook.ParentName]labels.Set
 }
 
@@ -42,7 +42,7 @@ func (i *intercept) matches(q *hook.Question) bool {
 		i.labels.Matches(labels.Set(p.Labels()))
 }
 
-// intercepted finds who answers a question instead of the controller's hook.
+// interceptFor returns the newest intercept that matches a question, or nil.
 func (g *Gateway) interceptFor(c controller, q *hook.Question) *intercept {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +57,7 @@ func (g *Gateway) interceptFor(c controller, q *hook.Question) *intercept {
 	return found
 }
 
-// note remembers which parents an intercept answers for.
+// record updates the set of parents that the intercept answers for.
 func (i *intercept) record(q *hook.Question, matched bool) {
 	name := hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
 	i.mu.Lock()
@@ -68,7 +68,8 @@ func (i *intercept) record(q *hook.Question, matched bool) {
 	}
 }
 
-// ask asks the session; if it is lost, the controller's own hook is asked at once.
+// ask sends a question to the session. If the session is lost, the controller's own hook answers
+// immediately.
 func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *hook.Opened) (*hook.Answer, error) {
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user
@@ -88,7 +89,7 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 	return answer, err
 }
 
-// within is the part of a trigger's parents that the intercept answers for.
+// restrict limits a trigger to the parents that the intercept answers for.
 func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
 	named := make(map[hook.ParentName]bool, len(req.Parents))
 	for _, p := range req.Parents {
@@ -106,7 +107,8 @@ func (i *intercept) restrict(req hook.Trigger) hook.Trigger {
 	return req
 }
 
-// triggering has an intercept ask for syncs of the parents that it answers for, and of no others.
+// triggerWithin returns the trigger function of an intercept. It is limited to the parents that the
+// intercept answers for.
 func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, error) {
 	return stream.TriggerOf(i.controller.kind, i.controller.name, func(req hook.Trigger) (int, error) {
 		ask := g.triggerOf(i.controller)
@@ -121,7 +123,7 @@ func (g *Gateway) triggerWithin(i *intercept) func(*streamv1.Trigger) (int, erro
 	})
 }
 
-// newIntercept makes an intercept without a session.
+// newIntercept returns an intercept without a session.
 func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept, error) {
 	selector, err := stream.ReadSelector("attach: intercept.label_selector", req.GetLabelSelector())
 	if err != nil {
@@ -141,7 +143,7 @@ func (g *Gateway) newIntercept(req *streamv1.Intercept, user string) (*intercept
 	}, nil
 }
 
-// serveIntercept has a stream answer for parents of a controller.
+// serveIntercept serves an intercept on a stream.
 func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *streamv1.Attach, user string) error {
 	i, err := g.newIntercept(attach.GetIntercept(), user)
 	if err != nil {
@@ -171,7 +173,8 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *
 	return streamStatus(err)
 }
 
-// begin has questions go to an intercept of a running controller that has room for one.
+// addIntercept routes questions to an intercept. It returns an error if the controller does not run
+// or has too many intercepts.
 func (g *Gateway) addIntercept(i *intercept) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -186,7 +189,7 @@ func (g *Gateway) addIntercept(i *intercept) error {
 	return nil
 }
 
-// end has no more questions go to an intercept.
+// removeIntercept routes no more questions to an intercept.
 func (g *Gateway) removeIntercept(i *intercept) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,7 +199,7 @@ func (g *Gateway) removeIntercept(i *intercept) {
 	}
 }
 
-// parents are those that an intercept claims.
+// parents returns a trigger for the parents that an intercept selects.
 func (i *intercept) parents(reason string) hook.Trigger {
 	req := hook.Trigger{Selector: i.labels, Reason: reason}
 	if i.name != "" && i.namespace != "" && i.selector == "" {
@@ -205,7 +208,7 @@ func (i *intercept) parents(reason string) hook.Trigger {
 	return req
 }
 
-// observed tells a running controller who intercepts its parents now.
+// notifyObserver reports the open intercepts to a running controller.
 func (g *Gateway) notifyObserver(c controller) {
 	g.mu.Lock()
 	r := g.controllers[c]
@@ -222,10 +225,12 @@ func (g *Gateway) notifyObserver(c controller) {
 	}
 }
 
-// String names who intercepts which parents.
+// String returns the user and the selected parents.
 func (i *intercept) String() string {
 	var which []string
-	for _, part := range []struct{ name, value string }{{"namespace", i.namespace}, {"name", i.name}, {"labels", i.selector}} {
+	for _, part := range []struct{ name, value string }{
+		{"namespace", i.namespace}, {"name", i.name}, {"labels", i.selector},
+	} {
 		if part.value != "" {
 			which = append(which, part.name+" "+part.value)
 		}

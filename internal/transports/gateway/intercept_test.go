@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestInterceptOutlivesItsController answers for one that is started anew, as by any change of its
-// spec, and triggers that one.
+// TestInterceptOutlivesItsController applies an intercept, and its triggers, to a restarted
+// controller, as after a change of its spec.
 func TestInterceptOutlivesItsController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, before, after := newTestGateway(t), make(chan hook.Trigger, 10), make(chan hook.Trigger, 10)
@@ -47,7 +47,8 @@ func TestInterceptOutlivesItsController(t *testing.T) {
 	})
 }
 
-// TestTriggerOfAnIntercept is for the parents that it answers for, whatever it asks for.
+// TestTriggerOfAnIntercept covers only the parents that the intercept answers for, whatever the
+// trigger selects.
 func TestTriggerOfAnIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 10)
@@ -92,15 +93,15 @@ func TestTriggerOfAnIntercept(t *testing.T) {
 	})
 }
 
-// observer hears who intercepts.
+// observer records the intercepts.
 type observer struct{ calls []string }
 
 func (a *observer) Serves([]hook.Op) {}
 
 func (a *observer) Intercepted(by []string) { a.calls = append(a.calls, strings.Join(by, "; ")) }
 
-// TestInterceptIsObserved: the controller hears of it when it begins, when the controller is
-// started anew, and when it ends; answers name it.
+// TestInterceptIsObserved reports an intercept when it begins, when the controller restarts, and
+// when it ends. Answers name it.
 func TestInterceptIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, controllers := newTestGateway(t), &observer{}

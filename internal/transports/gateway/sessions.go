@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// maxIdle bounds the sessions that are kept for hooks that may come back, and maxIdlePerOwner
-	// those of one owner.
+	// maxIdle bounds the sessions that wait for their hooks to reconnect, maxIdlePerOwner those of
+	// one owner.
 	maxIdle         = 256
 	maxIdlePerOwner = 4
-	// idleTimeout is how long a session is kept.
+	// idleTimeout is the lifetime of a session without a stream.
 	idleTimeout = 10 * time.Minute
-	// handover is how long a stream may take to end when its hook has opened another.
+	// handover bounds the wait for a stream to end after its hook has opened another.
 	handover = 5 * time.Second
 )
 
-// owner is whose a session is, so that nobody else finds it: what was attached to, a worker's name
-// or a claim, and the caller's name.
+// owner is the target (a worker's name or a claim) and the user of a session. A session is resumed
+// only by its owner.
 type owner struct {
 	target any // a string or a claim
 	user   string
 }
 
-// sessionKey is what a hook shows to have its session back.
+// sessionKey identifies a session that a hook may resume.
 type sessionKey struct {
 	owner owner
 	id    string
@@ -39,7 +39,7 @@ type sessionKey struct {
 // attached is a session with a stream.
 type attached struct {
 	session *stream.Session
-	left    chan struct{} // closed when it has no stream any more
+	left    chan struct{} // closed when the stream has ended
 }
 
 // idleSession is a session without a stream.
@@ -49,11 +49,11 @@ type idleSession struct {
 	expiry  clock.Timer
 }
 
-// errSuperseded ends a stream whose hook has come back on another, because its own end has lost it.
+// errSuperseded ends a stream if its hook has resumed the session on another one.
 var errSuperseded = status.New(codes.Aborted, "the hook has opened the session on another stream")
 
-// takeOver ends the stream that a hook's session is still on, and waits until it is off it. Where
-// that takes too long, the hook gets another session.
+// takeOver ends the stream that a session is still attached to, and waits for its end. After the
+// handover timeout, the hook gets a new session.
 func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	g.mu.Lock()
 	previous := g.attached[key]
@@ -61,7 +61,7 @@ func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	if previous == nil {
 		return
 	}
-	go previous.session.End(errSuperseded) // it returns when that stream has ended
+	go previous.session.End(errSuperseded) // returns when that stream has ended
 	timer := g.settings.Clock.NewTimer(handover)
 	defer timer.Stop()
 	select {
@@ -71,8 +71,8 @@ func (g *Gateway) takeOver(ctx context.Context, key sessionKey) {
 	}
 }
 
-// resume finds the session that a hook comes back to, or makes one. leave must be called when it
-// has no stream any more.
+// resume returns the idle session of a key, or a new session. The caller must call leave when the
+// session's stream has ended.
 func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *Gateway) resume(key sessionKey) (s *stream.Session, leave func()) {
 	}
 }
 
-// park keeps a session for a hook that may come back, if one was ever there.
+// keepIdle keeps a session for reconnection, if its hook has completed the handshake.
 func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +119,7 @@ func (g *Gateway) keepIdle(key sessionKey, s *stream.Session) {
 	}
 }
 
-// expire forgets a session that nobody came back to.
+// expire closes a session that was not resumed in time.
 func (g *Gateway) expire(p *idleSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,10 +128,10 @@ func (g *Gateway) expire(p *idleSession) {
 	}
 }
 
-// forget drops a session that is kept. The caller holds the lock.
+// closeIdle closes an idle session. The caller must hold the lock.
 func (g *Gateway) closeIdle(at int) { g.removeIdle(at).Close() }
 
-// take takes a session out of those that are kept. The caller holds the lock.
+// removeIdle removes a session from the idle ones. The caller must hold the lock.
 func (g *Gateway) removeIdle(at int) *stream.Session {
 	p := g.idle[at]
 	p.expiry.Stop()
@@ -139,8 +139,8 @@ func (g *Gateway) removeIdle(at int) *stream.Session {
 	return p.session
 }
 
-// oldest is the place of the session of certain owners that was kept first, and how many they have.
-// The caller holds the lock.
+// oldest returns the index of the oldest idle session of the selected owners, and the number of
+// their sessions. The caller must hold the lock.
 func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	for i := len(g.idle) - 1; i >= 0; i-- {
 		if of(g.idle[i].key.owner) {
@@ -151,8 +151,8 @@ func (g *Gateway) oldest(of func(owner) bool) (at, n int) {
 	return at, n
 }
 
-// victim is the place of a session that has to go: the oldest of the user with the most of them.
-// The caller holds the lock.
+// victim returns the index of the session to evict: the oldest one of the user with the most
+// sessions. The caller must hold the lock.
 func (g *Gateway) victim() int {
 	count, most := map[string]int{}, ""
 	for _, p := range g.idle {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// resumes is a attach for a session that was had before.
+// resumes sets the ID of the session to resume.
 func resumes(attach *streamv1.Attach, id string) *streamv1.Attach {
 	attach.SessionId = id
 	return attach
 }
 
-// come dials in, goes again, and gives the session.
+// attachOnce dials in, leaves and returns the session's ID.
 func (h *testGateway) attachOnce(user string, attach *streamv1.Attach) string {
 	g := h.attach(user, attach)
 	g.leave()
@@ -29,15 +29,15 @@ func (h *testGateway) attachOnce(user string, attach *streamv1.Attach) string {
 	return g.session
 }
 
-// keeps is how many sessions there are without a stream.
+// idleCount returns the number of sessions without a stream.
 func (h *testGateway) idleCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.idle)
 }
 
-// deafen dials in and opens a session, and reads nothing from then on, as a laptop does whose
-// network has changed.
+// attachSilent dials in, opens a session and then reads nothing, like a laptop after a change of
+// its network.
 func (h *testGateway) attachSilent(user string, attach *streamv1.Attach) *testHook {
 	g := h.dial(user)
 	g.send(attaching(attach))
@@ -49,8 +49,8 @@ func (h *testGateway) attachSilent(user string, attach *streamv1.Attach) *testHo
 	return g
 }
 
-// TestResumeOfASessionInUse gives it to the stream that the hook has opened last, since the other
-// may be one that nobody knows to be dead.
+// TestResumeOfASessionInUse gives the session to the stream that was opened last, because the other
+// one may be dead.
 func TestResumeOfASessionInUse(t *testing.T) {
 	for name, attach := range map[string]func() *streamv1.Attach{
 		"a worker":     func() *streamv1.Attach { return serves("hello") },
@@ -73,7 +73,7 @@ func TestResumeOfASessionInUse(t *testing.T) {
 	}
 }
 
-// TestHalfOpenStream does not hold up the hook that has come back, and gets no questions then.
+// TestHalfOpenStream does not delay the hook that reconnects, and gets no further questions.
 func TestHalfOpenStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -86,14 +86,14 @@ func TestHalfOpenStream(t *testing.T) {
 				t.Errorf("question %d: got %s", i, got)
 			}
 		}
-		// by the bubble's clock
+		// in the bubble's time
 		if took := time.Since(began); second.session != first.session || took > 2*time.Second {
 			t.Errorf("after %s the second stream has the session %q, want %q at once", took, second.session, first.session)
 		}
 	})
 }
 
-// TestResumeWhereAllIsFull ends the hook's own stream before its room is looked for.
+// TestResumeWhereAllIsFull ends the hook's own stream before it checks the limit.
 func TestResumeWhereAllIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -108,7 +108,7 @@ func TestResumeWhereAllIsFull(t *testing.T) {
 	})
 }
 
-// TestSessionsOfOneOwner are kept for it as long as there are not many.
+// TestSessionsOfOneOwner keeps at most maxIdlePerOwner idle sessions of an owner.
 func TestSessionsOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -125,7 +125,7 @@ func TestSessionsOfOneOwner(t *testing.T) {
 	})
 }
 
-// TestSessionsOfOneUser push out nobody else's.
+// TestSessionsOfOneUser evicts no session of another user.
 func TestSessionsOfOneUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -139,7 +139,7 @@ func TestSessionsOfOneUser(t *testing.T) {
 	})
 }
 
-// TestSessionsExpire when nobody comes back, and not before.
+// TestSessionsExpire closes idle sessions after idleTimeout, and not before.
 func TestSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -159,7 +159,7 @@ func TestSessionsExpire(t *testing.T) {
 	})
 }
 
-// TestSessionThatNeverOpened is not kept.
+// TestSessionThatNeverOpened keeps no session without a handshake.
 func TestSessionThatNeverOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -174,7 +174,7 @@ func TestSessionThatNeverOpened(t *testing.T) {
 	})
 }
 
-// TestStreamsOfACaller are bounded, and ended ones do not count.
+// TestStreamsOfACaller bounds the open streams of a caller. Ended ones do not count.
 func TestStreamsOfACaller(t *testing.T) {
 	g := New(Settings{Clock: clock.RealClock{}})
 	for range maxStreamsPerUser {
@@ -200,7 +200,7 @@ func TestStreamsOfACaller(t *testing.T) {
 	}
 }
 
-// TestSessionsHaveMemoryOfTheProcess has sessions that are kept give their memory back in the end.
+// TestSessionsHaveMemoryOfTheProcess releases the memory of idle sessions when they expire.
 func TestSessionsHaveMemoryOfTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)

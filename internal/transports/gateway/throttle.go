@@ -9,19 +9,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// minResyncInterval is the least time between two syncs of a controller's parents because somebody else answers
-// for them. Hooks cause these by coming and going, as often as they like.
+// minResyncInterval is the minimum interval between two resyncs of a controller. Hooks cause
+// resyncs by attaching and leaving, at any rate.
 const minResyncInterval = 5 * time.Second
 
-// news is what a controller is to hear of those who answer for its parents. It is there while the
-// controller is left alone.
+// resyncThrottle collects the resyncs of a controller during minResyncInterval after the last one.
 type resyncThrottle struct {
-	pending *hook.Trigger // nil for none
+	pending *hook.Trigger // may be nil
 }
 
-// tell has parents synced, in the background, because somebody else answers for them now: at once
-// or, where that was done a moment ago, after a while, together with what else there is to tell by
-// then.
+// resync syncs parents in the background, because the hook that answers for them has changed. It
+// does so immediately, or, after a recent resync, together with all others that are requested until
+// the interval ends.
 func (g *Gateway) resync(c controller, req hook.Trigger) {
 	req.LowPriority, req.Invalidate = true, true
 	g.mu.Lock()
@@ -37,8 +36,8 @@ func (g *Gateway) resync(c controller, req hook.Trigger) {
 	}
 }
 
-// report asks a controller for syncs, and leaves it alone from then on. One that does not run asks
-// about everything when it begins.
+// requestResync triggers a controller and starts an interval. A controller that is not running
+// syncs all parents when it starts.
 func (g *Gateway) requestResync(c controller, req hook.Trigger) {
 	var err error
 	if ask := g.triggerOf(c); ask != nil {
@@ -56,7 +55,7 @@ func (g *Gateway) requestResync(c controller, req hook.Trigger) {
 	g.settings.Clock.AfterFunc(minResyncInterval, func() { g.resumeResync(c) })
 }
 
-// goOn tells a controller what has come up while it was left alone.
+// resumeResync ends an interval and requests the pending resync.
 func (g *Gateway) resumeResync(c controller) {
 	g.mu.Lock()
 	req := g.throttles[c].pending
@@ -69,8 +68,8 @@ func (g *Gateway) resumeResync(c controller) {
 	}
 }
 
-// add puts a req to what is pending: the parents of both or, where these cannot be said in one,
-// all.
+// merge adds req to the pending resync: the parents of both, or all parents if one trigger cannot
+// express the union.
 func (t *resyncThrottle) merge(req hook.Trigger) {
 	if before := t.pending; before != nil {
 		switch {
@@ -83,7 +82,7 @@ func (t *resyncThrottle) merge(req hook.Trigger) {
 	t.pending = &req
 }
 
-// selectorText is the text of a req's selector.
+// selectorText returns the text of a trigger's selector.
 func selectorText(req *hook.Trigger) string {
 	if req.Selector == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestResyncsAreThrottled has a hook come and go as fast as it can: the controller hears of it now and
-// then, and of the last in any case.
+// TestResyncsAreThrottled attaches and leaves as fast as possible. The controller gets few
+// triggers, and always the last one.
 func TestResyncsAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, triggers := newTestGateway(t), make(chan hook.Trigger, 1000)
@@ -43,7 +43,7 @@ func TestResyncsAreThrottled(t *testing.T) {
 	})
 }
 
-// TestRefusedResyncsAreRepeated are told again.
+// TestRefusedResyncsAreRepeated repeats a trigger until the controller accepts it.
 func TestRefusedResyncsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t)
@@ -64,7 +64,7 @@ func TestRefusedResyncsAreRepeated(t *testing.T) {
 	})
 }
 
-// TestResyncsAreMerged say what several would, or more.
+// TestResyncsAreMerged merges triggers into one for at least the same parents.
 func TestResyncsAreMerged(t *testing.T) {
 	team := func(name string) hook.Trigger {
 		return hook.Trigger{Selector: labels.SelectorFromSet(labels.Set{"team": name})}
@@ -92,7 +92,8 @@ func TestResyncsAreMerged(t *testing.T) {
 		throttle := &resyncThrottle{}
 		throttle.merge(c.first)
 		throttle.merge(c.second)
-		if diff := cmp.Diff(c.want.Parents, throttle.pending.Parents); diff != "" || selectorText(throttle.pending) != selectorText(&c.want) {
+		diff := cmp.Diff(c.want.Parents, throttle.pending.Parents)
+		if diff != "" || selectorText(throttle.pending) != selectorText(&c.want) {
 			t.Errorf("%s: got the selector %q, want %q; parents (-want +got):\n%s", name, selectorText(throttle.pending),
 				selectorText(&c.want), diff)
 		}
