@@ -1,10 +1,9 @@
-// Package act carries out actions: it is the one place from which children and parents' metadata
-// are written. Every write goes through Writer.Do, which checks scope, sets the precondition and
-// opens a span.
+// Package act carries out actions. All writes of children, of parents' metadata and of statuses go
+// through its Writer, which checks the scope of a write, sets its preconditions and opens its span.
 //
-// It decides nothing: the actions come from package plan, and package report writes parents' status
-// through the same Writer. A Writer is safe for concurrent use. It is tested against the real API
-// server (test/integration), whose audit log says what was written.
+// It decides nothing: the actions come from package plan, the statuses from package report. A
+// Writer is safe for concurrent use. Tests run against small API servers, and against a real one
+// (test/integration), which compare its audit log with the expected writes.
 package act
 
 import (
@@ -20,28 +19,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Parallel is the largest number of writes under way for one sync.
+// Parallel is the largest number of concurrent writes of one sync.
 const Parallel = 16
 
-// ErrStale reports that a write met a newer object than the one it was decided from. Nothing is
-// wrong: the event of that newer object brings the next sync.
+// ErrStale reports that a write met a newer object than the observed one. Nothing is wrong: the
+// event of the newer object causes the next sync.
 var ErrStale = errors.New("the object has changed since it was observed")
 
-// Outcome is what became of one action.
+// Outcome is the result of one action.
 type Outcome struct {
 	Action plan.Action
-	// Object is the server's answer; nil after a delete. If Err is set it is nil, unless the action
-	// took more than one request and the first ones succeeded: then it is the object as they left
-	// it.
+	// Object is the server's answer; nil after a delete. With an Err it is nil, unless the action
+	// took several requests and the first ones succeeded: then it is their result.
 	Object *object.Object
 	Err    error
-	// Warnings are the API server's about a child that was written; a few, each of bounded length.
+	// Warnings are the API server's about a written child. Their number and lengths are bounded.
 	Warnings []string
 }
 
-// All carries out actions: runs of deletes and runs of other verbs one after the other, within a
-// run in parallel. It goes on after errors, because children are independent, and returns one
-// outcome for each action in the same order.
+// All carries out actions: groups of deletes and groups of other verbs one after the other, the
+// actions of a group in parallel. It continues after errors, because children are independent, and
+// returns one outcome for each action in the same order.
 func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
 	outcomes := make([]Outcome, len(actions))
 	for start := 0; start < len(actions); {
@@ -73,7 +71,7 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 	wait.Wait()
 }
 
-// one carries out one action. A panic is an error.
+// one carries out one action. A panic becomes an error.
 func (w *Writer) one(ctx context.Context, action plan.Action) (o Outcome) {
 	o.Action = action
 	defer panics.Recover(ctx, &o.Err, "panic in a write")
@@ -87,19 +85,19 @@ func (w *Writer) one(ctx context.Context, action plan.Action) (o Outcome) {
 	return o
 }
 
-// Do carries out one action and returns the server's answer; nil after a delete, unless it turned
-// out that nothing needed to be deleted. It returns ErrStale if the object has changed, vanished or
-// been recreated; any other error names the action. The object beside an error is what a part of
-// the action has written (Outcome).
+// Do carries out one action and returns the server's answer. It returns nil after a delete, and the
+// object if there was no need to delete it. The error is ErrStale if the object has changed,
+// vanished or been replaced; every other error names the action. An object beside an error is the
+// result of a part of the action (Outcome).
 func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object, err error) {
 	ctx, span := w.start(ctx, a)
 	defer func() { w.end(span, a, err) }()
-	if err := inScope(a); err != nil {
+	if err := checkScope(a); err != nil {
 		return nil, err
 	}
 	ctx, end, err := w.Fence.Begin(ctx) // all requests of one action are of one epoch
 	if err != nil {
-		return nil, describe(a, err)
+		return nil, wrapError(a, err)
 	}
 	defer end()
 	switch a.Verb {
@@ -112,23 +110,23 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 	case plan.Delete:
 		written, err = w.delete(ctx, a)
 	case plan.Adopt, plan.Release:
-		written, err = w.own(ctx, a)
+		written, err = w.patchOwner(ctx, a)
 	case plan.AddFinalizer, plan.RemoveFinalizer:
-		written, err = w.finalizer(ctx, a)
+		written, err = w.patchFinalizers(ctx, a)
 	case plan.PatchMetadata:
-		written, err = w.decorate(ctx, a)
+		written, err = w.patchLabels(ctx, a)
 	default:
 		err = fmt.Errorf("unknown verb %q", a.Verb)
 	}
 	if err != nil {
-		return written, describe(a, err)
+		return written, wrapError(a, err)
 	}
 	return written, nil
 }
 
-// inScope refuses a write whose target does not fit its resource: a namespaced object needs a
+// checkScope refuses a write if its target does not fit its resource: a namespaced object needs a
 // namespace, a cluster-scoped one must have none.
-func inScope(a plan.Action) error {
+func checkScope(a plan.Action) error {
 	switch {
 	case a.Ref.Name == "":
 		return fmt.Errorf("%s %s: the name is empty", a.Verb, a.Ref)
@@ -140,16 +138,14 @@ func inScope(a plan.Action) error {
 	return nil
 }
 
-// Gone reports whether the API server has answered that an object does not exist. A 404 that is not
-// about an object (of a resource that is not served, or by a proxy) is another error: it does not
-// say what became of the object.
+// Gone reports whether the API server has answered that an object does not exist. A 404 for another
+// cause (a resource that is not served, a proxy) is another error: the object may exist.
 func Gone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// describe maps the API server's answer to ErrStale where a newer observation heals it, and names
-// the action.
-func describe(a plan.Action, err error) error {
+// wrapError names the action. The error is ErrStale if a newer observation resolves it.
+func wrapError(a plan.Action, err error) error {
 	if apierrors.IsConflict(err) || Gone(err) && a.Verb != plan.Create {
 		return fmt.Errorf("%s %s: %w", a.Verb, a.Ref, ErrStale)
 	}

@@ -170,7 +170,7 @@ func TestInScope(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := inScope(plan.Action{Verb: plan.Create, Resource: test.resource, Ref: test.ref})
+			err := checkScope(plan.Action{Verb: plan.Create, Resource: test.resource, Ref: test.ref})
 			if (err == nil) != test.fits {
 				t.Errorf("inScope = %v", err)
 			}
@@ -212,7 +212,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := describe(action(test.verb, "a"), test.err)
+			err := wrapError(action(test.verb, "a"), test.err)
 			if errors.Is(err, ErrStale) != test.stale ||
 				!strings.HasPrefix(err.Error(), string(test.verb)+` Page.v1 "shop/a": `) {
 				t.Errorf("describe = %v", err)

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// ErrFenced reports that a write was refused or cancelled because this process may not write at
-// present, or not under the epoch in which the write was decided.
+// ErrFenced reports that a write was refused or cancelled because this process may not write now,
+// or not under the epoch in which the write was decided.
 var ErrFenced = errors.New("this process does not lead, or no longer does: nothing is written")
 
-// Fence lets requests through while its holder may write: from Grant until a time or until Revoke.
-// Requests under way when that ends are cancelled. It closes by time alone, so that a leader which
-// hangs or was paused writes nothing before it has renewed its lease.
+// Fence lets requests through while its holder may write: from Grant until a time, or until Revoke.
+// Then it cancels the requests under way. It closes by time alone, so that a leader that hangs or
+// was paused writes nothing until it has renewed its lease.
 //
-// Each grant is for an epoch, a number that rises whenever the right to write may have been
-// somebody else's in between. Work that was begun under one epoch does not write under another. A
-// nil Fence lets everything through. A Fence is safe for concurrent use.
+// Each grant is for an epoch, a number that increases whenever another process may have held the
+// right to write. Work that began under one epoch does not write under another one. A nil Fence
+// lets everything through. A Fence is safe for concurrent use.
 type Fence struct {
 	mu    sync.Mutex // guards the fields below
 	epoch int64
 	until time.Time
-	// open is cancelled when the grant ends; nil while there is none.
-	open   context.Context //nolint:containedctx // stands for the grant, which outlives calls
+	// open is cancelled when the grant ends; nil if there is no grant.
+	open   context.Context //nolint:containedctx // it represents the grant, which outlives calls
 	cancel context.CancelFunc
 	timer  *time.Timer
 }
 
-// NewFence makes a Fence that lets nothing through.
+// NewFence returns a closed Fence.
 func NewFence() *Fence { return &Fence{} }
 
-// Grant lets requests of an epoch through until a time. The same epoch extends the present grant;
-// another one cancels what is under way.
+// Grant opens the fence for an epoch until a time. The same epoch extends the present grant;
+// another one cancels the requests under way.
 func (f *Fence) Grant(epoch int64, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +41,7 @@ func (f *Fence) Grant(epoch int64, until time.Time) {
 		f.close()
 	}
 	f.epoch, f.until = epoch, until
-	if f.passed() {
+	if f.expired() {
 		f.close()
 		return
 	}
@@ -63,18 +63,18 @@ func (f *Fence) Revoke() {
 	f.close()
 }
 
-// expire ends a grant whose time has passed.
+// expire ends a grant if its time is over.
 func (f *Fence) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.passed() {
+	if f.expired() {
 		f.close()
 	}
 }
 
-// passed reports whether the grant's time is over, by the monotonic clock or by the wall clock: the
-// first stands still while a machine sleeps, the second may be set back.
-func (f *Fence) passed() bool {
+// expired reports whether the grant's time is over, by the monotonic clock or by the wall clock:
+// the first stops while a machine sleeps, the second may be set back.
+func (f *Fence) expired() bool {
 	now := time.Now()
 	return !now.Before(f.until) || !now.Round(0).Before(f.until.Round(0))
 }
@@ -86,7 +86,7 @@ func (f *Fence) close() {
 	f.open, f.cancel = nil, nil
 }
 
-// epochKey is the key of the epoch under which a context's work was begun.
+// epochKey is the context key of the epoch under which work began.
 type epochKey struct{}
 
 // Begin returns a context for work under the present epoch. It is cancelled, with the cause
@@ -106,9 +106,9 @@ func (f *Fence) Begin(ctx context.Context) (context.Context, context.CancelFunc,
 	return begun, func() { stop(); cancel(nil) }, nil
 }
 
-// check decides about one request. The caller holds mu.
+// check checks one request. The caller holds mu.
 func (f *Fence) check(ctx context.Context) error {
-	if f.open == nil || f.passed() {
+	if f.open == nil || f.expired() {
 		return ErrFenced
 	}
 	if epoch, ok := ctx.Value(epochKey{}).(int64); ok && epoch != f.epoch {
@@ -117,9 +117,8 @@ func (f *Fence) check(ctx context.Context) error {
 	return nil
 }
 
-// Wrap has every request of a transport checked immediately before it is sent: a request may have
-// waited for the client's rate limit, or to be repeated, and the process may have been paused
-// meanwhile.
+// Wrap returns a transport that checks the fence immediately before it sends a request. A request
+// may have waited for the client's rate limit or for a retry, and the process may have been paused.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	if f == nil {
 		return next

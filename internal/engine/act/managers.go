@@ -9,10 +9,10 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// FieldManagers names who owns a field of an object beside the engine, by its
-// metadata.managedFields, which it reads live. The path is as package merge writes paths. A field
-// that is not there has no owner: then it is those of the closest field around it that has some. It
-// returns that field's path. Applier is the engine's own name for server-side apply.
+// FieldManagers returns the field managers that own a field of an object beside the engine, from a
+// live read of metadata.managedFields. Path has the form of package merge's paths. If nobody owns
+// the field, it returns the managers of the closest field around it that has some, and that field's
+// path. Applier is the engine's own field manager for server-side apply.
 func (w *Writer) FieldManagers(
 	ctx context.Context, r object.Resource, ref object.Ref, path, applier string,
 ) (managers []string, at string, err error) {
@@ -28,7 +28,7 @@ func (w *Writer) FieldManagers(
 	if err != nil {
 		return nil, "", err
 	}
-	for at := path; at != ""; at = around(at) {
+	for at := path; at != ""; at = parentPath(at) {
 		for _, m := range metadata.ManagedFields {
 			ours := m.Manager == applier || slices.Contains(Managers, m.Manager)
 			if m.FieldsV1 == nil || ours || slices.Contains(managers, m.Manager) {
@@ -49,7 +49,7 @@ func (w *Writer) FieldManagers(
 	return nil, "", nil
 }
 
-// around is the path of the field that a field is in; empty for one that is in none.
-func around(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
+// parentPath returns the path of the field that contains a field; empty for a field at the top.
+func parentPath(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 func pathOf(r object.Resource, ref object.Ref) []string { return path(r, ref.Namespace, ref.Name) }

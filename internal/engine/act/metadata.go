@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// own adds (Adopt) or removes (Release) the parent's owner reference. Before an adoption the parent
-// is read live: an adopted child of a parent that is gone would be collected as garbage
-// (Kubernetes' controller reference manager has the same rule).
-func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error) {
+// patchOwner adds (Adopt) or removes (Release) the parent's owner reference. An adoption begins
+// with a live read of the parent, because the garbage collector deletes the children of a missing
+// parent (Kubernetes' controller reference manager has the same rule).
+func (w *Writer) patchOwner(ctx context.Context, a plan.Action) (*object.Object, error) {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if err != nil {
 		return nil, err
@@ -34,15 +34,15 @@ func (w *Writer) own(ctx context.Context, a plan.Action) (*object.Object, error)
 	return w.patchMetadata(ctx, a, map[string]any{"ownerReferences": references})
 }
 
-// parentAlive reads the parent live and checks that it is the one that was observed and is not
-// being deleted.
+// parentAlive returns an error unless the parent, read live, is the observed one and is not being
+// deleted.
 func (w *Writer) parentAlive(ctx context.Context, a plan.Action) error {
 	_, err := w.liveParent(ctx, a)
 	return err
 }
 
-// liveParent reads the parent live. The error is ErrStale if it is not the one that was observed,
-// or is being deleted.
+// liveParent reads the parent live. The error is ErrStale if it is not the observed one, or is
+// being deleted.
 func (w *Writer) liveParent(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Owner.Resource.Plural == "" {
 		return nil, errors.New("the owner's resource is not known")
@@ -58,7 +58,7 @@ func (w *Writer) liveParent(ctx context.Context, a plan.Action) (*object.Object,
 	return parent, err
 }
 
-// OwnerReference is the reference that makes owner the controller of an object.
+// OwnerReference returns the reference that makes owner the controller of an object.
 func OwnerReference(owner plan.Owner) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{
@@ -71,9 +71,9 @@ func withoutOwner(references []metav1.OwnerReference, uid types.UID) []metav1.Ow
 	return slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// finalizer adds or removes a finalizer of the parent. The list is rebuilt from a live read, so
-// that no other finalizer is lost.
-func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, error) {
+// patchFinalizers adds or removes a finalizer of the parent. It starts from a live read, so that it
+// keeps all other finalizers.
+func (w *Writer) patchFinalizers(ctx context.Context, a plan.Action) (*object.Object, error) {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if err != nil {
 		return nil, err
@@ -92,9 +92,9 @@ func (w *Writer) finalizer(ctx context.Context, a plan.Action) (*object.Object, 
 	return w.patchMetadata(ctx, a, map[string]any{"finalizers": append(others, a.Finalizer)})
 }
 
-// decorate changes labels and annotations, and removes the finalizer where one is named. The
+// patchLabels patches labels and annotations, and removes the action's finalizer if it has one. The
 // action's resourceVersion is the precondition.
-func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, error) {
+func (w *Writer) patchLabels(ctx context.Context, a plan.Action) (*object.Object, error) {
 	fields := map[string]any{}
 	if len(a.Labels) > 0 {
 		fields["labels"] = a.Labels
@@ -116,13 +116,13 @@ func (w *Writer) decorate(ctx context.Context, a plan.Action) (*object.Object, e
 	return w.patchMetadata(ctx, a, fields)
 }
 
-// patchMetadata merges fields into metadata; the UID and the resourceVersion are preconditions.
+// patchMetadata merges fields into metadata. The UID and the resourceVersion are preconditions.
 func (w *Writer) patchMetadata(ctx context.Context, a plan.Action, fields map[string]any) (*object.Object, error) {
 	fields["uid"], fields["resourceVersion"] = a.UID, a.ResourceVersion
 	return w.Patch(ctx, a.Resource, a.Ref, types.MergePatchType, map[string]any{"metadata": fields}, "")
 }
 
-// ResultOf names an error for metrics and spans, in few words of bounded number.
+// ResultOf returns the name of an error for metrics and spans, out of a bounded set.
 func ResultOf(err error) string {
 	var taken *TakenError
 	switch {

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 )
 
-// Managers are the names under which the engine writes by other means than server-side apply: by
-// dynamic apply, and by Metacontroller's. The API server takes them from the user agent.
+// Managers are the engine's field managers for all writes but server-side apply: those of its
+// dynamic apply, and of Metacontroller's. The API server derives them from the user agent.
 var Managers = []string{"hookloop", "metacontroller"}
 
-// claim makes a created object one that was applied: it was posted, so that an object of the same
-// name that is there already is never taken over, but the API server records a post as an update by
-// whoever posts, of all fields, those that it defaults included.
-func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*object.Object, error) {
+// recordApply turns the managedFields of a created object into those of an apply. Children are
+// created by POST, which never takes over an existing object. But the API server records a POST as
+// an update of all fields, including its defaults.
+func (w *Writer) recordApply(ctx context.Context, a plan.Action, created []byte) (*object.Object, error) {
 	o, err := metadataOf(created)
 	if err != nil {
 		return nil, err
@@ -58,14 +58,14 @@ func (w *Writer) claim(ctx context.Context, a plan.Action, created []byte) (*obj
 	return claimed, err
 }
 
-// metadataOf reads an object's metadata, managedFields included.
+// metadataOf decodes an object's metadata with managedFields.
 func metadataOf(data []byte) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	return o, json.Unmarshal(data, o)
 }
 
-// serverSide applies the action's body, by force: the hook's word counts. The UID and the
-// resourceVersion are preconditions.
+// serverSide applies the action's body by force: the hook owns the fields that it names. The UID
+// and the resourceVersion are preconditions.
 func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object, error) {
 	var taken *object.Object
 	if a.Takeover {
@@ -95,9 +95,9 @@ func (w *Writer) serverSide(ctx context.Context, a plan.Action) (*object.Object,
 	return applied, nil
 }
 
-// takeOver has the field manager own what the engine wrote before by other means, so that the apply
-// removes what it leaves out. It returns the object as written, or nil if there was nothing to take
-// over.
+// takeOver makes the field manager the owner of fields that the engine has written by other means,
+// so that the apply removes those that it leaves out. It returns the written object, or nil if
+// there was nothing to take over.
 func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := w.raw(ctx, w.client.Get().AbsPath(path(a.Resource, a.Ref.Namespace, a.Ref.Name)...))
 	if err != nil {
@@ -117,11 +117,11 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 	return w.Patch(ctx, a.Resource, a.Ref, types.JSONPatchType, json.RawMessage(patch), "")
 }
 
-// requestTimeout bounds one request. It is a little more than the API server's own limit of a
-// minute, so that a server or a proxy that never answers does not hold a worker for ever.
+// requestTimeout bounds one request. It is a little longer than the API server's own limit of a
+// minute, so that a server or proxy that never answers does not hold a worker.
 const requestTimeout = 70 * time.Second
 
-// raw performs a request under the fence and returns the answer's JSON.
+// raw performs a request under the fence and returns the JSON of the response.
 func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 	ctx, end, err := w.Fence.Begin(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *Writer) raw(ctx context.Context, request *rest.Request) ([]byte, error)
 	defer cancel()
 	collect(ctx, request)
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // Raw alone would not read what the API server says
+	if err := result.Error(); err != nil { // Raw alone would not decode the API server's error
 		if errors.Is(context.Cause(ctx), ErrFenced) {
 			return nil, fmt.Errorf("%w (%w)", ErrFenced, err)
 		}

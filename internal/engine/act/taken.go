@@ -15,9 +15,9 @@ import (
 
 // TakenError reports that a child's name belongs to an object that is not this parent's.
 type TakenError struct {
-	// By describes the object: "has no controller".
+	// By describes the existing object: "has no controller".
 	By string
-	// Expected is what should be there; empty means an object of this parent, or none.
+	// Expected is the expected state; empty means an object of this parent, or none.
 	Expected string
 }
 
@@ -26,8 +26,8 @@ func (e *TakenError) Error() string {
 		cmp.Or(e.Expected, "an object of this parent, or none"))
 }
 
-// CollectedError reports that the name of a child belonged to an object of an earlier parent, and
-// that this object has been deleted. The next sync creates the child; the error is an ErrStale.
+// CollectedError reports that a child's name belonged to an object of an earlier parent, which has
+// been deleted. The next sync creates the child; the error is an ErrStale.
 type CollectedError struct {
 	Ref object.Ref
 	// Owner describes the earlier parent.
@@ -41,8 +41,8 @@ func (e *CollectedError) Error() string {
 // Unwrap makes the error an ErrStale.
 func (e *CollectedError) Unwrap() error { return ErrStale }
 
-// explainExisting returns the reason why a child could not be created: its name is taken. Nothing
-// is taken over silently.
+// explainExisting returns the reason why a child's name is taken. The engine never takes over an
+// existing object.
 func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	present, err := w.Get(ctx, a.Resource, a.Ref)
 	if Gone(err) { // meanwhile
@@ -60,7 +60,7 @@ func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 	case owner.UID == a.Owner.UID:
 		return &TakenError{By: "belongs to another controller of the same parent"}
 	case earlier(owner, a.Owner):
-		return w.collect(ctx, a, present, owner)
+		return w.deleteLeftover(ctx, a, present, owner)
 	}
 	return &TakenError{By: fmt.Sprintf("is controlled by %s %q", owner.Kind, owner.Name)}
 }
@@ -83,24 +83,24 @@ func earlier(r *metav1.OwnerReference, owner plan.Owner) bool {
 		r.UID != owner.UID
 }
 
-// collectAfter is how long Kubernetes' garbage collector has to delete what an earlier parent has
-// left.
-const collectAfter = time.Minute
+// leftoverAge is the time that Kubernetes' garbage collector has to delete the children of an
+// earlier parent.
+const leftoverAge = time.Minute
 
-// collect deletes an object of an earlier parent, as Kubernetes' garbage collector would. The
-// collector never learns of a parent that was deleted and remade under its name while it had no
-// watch: it knows owners by their UIDs.
+// deleteLeftover deletes a child of an earlier parent, as Kubernetes' garbage collector would. The
+// collector identifies owners by UID. It misses the deletion of a parent that was created again
+// under its name while the collector had no watch.
 //
-// The object is deleted only if the parent, read live, has another UID than its owner and has
-// existed for a minute, and if it has no other owner. The UID and the resourceVersion are
-// preconditions. A parent that cannot be read is unknown.
-func (w *Writer) collect(ctx context.Context, a plan.Action, o *object.Object, owner *metav1.OwnerReference) error {
+// The child is deleted only if the parent, read live, has another UID than the child's owner and
+// has existed for a minute, and if the child has no other owner. The UID and the resourceVersion
+// are preconditions. If the parent cannot be read, nothing is deleted.
+func (w *Writer) deleteLeftover(ctx context.Context, a plan.Action, o *object.Object, owner *metav1.OwnerReference) error {
 	who := fmt.Sprintf("an earlier %s %q with the UID %s", owner.Kind, owner.Name, owner.UID)
 	taken := &TakenError{
 		By: fmt.Sprintf("is controlled by %s, not by the present one with the UID %s", who, a.Owner.UID),
 		Expected: fmt.Sprintf(
 			"Kubernetes' garbage collector to delete it; Hookloop deletes it when the parent is older than %s",
-			collectAfter,
+			leftoverAge,
 		),
 	}
 	switch {
@@ -119,7 +119,7 @@ func (w *Writer) collect(ctx context.Context, a plan.Action, o *object.Object, o
 		return fmt.Errorf("%w (the parent could not be read: %w)", taken, err)
 	}
 	created := parent.Meta().GetCreationTimestamp()
-	if created.IsZero() || w.Clock.Since(created.Time) < collectAfter {
+	if created.IsZero() || w.Clock.Since(created.Time) < leftoverAge {
 		return taken
 	}
 	if _, err := w.Do(ctx, plan.Action{

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// maxWarnings bounds the warnings that are kept of one action, and maxWarning the bytes of
-	// each.
+	// maxWarnings bounds the warnings of one action, maxWarning the bytes of each.
 	maxWarnings = 4
 	maxWarning  = 200
-	// warningCode is the code of all warnings (RFC 7234, as KEP-1693 uses it).
+	// warningCode is the code of all warnings (RFC 7234, KEP-1693).
 	warningCode = 299
 )
 
-// warnings collects what the API server warns about while one action is carried out: unknown
-// fields, deprecated versions. It is bounded, and safe for concurrent use.
+// warnings collects the API server's warnings about one action: unknown fields, deprecated
+// versions. It is bounded, and safe for concurrent use.
 type warnings struct {
 	mu    sync.Mutex // guards texts
 	texts []string
@@ -27,21 +26,21 @@ type warnings struct {
 
 type warningsKey struct{}
 
-// collecting returns a context whose requests leave their warnings in the returned value, not in
-// the log.
+// collecting returns a context and a collector. The warnings of the context's requests go to the
+// collector instead of the log.
 func collecting(ctx context.Context) (context.Context, *warnings) {
 	w := &warnings{}
 	return context.WithValue(ctx, warningsKey{}, w), w
 }
 
-// collect has a request leave its warnings in the context's collector, if there is one.
+// collect sends the warnings of a request to the context's collector, if there is one.
 func collect(ctx context.Context, request *rest.Request) {
 	if w, ok := ctx.Value(warningsKey{}).(*warnings); ok {
 		request.WarningHandlerWithContext(w)
 	}
 }
 
-// HandleWarningHeaderWithContext takes one warning.
+// HandleWarningHeaderWithContext collects one warning.
 func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
 	text = strings.Join(
 		strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r <= ' ' }), " ")

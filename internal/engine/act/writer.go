@@ -37,20 +37,20 @@ type Writer struct {
 	Settings
 }
 
-// Settings make a Writer. All fields are needed unless they say otherwise.
+// Settings configure a Writer. All fields are required unless documented otherwise.
 type Settings struct {
 	Config *rest.Config
 	Tracer trace.Tracer
 	Meter  Meter
 	Clock  clock.PassiveClock
-	// Fence is what all requests pass; it may be nil.
+	// Fence is checked by all requests; it may be nil.
 	Fence *Fence
-	// Strict has the API server refuse a child with unknown or duplicate fields. Otherwise it drops
-	// them, and warns.
+	// Strict makes the API server refuse a child with unknown or duplicate fields. Otherwise it
+	// drops such fields, and warns.
 	Strict bool
 }
 
-// NewWriter makes a Writer.
+// NewWriter returns a Writer.
 func NewWriter(s Settings) (*Writer, error) {
 	config := dynamic.ConfigFor(s.Config)
 	config.Wrap(s.Fence.Wrap)
@@ -71,13 +71,12 @@ func propagate(next http.RoundTripper) http.RoundTripper {
 		otelhttp.WithPropagators(propagation.TraceContext{}))
 }
 
-// Get reads one object live. A missing object is an API error (IsNotFound).
+// Get reads one object live. If the object does not exist, the error is an API error (IsNotFound).
 func (w *Writer) Get(ctx context.Context, r object.Resource, ref object.Ref) (*object.Object, error) {
 	return w.send(ctx, w.client.Get().AbsPath(path(r, ref.Namespace, ref.Name)...))
 }
 
-// Patch sends a patch of the given type to an object or, where subresource is not empty, to its
-// subresource.
+// Patch sends a patch of the given type to an object, or to its subresource if that is not empty.
 func (w *Writer) Patch(
 	ctx context.Context,
 	r object.Resource,
@@ -97,8 +96,8 @@ func (w *Writer) Patch(
 	return w.write(ctx, r, w.client.Patch(kind).AbsPath(segments...).Body(data))
 }
 
-// create posts the object. An object that is there already and is this owner's is no error: the
-// view was stale.
+// create posts the object. If it exists already and is this owner's, the view was stale: the error
+// is ErrStale.
 func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
@@ -127,7 +126,7 @@ func (w *Writer) create(ctx context.Context, a plan.Action) (*object.Object, err
 	if a.Manager == "" {
 		return created, nil
 	}
-	claimed, err := w.claim(ctx, a, data)
+	claimed, err := w.recordApply(ctx, a, data)
 	if err != nil { // the object exists nevertheless; the next apply finishes the claim
 		return created, err
 	}
@@ -143,7 +142,7 @@ func (w *Writer) update(ctx context.Context, a plan.Action) (*object.Object, err
 		SetHeader("Content-Type", "application/json").Body(data))
 }
 
-// validated says how the API server validates the fields of a child.
+// validated sets the validation of a child's fields by the API server.
 func (w *Writer) validated(request *rest.Request) *rest.Request {
 	if w.Strict {
 		return request.Param("fieldValidation", metav1.FieldValidationStrict)
@@ -151,12 +150,12 @@ func (w *Writer) validated(request *rest.Request) *rest.Request {
 	return request
 }
 
-// delete deletes in the background, with the observed UID, and the resourceVersion if the action
-// has one, as preconditions. If the action asks a question first and the server sees no difference,
-// nothing is deleted and the object is returned.
+// delete deletes in the background. The observed UID, and the resourceVersion if the action has
+// one, are preconditions. If the action begins with a dry run that changes nothing, the object
+// stays and is returned.
 func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.Body != nil {
-		if same, err := w.sameForServer(ctx, a); same != nil || err != nil {
+		if same, err := w.dryRun(ctx, a); same != nil || err != nil {
 			return same, err
 		}
 	}
@@ -180,13 +179,13 @@ func (w *Writer) delete(ctx context.Context, a plan.Action) (*object.Object, err
 	return nil, nil
 }
 
-// sameForServer asks by a dry run whether a PUT of the action's body would change the object. It
-// returns the object if not, and nil if so. A body that the server refuses as invalid (a field that
-// cannot change) is a change. Any other error is an error: a question that failed has no answer.
+// dryRun returns the object if a PUT of the action's body would not change it, and nil if it would.
+// A body that the server refuses as invalid (a field that cannot change) is a change. Every other
+// error is returned: a failed dry run has no result.
 //
 // The body keeps the observed resourceVersion. Without one the server refuses an update of a custom
-// resource as invalid, which would read as a change.
-func (w *Writer) sameForServer(ctx context.Context, a plan.Action) (*object.Object, error) {
+// resource as invalid, which would look like a change.
+func (w *Writer) dryRun(ctx context.Context, a plan.Action) (*object.Object, error) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
 		return nil, err
@@ -209,7 +208,7 @@ func (w *Writer) sameForServer(ctx context.Context, a plan.Action) (*object.Obje
 	return answer, nil
 }
 
-// send performs a request that answers with an object.
+// send performs a request whose response is an object.
 func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Object, error) {
 	data, err := w.raw(ctx, request)
 	if err != nil {
@@ -218,8 +217,8 @@ func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Objec
 	return object.Decode(data)
 }
 
-// write performs a request that changes an object of a resource and answers with it. The write is
-// recorded for the reconcile under way.
+// write performs a request that changes an object of a resource, and returns that object. It
+// records the write for the present reconcile.
 func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Request) (*object.Object, error) {
 	written, err := w.send(ctx, request)
 	if err == nil {
@@ -228,7 +227,7 @@ func (w *Writer) write(ctx context.Context, r object.Resource, request *rest.Req
 	return written, err
 }
 
-// path is the URL path of a resource's collection (name empty) or of one object.
+// path returns the URL path of one object, or of a resource's collection if name is empty.
 func path(r object.Resource, namespace, name string) []string {
 	segments := []string{"/apis", r.GVK.Group, r.GVK.Version}
 	if r.GVK.Group == "" {
@@ -244,7 +243,7 @@ func path(r object.Resource, namespace, name string) []string {
 	return segments
 }
 
-// requests are the requests that carry out a verb, as spans are named by them.
+// requests maps a verb to the name of its request in spans.
 var requests = map[plan.Verb]string{
 	plan.Create:          "create",
 	plan.Update:          "update",
@@ -257,7 +256,7 @@ var requests = map[plan.Verb]string{
 	plan.PatchMetadata:   "patch",
 }
 
-// SpanName names the span of a request by verb and target: "update deployments.apps", "patch
+// SpanName returns the name of a request's span: "update deployments.apps", "patch
 // websites.example.com/status". Subresource may be empty.
 func SpanName(request string, r object.Resource, subresource string) string {
 	name := request + " " + r.GroupResource()

@@ -12,12 +12,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// timeFormat is that of metav1.Time.
+// timeFormat is the format of metav1.Time.
 const timeFormat = "2006-01-02T15:04:05Z"
 
 // SetCondition puts a condition into an object's status and keeps all else. It writes nothing if
-// type, status, reason, message and generation are there already; lastTransitionTime changes with
-// the status only. It returns the server's answer, or nil if nothing was written.
+// the type, status, reason, message and generation are present already. The lastTransitionTime
+// changes with the status only. It returns the server's answer, or nil if it wrote nothing.
 func (s *Status) SetCondition(
 	ctx context.Context,
 	now clock.PassiveClock,
@@ -39,8 +39,7 @@ func (s *Status) SetCondition(
 	return s.Replace(ctx, r, o, status)
 }
 
-// SetConditions puts fields and conditions into an object's status as SetCondition does with one
-// condition, in one write.
+// SetConditions puts fields and conditions into an object's status in one write, like SetCondition.
 func (s *Status) SetConditions(
 	ctx context.Context,
 	now clock.PassiveClock,
@@ -90,9 +89,9 @@ func Has(o *object.Object, conditionType string) (status metav1.ConditionStatus,
 	return status, reason
 }
 
-// Generation returns the generation that a condition in an object's status is about. It is 0, and
-// the condition has none, if the resource counts no generations, or has no status subresource:
-// there a status is itself part of what makes a new generation.
+// Generation returns the generation for a condition in an object's status. It is 0, and the
+// condition has none, if the resource has no generations or no status subresource: there a write of
+// a status makes a new generation.
 func Generation(r object.Resource, o *object.Object) int64 {
 	if !r.HasStatus {
 		return 0
@@ -100,8 +99,11 @@ func Generation(r object.Resource, o *object.Object) int64 {
 	return o.Generation()
 }
 
-// Include puts a condition into a status that is to replace o's, in the place of one of its type.
-// If o has the condition with the same status, its lastTransitionTime stays.
+// Include puts a condition into a status that will replace o's, in the place of a condition of the
+// same type. If o has the condition with the same status, its lastTransitionTime stays.
+//
+// Conditions are JSON values here, and meta.SetStatusCondition is not used: a status may hold items
+// and fields that metav1.Condition does not have, and they must stay.
 func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c hook.Condition) error {
 	present, err := StatusOf(o)
 	if err != nil {
@@ -148,8 +150,8 @@ func CanHold(status map[string]any) bool {
 	return list || status["conditions"] == nil
 }
 
-// Remove takes the conditions of a type out of a status, in place, and reports whether there were
-// any. If reasons are given, it takes only those with one of them.
+// Remove removes the conditions of a type from a status, in place, and reports whether there were
+// any. With reasons, it removes only conditions with one of them.
 func Remove(status map[string]any, name string, reasons ...string) bool {
 	list, _ := status["conditions"].([]any)
 	kept := slices.DeleteFunc(slices.Clone(list), func(item any) bool {
@@ -190,8 +192,8 @@ func isCondition(item any, name string) bool {
 	return ok && m["type"] == name
 }
 
-// upsert changes status in place and reports whether it did. Without a generation (0) the condition
-// has none.
+// upsert sets a condition in a status, in place, and reports whether it changed. Without a
+// generation (0) the condition has none.
 func upsert(status map[string]any, c hook.Condition, generation int64, now string) (bool, error) {
 	list, ok := status["conditions"].([]any)
 	if status["conditions"] != nil && !ok {
@@ -225,8 +227,8 @@ func upsert(status map[string]any, c hook.Condition, generation int64, now strin
 	return true, nil
 }
 
-// sameCondition compares two conditions. A present one without observedGeneration is of a resource
-// that keeps none.
+// sameCondition compares two conditions. A present condition without observedGeneration belongs to
+// a resource that drops the field.
 func sameCondition(present, next map[string]any) bool {
 	for _, field := range []string{"status", "reason", "message", "observedGeneration"} {
 		_, kept := present[field]

@@ -1,10 +1,10 @@
-// Package report writes what a sync has to say about itself: the parent's status, conditions and
-// Events. Nothing is written where nothing changed.
+// Package report records the results of a sync: the parent's status, conditions and Events. It
+// writes nothing if nothing has changed.
 //
-// It holds no rules about when something is worth saying; the pipeline's error table and the
-// supervisor decide. All writes go through package act's Writer, Events through client-go's
-// recorder, which merges and rate-limits them. Its values are safe for concurrent use. It is tested
-// against the real API server (test/integration); the pure parts have table tests.
+// It does not decide what to record: the pipeline's error table and the supervisor do. Statuses go
+// through a StatusWriter (package act), Events through client-go's recorder, which merges and
+// limits them. Its values are safe for concurrent use. Table tests cover the pure functions; the
+// others run against a real API server (test/integration).
 package report
 
 import (
@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MaxMessage bounds the text of Events and conditions, in bytes; the API server's own limit for
+// MaxMessage bounds the text of Events and conditions, in bytes. The API server's own limit for
 // Events is 1024.
 const MaxMessage = 1000
 
@@ -43,7 +43,7 @@ type Events struct {
 	recorder    record.EventRecorder
 }
 
-// NewEvents starts a recorder. Stop ends it.
+// NewEvents starts a recorder, which runs until Stop.
 func NewEvents(ctx context.Context, s EventSettings) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx),
 		record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: s.QPS, BurstSize: s.Burst}))
@@ -54,7 +54,7 @@ func NewEvents(ctx context.Context, s EventSettings) *Events {
 	}
 }
 
-// Stop waits for nothing: Events that are not sent yet are dropped.
+// Stop stops the recorder and drops Events that are not sent yet.
 func (e *Events) Stop() { e.broadcaster.Shutdown() }
 
 // Normal records an Event of type Normal about o and writes it to the log.
@@ -67,7 +67,7 @@ func (e *Events) Warning(ctx context.Context, o *object.Object, reason, message 
 	e.record(ctx, o, corev1.EventTypeWarning, reason, message)
 }
 
-// WarningUnlogged records an Event of type Warning about o whose cause the caller has logged.
+// WarningUnlogged records an Event of type Warning about o. The caller has logged its cause.
 func (e *Events) WarningUnlogged(o *object.Object, reason, message string) {
 	e.recorder.Event(reference(o), corev1.EventTypeWarning, reason, Shorten(message, MaxMessage))
 }
@@ -78,8 +78,7 @@ func (e *Events) record(ctx context.Context, o *object.Object, kind, reason, mes
 	e.recorder.AnnotatedEventf(reference(o), traceOf(ctx), kind, reason, "%s", message)
 }
 
-// TraceAnnotation is the annotation of an Event that names the trace in which it was recorded
-// first.
+// TraceAnnotation on an Event is the id of the trace in which it was recorded first.
 const TraceAnnotation = "hookloop.dev/trace-id"
 
 // traceOf returns the annotation for an Event that is recorded under ctx; nil if its trace is not
@@ -99,13 +98,13 @@ func reference(o *object.Object) runtime.Object {
 	}
 }
 
-// unprintable reports whether a rune would not be seen as it is: controls, and those that change
-// the direction of text.
+// unprintable reports whether a rune is invisible: a control character, or one that changes the
+// direction of text.
 func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
-// Shorten cuts text to at most limit bytes at a rune's edge, and makes it one line of printable
-// text. Lines, such as those of joined errors, are separated by semicolons if they do not end with
-// a mark of their own.
+// Shorten makes text one line of printable text of at most limit bytes, cut between runes. It
+// separates lines, such as those of joined errors, by semicolons unless they end with a punctuation
+// mark.
 func Shorten(text string, limit int) string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {

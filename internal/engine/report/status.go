@@ -34,8 +34,8 @@ func (s *Status) Replace(
 	return s.writer.ReplaceStatus(ctx, r, o, status)
 }
 
-// Same reports whether o's status equals status. An absent status equals nothing: an empty one is
-// written.
+// Same reports whether o's status equals status. An absent status equals none, so that an empty one
+// is written.
 func Same(o *object.Object, status map[string]any) (bool, error) {
 	if raw, there := o.Field("status"); !there || string(raw) == "null" {
 		return false, nil
