@@ -67,7 +67,7 @@ type Config struct {
 	// EventsQPS and EventsBurst limit the Events about one object.
 	EventsQPS   float32
 	EventsBurst int
-	// GracePeriod is the time that syncs under way have after a request to stop.
+	// GracePeriod is the time that running syncs have after a request to stop.
 	GracePeriod time.Duration
 
 	// UnrestrictedSecretNamespaces are namespaces with Secrets that may be sent to any address,

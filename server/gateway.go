@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits of the gateway's requests to the API server, per second and at once. Unauthenticated
+// Limits of the gateway's requests to the API server, per second and in a burst. Unauthenticated
 // callers have limits of their own, so that they cannot use up those of known callers.
 const (
 	gatewayQPS   = 50

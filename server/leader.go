@@ -20,8 +20,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLeaseLost reports that another replica may be leading: the process stops at once and must be
-// started again.
+// ErrLeaseLost reports that another replica may be leading: the process stops immediately and must
+// be started again.
 var ErrLeaseLost = fmt.Errorf("the leader lease was lost: %w", controller.ErrStopNow)
 
 // The lease's times, client-go's recommendation. Another replica takes over leaseDuration after the

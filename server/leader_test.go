@@ -186,7 +186,7 @@ func TestLeadLosesTheLease(t *testing.T) {
 }
 
 // TestLeadLosesTheLeaseToAnother overwrites the lease: the next renewal shows it, and from then on
-// nothing is written. Work ends at once, without waiting for the renewal deadline, and with the
+// nothing is written. Work ends immediately, without waiting for the renewal deadline, and with the
 // cause that leaves no grace.
 func TestLeadLosesTheLeaseToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ type listener struct {
 	handler       http.Handler
 }
 
-// drainTime is how long answers under way may take once the process stops; they are probes and
+// drainTime is how long running answers may take once the process stops; they are probes and
 // scrapes.
 const drainTime = 5 * time.Second
 

@@ -28,7 +28,7 @@ const flushTimeout = 5 * time.Second
 
 // engine runs the controllers: package supervisor's Supervisor.
 type engine interface {
-	// Run runs until ctx ends and all work under way is finished.
+	// Run runs until ctx ends and all running work is finished.
 	Run(ctx context.Context) error
 	// Ready reports whether the caches are filled.
 	Ready() bool
@@ -54,7 +54,7 @@ type process struct {
 	build func(context.Context) (engine, error)
 }
 
-// Run runs the controllers until ctx ends. Then it starts no sync, lets those under way finish
+// Run runs the controllers until ctx ends. Then it starts no sync, lets the running ones finish
 // within the grace period, releases the lease, exports the last spans and returns nil. The error is
 // a *FlagError if a value of c is invalid, and ErrLeaseLost if the lease was lost. Logs go to
 // stderr.
@@ -219,7 +219,7 @@ func (p *process) flush(ctx context.Context) {
 }
 
 // Signals returns a context that ends with the first SIGTERM or SIGINT. The second ends the process
-// at once, with exit code 1.
+// immediately, with exit code 1.
 func Signals(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)

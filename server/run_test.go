@@ -56,7 +56,7 @@ func newTestProcess(t *testing.T, e *fakeEngine) *process {
 	}
 }
 
-// TestRunStopsInOrder asks a process to stop while work is under way: it is alive and not ready
+// TestRunStopsInOrder asks a process to stop while work is running: it is alive and not ready
 // until the work has finished.
 func TestRunStopsInOrder(t *testing.T) {
 	e := &fakeEngine{running: make(chan struct{}), finish: make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 )
 
 // spanBuffer is the SDK's batch processor with a count of every span: exported, failed or dropped.
-// The SDK drops silently; so the spans under way are counted here, and those past the SDK's queue
+// The SDK drops silently; so the running spans are counted here, and those past the SDK's queue
 // are dropped before it sees them. Invariant: pending <= size, so the SDK's own queue of that size
 // never overflows.
 type spanBuffer struct {

@@ -303,7 +303,7 @@ func TestCloseWithASubscriberThatReads(t *testing.T) {
 	inside, done := make(chan struct{}), make(chan struct{})
 	h.Subscribe(func(cache.Event) {
 		close(inside)
-		_, err := c.Acquire(t.Context(), books) // until Close is under way
+		_, err := c.Acquire(t.Context(), books) // until Close runs
 		if err == nil {
 			t.Error("a resource of a server that is down was acquired")
 		}

@@ -168,5 +168,6 @@ func refused(err error) bool {
 
 // pause waits before a refused request is tried again.
 func (i *informer) pause(ctx context.Context) {
-	sleep.For(ctx.Done(), i.settings.Clock, refusalWait+rand.N(refusalWait/2)) //nolint:gosec // jitter needs no secret
+	jitter := rand.N(refusalWait / 2) //nolint:gosec // jitter needs no secret
+	sleep.For(ctx.Done(), i.settings.Clock, refusalWait+jitter)
 }

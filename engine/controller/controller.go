@@ -27,8 +27,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrStopNow is the cause to cancel Run's context with if reconciles under way must be cancelled at
-// once, without the grace period.
+// ErrStopNow is the cause to cancel Run's context with if running reconciles must be cancelled
+// immediately, without the grace period.
 var ErrStopNow = errors.New("work under way is abandoned")
 
 // Settings configure a Controller.
@@ -40,7 +40,7 @@ type Settings struct {
 	Workers int
 	// Waits bounds the reconciles that wait beside the workers; nil allows none.
 	Waits WaitLimit
-	// GracePeriod is the time that reconciles under way have to finish after the controller is
+	// GracePeriod is the time that running reconciles have to finish after the controller is
 	// stopped; then their context is cancelled.
 	GracePeriod time.Duration
 	// ResyncPeriod is the time between two resyncs, which enqueue every object of the primary types
@@ -183,8 +183,8 @@ func (c *Controller[K]) EnqueueAfter(key K, after time.Duration, p queue.Priorit
 }
 
 // Run fills the caches, then reconciles until ctx is done; then it takes no further key, waits for
-// reconciles under way and releases the caches. It fails at once with a *cache.UnwatchableError if
-// a resource cannot be watched, and with the initializer's error.
+// running reconciles and releases the caches. It fails immediately with a *cache.UnwatchableError
+// if a resource cannot be watched, and with the initializer's error.
 func (c *Controller[K]) Run(ctx context.Context) error {
 	if c.reconciler == nil || len(c.primary) == 0 {
 		return errors.New("controller " + c.name + ": For and Reconcile must be declared")

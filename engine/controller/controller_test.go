@@ -272,7 +272,7 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestStop waits for the reconcile under way, takes no new one, and cancels it when the grace
+// TestStop waits for the running reconcile, takes no new one, and cancels it when the grace
 // period is over.
 func TestStop(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"within the grace period": time.Hour,
@@ -310,7 +310,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStopNow cancels the reconcile under way although there is a grace period.
+// TestStopNow cancels the running reconcile although there is a grace period.
 func TestStopNow(t *testing.T) {
 	w := newWorld(t, controller.Settings{GracePeriod: time.Hour})
 	w.server.Put(books, thing(books, "a", ""))

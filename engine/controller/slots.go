@@ -43,7 +43,7 @@ func newSlots(workers int, waits WaitLimit, spawn func()) *slots {
 }
 
 // rest notes that a worker waits for a key. The context ends when its slot is needed by a reconcile
-// that comes back, at once if one came back while no worker was idle.
+// that comes back, immediately if one came back while no worker was idle.
 func (s *slots) rest(ctx context.Context) (context.Context, *idleWorker) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &idleWorker{callOff: cancel}

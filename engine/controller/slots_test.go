@@ -14,7 +14,7 @@ import (
 )
 
 // TestSlowKeysHoldNobodyUp: as many keys as there are workers wait for a peer; the others are
-// reconciled anyway. When all waits end at once, no more than the workers go on at a time.
+// reconciled anyway. When all waits end together, no more than the workers continue at a time.
 func TestSlowKeysHoldNobodyUp(t *testing.T) {
 	const workers, slow = 2, 12
 	waits := share.NewWaits(slow, 1<<20)

@@ -17,7 +17,7 @@ func (c *Controller[K]) work(ctx context.Context) {
 	start := func(flow string, f func(context.Context)) {
 		wait.Go(func() { pprof.Do(ctx, pprof.Labels("controller", c.name, "flow", flow), f) })
 	}
-	// Reconciles under way outlive ctx by the grace period.
+	// Running reconciles outlive ctx by the grace period.
 	drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	worker := func() { start("queue → reconcile", func(ctx context.Context) { c.worker(ctx, drainCtx) }) }
@@ -43,7 +43,7 @@ func (c *Controller[K]) work(ctx context.Context) {
 	c.drain(ctx, &wait, cancel)
 }
 
-// drain waits for the reconciles under way, and cancels them when the grace period is over.
+// drain waits for the running reconciles, and cancels them when the grace period is over.
 func (c *Controller[K]) drain(ctx context.Context, wait *sync.WaitGroup, cancel context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {

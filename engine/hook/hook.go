@@ -207,7 +207,7 @@ type Opened struct {
 	Timeout time.Duration
 	// Forget drops the state of a parent that is deleted. It may be nil.
 	Forget func(parent types.UID)
-	// Close frees connections; calls under way may fail. It may be nil.
+	// Close frees connections; running calls may fail. It may be nil.
 	Close func() error
 }
 

@@ -2,9 +2,9 @@
 // causes that brought it, and a backoff after failures.
 //
 // The meaning of a key is its users' concern. Keys come from mappers, timers and sources; workers
-// take them out. A key is never handed to two workers at once, and one that is added while it is in
-// work is handed out again afterwards. A Queue is safe for concurrent use. Its tests run on a fake
-// clock; a property test adds and takes at random and counts.
+// take them out. A key is never handed to two workers at the same time, and one that is added while
+// it is in work is handed out again afterwards. A Queue is safe for concurrent use. Its tests run
+// on a fake clock; a property test adds and takes at random and counts.
 package queue
 
 import (
@@ -61,7 +61,7 @@ type Item[K comparable] struct {
 	Count  int
 	// Waited is the time from when the key was due to when it was taken.
 	Waited time.Duration
-	// Attempt counts failures in a row before this one.
+	// Attempt counts consecutive failures before this one.
 	Attempt int
 }
 
@@ -211,7 +211,7 @@ func (q *Queue[K]) addAfter(e *entry[K], d time.Duration, p Priority, c Cause) {
 }
 
 // Retry makes a key ready after its exponential backoff: from MinBackoff, doubled with every
-// failure in a row up to MaxBackoff, less up to a half at random, so that parents that failed
+// consecutive failure up to MaxBackoff, less up to a half at random, so that parents that failed
 // together do not come back together.
 func (q *Queue[K]) Retry(key K, c Cause) {
 	q.mu.Lock()
@@ -297,8 +297,9 @@ func (q *Queue[K]) ripen(now time.Time) {
 	}
 }
 
-// next returns the priority of which to take the oldest key, or -1 if no key is ready. A key that has
-// waited counts as one priority higher for each age; of equals the one that came first is taken.
+// next returns the priority of which to take the oldest key, or -1 if no key is ready. A key that
+// has waited counts as one priority higher for each age; of equals the one that came first is
+// taken.
 func (q *Queue[K]) next(now time.Time) Priority {
 	class, rank, serial := Priority(-1), Priority(0), uint64(0)
 	for p := range q.ready {

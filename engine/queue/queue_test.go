@@ -63,7 +63,7 @@ func TestNothingStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		q.Add(key("old resync"), queue.Resync, cause(queue.CauseResync))
-		time.Sleep(time.Minute) // in the bubble, time passes at once
+		time.Sleep(time.Minute) // in the bubble, time passes immediately
 		q.Add(key("new user"), queue.User, cause(queue.CauseObject))
 		if diff := cmp.Diff([]string{"old resync", "new user"}, names(t, q)); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)

@@ -37,8 +37,8 @@ func thing(t testing.TB, namespace, name, owner string, version int) *object.Obj
 	return o
 }
 
-// TestIndexesAgreeWithAScan runs random changes; after each, every index agrees with a scan over all
-// objects.
+// TestIndexesAgreeWithAScan runs random changes; after each, every index agrees with a scan over
+// all objects.
 func TestIndexesAgreeWithAScan(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -97,7 +97,7 @@ func TestListsWithoutReaders(t *testing.T) {
 		if got := len(s.owned["u"].changed); got > 3+maxChanged {
 			t.Fatalf("%d changes are remembered of 3 objects", got)
 		}
-		if version%200 > 197 { // twice in a row: the second list is made of the first
+		if version%200 > 197 { // twice consecutively: the second list is made of the first
 			want := []string{fmt.Sprint("n", version-2), fmt.Sprint("n", version-1), fmt.Sprint("n", version)}
 			var got []string
 			for _, o := range s.ownedBy("u") {

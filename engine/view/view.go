@@ -102,8 +102,8 @@ func (v View) OwnedBy(owner types.UID) List {
 }
 
 // Orphans returns the objects of a namespace ("" for all) without a controller reference that a
-// selector matches, in no order. Its cost depends on the number of objects with the rarest label that
-// the selector requires, not on that of the namespace.
+// selector matches, in no order. Its cost depends on the number of objects with the rarest label
+// that the selector requires, not on that of the namespace.
 func (v View) Orphans(namespace string, selector labels.Selector) List {
 	return List{resource: v.store.resource, objects: v.store.orphans(namespace, selector), known: true}
 }

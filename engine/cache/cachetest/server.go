@@ -26,7 +26,7 @@ type Server struct {
 
 	mu       sync.Mutex // guards the fields below
 	version  int
-	oldest   int                          // watches cannot go on from before
+	oldest   int                          // watches cannot continue from before
 	objects  map[string]map[string]stored // by URL path of the collection, then namespace/name
 	watchers map[*watcher]struct{}
 	refused  map[string]int

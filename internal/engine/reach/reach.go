@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// downAfter is the number of consecutive syncs that must miss a hook before it counts as down: one
-	// lost connection is retried immediately.
+	// downAfter is the number of consecutive syncs that must miss a hook before it counts as down:
+	// one lost connection is retried immediately.
 	downAfter = 3
 	// minProbe and maxProbe bound the time between two probes of a hook, which grows while it is
 	// down.
@@ -41,8 +41,8 @@ type Settings[K comparable] struct {
 	Clock clock.WithTicker
 	// Enqueue adds a parent to the queue after a time.
 	Enqueue func(key K, after time.Duration)
-	// Other returns a parent that does not wait, or false. Every second probe syncs such a parent: if
-	// the hook fails about one parent each time, this proves nothing about the hook.
+	// Other returns a parent that does not wait, or false. Every second probe syncs such a parent:
+	// if the hook fails about one parent each time, this proves nothing about the hook.
 	Other func(waits func(K) bool) (K, bool)
 }
 
@@ -53,8 +53,8 @@ type Tracker[K comparable] struct {
 	mu sync.Mutex // guards the fields below
 	// hooks are those that the last sync missed, by name.
 	hooks map[string]*hook[K]
-	// waits holds the hook that each parent waits for. Invariant: a key is in waits if and only if it
-	// is in the waiting of that hook.
+	// waits holds the hook that each parent waits for. Invariant: a key is in waits if and only if
+	// it is in the waiting of that hook.
 	waits map[K]string
 	// changed is closed and replaced when a hook goes down.
 	changed chan struct{}

@@ -50,7 +50,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestBurst passes at once, and refills.
+// TestBurst passes immediately, and refills.
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(10, 5, clock.RealClock{}, nil)

@@ -52,7 +52,7 @@ type instance struct {
 }
 
 // start makes a controller and returns when its caches are filled, when it has failed, or after
-// startTimeout: then it goes on in the background, and the declaring object is reconciled again.
+// startTimeout: then it continues in the background, and the declaring object is reconciled again.
 func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*instance, error) {
 	asks := newTrigger(c, s.log)
 	heard := &notices{changed: func() { s.nudge(key) }, served: map[hook.Op][]hook.Op{}}
@@ -210,7 +210,7 @@ func (s *Supervisor) awaitEnd(key object.Ref, i *instance) {
 }
 
 // startFault returns the fault of a controller that cannot watch its resources. It names all
-// missing rights at once.
+// missing rights together.
 func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error {
 	var unwatchable *cache.UnwatchableError
 	if !errors.As(err, &unwatchable) {
@@ -290,7 +290,7 @@ type health struct {
 }
 
 // missesToReport is the number of consecutive syncs that must miss the hook before the condition
-// changes: one lost connection is retried at once.
+// changes: one lost connection is retried immediately.
 const missesToReport = 3
 
 // Synced records one sync, and passes it on.

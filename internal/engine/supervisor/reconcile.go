@@ -207,7 +207,7 @@ func (s *Supervisor) stopped(c *config) {
 	}
 }
 
-// stop stops a controller and waits for its syncs under way. o is the declaring object; nil if it
+// stop stops a controller and waits for its running syncs. o is the declaring object; nil if it
 // is deleted.
 func (s *Supervisor) stop(ctx context.Context, key object.Ref, o *object.Object) {
 	s.mu.Lock()

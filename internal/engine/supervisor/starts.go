@@ -16,8 +16,8 @@ const (
 	maxStartWait = 15 * time.Second
 )
 
-// starts delays the next start of controllers that failed. A changed declaration is started at
-// once. newStarts makes one; the zero value is not usable. It is safe for concurrent use.
+// starts delays the next start of controllers that failed. A changed declaration is started
+// immediately. newStarts makes one; the zero value is not usable. It is safe for concurrent use.
 type starts struct {
 	clock clock.PassiveClock
 

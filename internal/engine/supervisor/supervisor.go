@@ -62,7 +62,7 @@ type Settings struct {
 	DeletionLimit *plan.DeletionLimit
 	// Circuit bounds rewrites of one field; the zero value sets no bound.
 	Circuit circuit.Settings
-	// Workers is the number of syncs under way at once for each controller.
+	// Workers is the number of syncs at the same time for each controller.
 	Workers int
 	// Waits has room for syncs that wait for slow hooks beside the workers; nil for none.
 	Waits *share.Waits
@@ -70,7 +70,7 @@ type Settings struct {
 	TargetSelector labels.Selector
 	// CustomizeMaxAge is the longest time for which an answer of a customize hook is used.
 	CustomizeMaxAge time.Duration
-	// GracePeriod is the time that syncs under way have to finish when a controller stops.
+	// GracePeriod is the time that running syncs have to finish when a controller stops.
 	GracePeriod time.Duration
 	// QueueMetrics may be nil.
 	QueueMetrics queue.MetricsProvider
@@ -128,7 +128,7 @@ func (s *Supervisor) Ready() bool {
 	return s.pending != nil && len(s.pending) == 0
 }
 
-// Run runs the controllers until ctx is done, then stops them and waits for syncs under way. It
+// Run runs the controllers until ctx is done, then stops them and waits for running syncs. It
 // waits for the CRDs of the declaring objects if they are not installed. The error is nil after an
 // ordered stop.
 func (s *Supervisor) Run(ctx context.Context) error {

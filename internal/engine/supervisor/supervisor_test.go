@@ -559,7 +559,8 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 	}
 }
 
-// TestUnknownResourceIsNotAGoneOne: a finalizer is not forgotten because discovery has failed for its parents' group.
+// TestUnknownResourceIsNotAGoneOne: a finalizer is not forgotten because discovery has failed for
+// its parents' group.
 func TestUnknownResourceIsNotAGoneOne(t *testing.T) {
 	w := newWorld(t)
 	w.Discovery = discovery.New(discovery.Settings{Client: served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})

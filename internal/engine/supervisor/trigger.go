@@ -22,7 +22,7 @@ const (
 )
 
 // trigger enqueues parents of a controller on request of a hook. Hooks are opened before the
-// controller is made, and may send a trigger at once: there are no parents until run is set.
+// controller is made, and may send a trigger immediately: there are no parents until run is set.
 type trigger struct {
 	controller string
 	log        klog.Logger
