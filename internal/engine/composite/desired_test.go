@@ -12,7 +12,6 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // answered is what a shape makes of an answer about the parent web, leaving or not.
@@ -112,15 +111,23 @@ func TestAnswersAreRefused(t *testing.T) {
 		answer *hook.Answer
 		want   string
 	}{
-		"a status that is a list":  {&hook.Answer{Status: json.RawMessage(`[1]`)}, "status"},
-		"a status that is a text":  {&hook.Answer{Status: json.RawMessage(`"fine"`)}, "status"},
-		"a child that is null":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, ""},
-		"a child of another place": {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`},
-		"a condition of ours":      {&hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `"Synced"`},
-		"an Event without reason":  {&hook.Answer{Events: []hook.Event{{}}}, ""},
-		"a state of a stranger":    {&hook.Answer{States: []hook.ChildState{{Index: -1, Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: "b"}}}}, `Page.v1 "shop/b"`},
-		"a decorator's":            {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", app+attached))}}, `Page.v1 "shop/a"`},
-		"a child not selected":     {&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`},
+		"a status that is a list": {&hook.Answer{Status: json.RawMessage(`[1]`)}, "status"},
+		"a status that is a text": {&hook.Answer{Status: json.RawMessage(`"fine"`)}, "status"},
+		"a child that is null":    {&hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, ""},
+		"a child of another place": {
+			&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("else", "a", app))}}, `Page.v1 "else/a"`,
+		},
+		"a condition of ours":     {&hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `"Synced"`},
+		"an Event without reason": {&hook.Answer{Events: []hook.Event{{}}}, ""},
+		"a state of a stranger": {
+			&hook.Answer{States: []hook.ChildState{{Index: -1, Ref: object.Ref{GVK: pages.GVK, Name: "b"}}}}, `Page.v1 "shop/b"`,
+		},
+		"a decorator's": {
+			&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", app+attached))}}, `Page.v1 "shop/a"`,
+		},
+		"a child not selected": {
+			&hook.Answer{Children: []json.RawMessage{json.RawMessage(page("shop", "a", ""))}}, `Page.v1 "shop/a"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := answered(t, webs, "", test.answer)
@@ -132,7 +139,8 @@ func TestAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// TestFinalized removes the finalizer only while the parent leaves, and only when the hook says so.
+// TestFinalized removes the finalizer only while the parent departs, and only if the hook has
+// finalized.
 func TestFinalized(t *testing.T) {
 	tests := []struct {
 		name, metadata string

@@ -16,7 +16,9 @@ func BenchmarkObserveAmongForeignObjects(b *testing.B) {
 		objects = append(objects, page("shop", fmt.Sprint("foreign-", i), `,"labels":{"app":"other","tier":"back"}`))
 	}
 	w := holds(b, objects...)
-	for name, s := range map[string]*Shape{"by spec.selector": declare(b, webs, nil), "by generated selector": declare(b, webs, generating)} {
+	for name, s := range map[string]*Shape{
+		"by spec.selector": declare(b, webs, nil), "by generated selector": declare(b, webs, generating),
+	} {
 		b.Run(name, func(b *testing.B) {
 			key := hook.ParentKey(w.Objects[0].Ref())
 			snapshot := &shape.OwnedSnapshot{}

@@ -14,7 +14,7 @@ import (
 
 // observation is what a test looks at in an observation.
 type observation struct {
-	// Ask is the operation that the hook is asked; empty where it is not asked.
+	// Ask is the operation that the hook is asked; empty if it is not asked.
 	Ask      hook.Op
 	Children []string
 	// Prepare are "verb name".
@@ -23,7 +23,8 @@ type observation struct {
 
 func observe(t *testing.T, s *Shape, w world) *observation {
 	t.Helper()
-	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"})})
+	key := hook.ParentKey(object.Ref{GVK: s.rules.Resource.GVK, Namespace: w.namespace(s), Name: "web"})
+	o, err := s.Observe(shape.Input{Reader: w, Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +214,11 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	}
 }
 
-// TestPreconditions says what a claim is bound to.
+// TestPreconditions checks the version to which an adoption is bound.
 func TestPreconditions(t *testing.T) {
 	s := declare(t, webs, generating)
-	o, err := s.Observe(shape.Input{Reader: holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`)), Key: hook.ParentKey(parse(t, web("", "{}")).Ref())})
+	w := holds(t, web("", "{}"), page("shop", "a", `,"labels":{"controller-uid":"u"}`))
+	o, err := s.Observe(shape.Input{Reader: w, Key: hook.ParentKey(w.Objects[0].Ref())})
 	if err != nil || len(o.Prepare) != 1 {
 		t.Fatalf("Observe = %+v, %v, want one adoption", o, err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func rollingPages(c *v1alpha1.CompositeControllerSpec) {
@@ -26,8 +25,9 @@ func rollingPages(c *v1alpha1.CompositeControllerSpec) {
 
 // record is a ControllerRevision of the parent u.
 func record(name, text, children string) string {
-	return `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"ControllerRevision","metadata":{"namespace":"shop","name":"` + name +
-		`","uid":"uid-` + name + `","resourceVersion":"3"` + ours + `},"parentPatch":{"spec":{"text":"` + text + `"}},"children":` + children + `}`
+	return `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"ControllerRevision","metadata":{"namespace":"shop",` +
+		`"name":"` + name + `","uid":"uid-` + name + `","resourceVersion":"3"` + ours + `},` +
+		`"parentPatch":{"spec":{"text":"` + text + `"}},"children":` + children + `}`
 }
 
 // written is a page as a hook desires it, with a text.
@@ -38,15 +38,15 @@ func written(name, text string) json.RawMessage {
 
 // present is a page of the parent as the server holds it, with a text that was applied.
 func present(name, text string) string {
-	applied := `{"apiVersion":"v1","kind":"Page","metadata":{"labels":{"app":"web"},"name":"` + name + `","namespace":"shop"},"text":"` + text + `"}`
+	applied := `{"apiVersion":"v1","kind":"Page","metadata":{"labels":{"app":"web"},"name":"` + name +
+		`","namespace":"shop"},"text":"` + text + `"}`
 	quoted, err := json.Marshal(applied)
 	if err != nil {
 		panic(err)
 	}
-	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name + `","uid":"uid-` + name + `","resourceVersion":"1"` + app + ours +
-		`,"annotations":{"` + object.LastAppliedAnnotation + `":` + string(
-		quoted,
-	) + `}},"text":"` + text + `"}`
+	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name + `","uid":"uid-` + name +
+		`","resourceVersion":"1"` + app + ours +
+		`,"annotations":{"` + object.LastAppliedAnnotation + `":` + string(quoted) + `}},"text":"` + text + `"}`
 }
 
 // TestRolling follows one sync in the middle of a rollout: the hook is asked about the parent as it
@@ -96,7 +96,8 @@ func TestRolling(t *testing.T) {
 	if diff := cmp.Diff([]string{"a old", "b old", "c new"}, texts); diff != "" {
 		t.Errorf("desired (-want +got):\n%s", diff)
 	}
-	if c := d.Conditions[0]; c.Status != metav1.ConditionFalse || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
+	c := d.Conditions[0]
+	if c.Status != metav1.ConditionFalse || c.Reason != "RolloutWaiting" || c.Message != `Page "c" is not there yet` {
 		t.Errorf("condition %+v", c)
 	}
 	if d.ResyncAfter != time.Minute || d.Status["of"] != nil {
@@ -129,10 +130,12 @@ func TestRollingAnswersAreAllValidated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}); err == nil {
+	bad := []*hook.Answer{{}, {Children: []json.RawMessage{json.RawMessage(`null`)}}}
+	if d, err := s.Desired(plan.Input{Observed: o}, bad); err == nil {
 		t.Errorf("Desired = %+v, want an error", d)
 	}
-	if _, err := s.Observe(shape.Input{Reader: viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...), Key: hook.ParentKey(w.Objects[0].Ref())}); err == nil {
+	broken := viewtest.NewReader(append(w.Objects, parse(t, record("bad", "x", `{}`)))...)
+	if _, err := s.Observe(shape.Input{Reader: broken, Key: hook.ParentKey(w.Objects[0].Ref())}); err == nil {
 		t.Error("a broken record is no error")
 	}
 }
@@ -165,16 +168,16 @@ func TestRevisionThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// depends says of one child what it depends on.
+// depends returns the dependency of one child.
 func depends(index int, name string) []hook.ChildState {
 	return []hook.ChildState{
-		{Index: index, DependsOn: []hook.Dependency{{Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Name: name}}}},
+		{Index: index, DependsOn: []hook.Dependency{{Ref: object.Ref{GVK: pages.GVK, Name: name}}}},
 	}
 }
 
-// TestRollingAnswersThatSayMore gives each child the dependencies that the answer about its
-// revision says; conditions and Events are those of the latest, and all of it is validated.
-func TestRollingAnswersThatSayMore(t *testing.T) {
+// TestRollingAnswersWithDetails gives each child the dependencies of the answer about its revision.
+// Conditions and Events are those of the latest answer. All of it is validated.
+func TestRollingAnswersWithDetails(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t,
 		web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),
@@ -223,8 +226,8 @@ func TestRollingAnswersThatSayMore(t *testing.T) {
 	}
 }
 
-// TestRollingLeavesThePrevious has both answers desire the same, but the older one say more of it:
-// the children that are put in the place of the latest are not put into what is remembered of it.
+// TestRollingLeavesThePrevious has both answers desire the same children, but the older one more of
+// their fields: the children that replace the latest ones do not change the previous answer.
 func TestRollingLeavesThePrevious(t *testing.T) {
 	s := declare(t, webs, rollingPages)
 	w := holds(t, web(finalizers(finalize), `{"selector":{"matchLabels":{"app":"web"}},"text":"new"}`),

@@ -35,7 +35,7 @@ var (
 // kinds are those of the children.
 var kinds = []object.Resource{pages}
 
-// world is a cache that holds what a test says.
+// world is a cache with the objects of a test.
 type world struct{ *viewtest.Reader }
 
 // holds makes a world of objects in JSON.
@@ -59,13 +59,15 @@ func parse(t testing.TB, text string) *object.Object {
 
 // web is a parent with more metadata and a spec.
 func web(metadata, spec string) string {
-	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"9","generation":4` +
+	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u",` +
+		`"resourceVersion":"9","generation":4` +
 		metadata + `},"spec":` + spec + `}`
 }
 
 // page is an object that may be a child.
 func page(namespace, name, metadata string) string {
-	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"` + namespace + `","name":"` + name + `","uid":"uid-` + name +
+	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"` + namespace + `",` +
+		`"name":"` + name + `","uid":"uid-` + name +
 		`","resourceVersion":"1"` + metadata + `}}`
 }
 

@@ -4,9 +4,9 @@
 // them.
 //
 // It checks the rules of an answer, watches resources while a parent needs them, and maps the event
-// of a related object to the parents with a rule that selects it, by an index. It calls the customize
-// hook once for each state of a parent on which the answer may depend, or the hook itself until it
-// has seen what it requires. A Customizer is safe for concurrent use.
+// of a related object to the parents with a rule that selects it, by an index. It calls the
+// customize hook once for each state of a parent on which the answer may depend, or the hook itself
+// until it has seen what it requires. A Customizer is safe for concurrent use.
 //
 // Tests run against a server that implements list and watch, and against a real API server
 // (test/integration). Table tests cover the rules; a property test compares the index with a scan.

@@ -33,15 +33,15 @@ var (
 	spaces = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Plural: "namespaces"}
 )
 
-// world is a Customizer with what is around it: an API server, the rules that the customize hook
-// answers, and who was brought to the queue.
+// world is a Customizer with an API server, the rules that the customize hook answers, and the
+// parents that were enqueued.
 type world struct {
 	*Customizer
 	t      *testing.T
 	server *cachetest.Server
 	clock  *clocktesting.FakeClock
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	served  []object.Resource
 	changed chan struct{}
 	rules   []hook.RelatedRule
@@ -180,7 +180,8 @@ func parent(t *testing.T, name, generation string) *object.Object {
 	t.Helper()
 	o, err := object.Decode(
 		[]byte(
-			`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"` + name + `","uid":"u","generation":` + generation + `}}`,
+			`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"` + name +
+				`","uid":"u","generation":` + generation + `}}`,
 		),
 	)
 	if err != nil {
@@ -193,7 +194,7 @@ func page(namespace, name string) string {
 	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"` + namespace + `","name":"` + name + `"}}`
 }
 
-// TestWatchesAreOnDemand watches a resource while somebody's rules name it.
+// TestWatchesAreOnDemand watches a resource while the rules about a parent name it.
 func TestWatchesAreOnDemand(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}})
 	w.server.Put(pages, page("shop", "a"))
@@ -235,8 +236,8 @@ func TestNamespacesAreWatched(t *testing.T) {
 	w.shows(parent(t, "web", "1"), "pages.v1 false", "shop/a")
 }
 
-// TestResourcesComeAndGo tells the hook that a resource is not served, and has the parent looked at
-// again when it is.
+// TestResourcesComeAndGo reports to the hook that a resource is not served, and has the parent
+// looked at again when it is.
 func TestResourcesComeAndGo(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "books"})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -327,7 +328,8 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	older := func(spec string) *object.Object {
 		o, err := object.Decode(
 			[]byte(
-				`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","generation":2},"spec":` + spec + `}`,
+				`{"apiVersion":"v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","generation":2},` +
+					`"spec":` + spec + `}`,
 			),
 		)
 		if err != nil {
@@ -359,7 +361,7 @@ func TestRevisionsHaveAnswersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestTrouble keeps nobody waiting for a resource that the API server cannot list, and brings the
+// TestTrouble does not wait for a resource that the API server cannot list, and brings the
 // parents back when it can.
 func TestTrouble(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages"})
@@ -384,14 +386,15 @@ func TestTrouble(t *testing.T) {
 	w.shows(parent(t, "first", "1"), "pages.v1 false", "shop/a")
 }
 
-// TestWithoutGeneration asks again for every version of a parent whose resource counts no
+// TestWithoutGeneration asks again for every version of a parent if its resource has no
 // generations.
 func TestWithoutGeneration(t *testing.T) {
 	w := newWorld(t)
 	for _, version := range []string{"1", "1", "2"} {
 		o, err := object.Decode(
 			[]byte(
-				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"` + version + `"}}`,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"web","uid":"u",` +
+					`"resourceVersion":"` + version + `"}}`,
 			),
 		)
 		if err != nil {

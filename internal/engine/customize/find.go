@@ -24,7 +24,8 @@ func (c *Customizer) check(list string, declared []hook.RelatedRule, namespace s
 			return g.name == d.Name && (d.Name != "" || g.apiVersion == d.APIVersion && g.plural == d.Resource)
 		})
 		if known >= 0 && (groups[known].apiVersion != d.APIVersion || groups[known].plural != d.Resource) {
-			return nil, fmt.Errorf("%s: selects %s.%s, and an earlier rule of the name %s.%s; expected one resource for each name",
+			return nil, fmt.Errorf("%s: selects %s.%s, and an earlier rule of the name %s.%s; "+
+				"expected one resource for each name",
 				at(list, i, d), d.Resource, d.APIVersion, groups[known].plural, groups[known].apiVersion)
 		}
 		if known < 0 {

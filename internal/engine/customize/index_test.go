@@ -62,7 +62,9 @@ func TestMoved(t *testing.T) {
 		[]rule{
 			checked(
 				t,
-				hook.RelatedRule{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`)},
+				hook.RelatedRule{
+					NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"env","operator":"DoesNotExist"}]}`),
+				},
 			),
 		},
 	)

@@ -71,8 +71,8 @@ func TestInvalidatedParentThatGoes(t *testing.T) {
 	})
 }
 
-// TestForgetLeavesNothing walks the state about a parent before and after it is forgotten, with rules
-// by name, by labels and about namespaces.
+// TestForgetLeavesNothing walks the state about a parent before and after it is forgotten, with
+// rules by name, by labels and about namespaces.
 func TestForgetLeavesNothing(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", Names: []string{"a"}, Namespace: "shop"},
 		hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{"matchLabels":{"a":"b"}}`)})
@@ -101,8 +101,8 @@ func (w *world) watchUsers() []map[hook.Key]bool {
 	return all
 }
 
-// TestStaleRelatedObjects are not shown: the sync fails, Unreadable tells why, and the parent comes
-// to the queue when they are known again.
+// TestStaleRelatedObjects are not shown: the sync fails, Unreadable returns the error, and the
+// parent is enqueued when they are known again.
 func TestStaleRelatedObjects(t *testing.T) {
 	w := newWorld(t, hook.RelatedRule{APIVersion: "v1", Resource: "pages", NamespaceSelector: []byte(`{}`)})
 	c, err := cache.New(cache.Settings{Config: w.server.Config(), StaleAfter: 10 * time.Millisecond})

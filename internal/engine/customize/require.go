@@ -78,7 +78,7 @@ func (c *Customizer) previous(key hook.Key, q *hook.Question) *ruleSet {
 	return nil
 }
 
-// readPrevious reads the objects for the first question. There are none if the last requirements
+// readPrevious reads the objects for the first question. It returns none if the last requirements
 // cannot be read, so that the hook can answer that it no longer requires them.
 func (c *Customizer) readPrevious(
 	ctx context.Context, key hook.Key, last *ruleSet,

@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// requiring is a world in which no customize hook is declared: the hook says in each round what it
+// requiring is a world without a customize hook: the hook answers in each round what it
 // requires, from what it is shown.
 type requiring struct {
 	*world
@@ -118,7 +118,9 @@ func TestRequirementsAreShown(t *testing.T) {
 // TestGroupsComeBackByName shows two rules about one resource in two groups, and those without a
 // name in one.
 func TestGroupsComeBackByName(t *testing.T) {
-	r := newRequiring(t, always(ruleNamed("first", "a"), ruleNamed("second", "b"), ruleNamed("", "a"), ruleNamed("", "c"), ruleNamed("first", "c")))
+	r := newRequiring(t, always(
+		ruleNamed("first", "a"), ruleNamed("second", "b"), ruleNamed("", "a"), ruleNamed("", "c"), ruleNamed("first", "c"),
+	))
 	for _, name := range []string{"a", "b", "c"} {
 		r.server.Put(pages, page("shop", name))
 	}
@@ -146,8 +148,10 @@ func TestGroupsComeBackByName(t *testing.T) {
 	r.server.Put(pages, page("shop", "b")) // an event of a group's object brings the parent
 	r.awaitQueued("web")
 	for want, rules := range map[string][]hook.RelatedRule{
-		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {ruleNamed("first", "a"), {Name: "first", APIVersion: "v1", Resource: "books"}},
-		`requirements[0] "a.b": name is not usable`:                                           {ruleNamed("a.b", "a")},
+		`requirements[1] "first": selects books.v1, and an earlier rule of the name pages.v1`: {
+			ruleNamed("first", "a"), {Name: "first", APIVersion: "v1", Resource: "books"},
+		},
+		`requirements[0] "a.b": name is not usable`: {ruleNamed("a.b", "a")},
 	} {
 		r.require = always(rules...)
 		if err := r.ask(about(t, "other"), ""); err == nil || !strings.Contains(err.Error(), want) {
@@ -181,7 +185,8 @@ func TestRequirementsThatDoNotRest(t *testing.T) {
 		return []hook.RelatedRule{ruleNamed("", "a"), ruleNamed("settings", "b")}
 	})
 	err := r.ask(about(t, "web"), "", "a b", "a", "a b", "a")
-	want := `hook sync here: the requirements differ from those of the answer before, 5 times in a row: "settings" (pages.v1) comes and goes`
+	want := `hook sync here: the requirements differ from those of the answer before, 5 times in a row: ` +
+		`"settings" (pages.v1) comes and goes`
 	if hook.KindOf(err) != hook.Invalid || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -226,7 +231,8 @@ func TestRequirementsThatCannotBeShown(t *testing.T) {
 	books := hook.RelatedRule{APIVersion: "v1", Resource: "books"}
 	r.require = always(books)
 	r.asks(about(t, "web"), "", "no books")
-	// a webhook refuses to be asked about what is not served: it must get to say otherwise
+	// a webhook rejects a question about a resource that is not served: it must be able to answer
+	// without it
 	r.asks(about(t, "web"), "", "no books")
 	r.require = always()
 	r.asks(about(t, "web"), "")
@@ -242,9 +248,9 @@ func TestRequirementsOfAFatalAnswer(t *testing.T) {
 	r.asks(about(t, "web"), "a")
 }
 
-// TestRequirementsOfOlderRevisions are their own: a field of the parent may name what is required.
-// A revision is first shown what it required before or, when it is asked about for the first time,
-// what the latest one requires. What is required of a revision goes with it.
+// TestRequirementsOfOlderRevisions are their own: a field of the parent may name the required
+// objects. A revision is first shown what it required before or, when it is asked about for the
+// first time, what the latest one requires. The requirements of a revision are dropped with it.
 func TestRequirementsOfOlderRevisions(t *testing.T) {
 	r := newRequiring(t, always(ruleNamed("", "a")))
 	ask := func(previousRevision bool, rules []hook.RelatedRule, rounds ...string) {

@@ -31,8 +31,8 @@ type ruleScope struct {
 	Namespace string
 }
 
-// checkRule validates a hook's rule about a resource (compatibility: customize). The error names the
-// field and the expected value.
+// checkRule validates a hook's rule about a resource (compatibility: customize). The error names
+// the field and the expected value.
 func checkRule(d *hook.RelatedRule, r object.Resource, s ruleScope) (rule, error) {
 	out := rule{Resource: r, Namespace: d.Namespace, Names: d.Names, Labels: labels.Everything()}
 	confined := s.OwnNamespace && s.Namespace != ""

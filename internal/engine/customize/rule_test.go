@@ -92,7 +92,10 @@ func TestCheck(t *testing.T) {
 			own,
 			`namespace is "else"; expected "shop", the parent's`,
 		},
-		{"a namespace selector, v1", hook.RelatedRule{NamespaceSelector: json.RawMessage(some)}, configMaps, own, "needs version v2"},
+		{
+			"a namespace selector, v1", hook.RelatedRule{NamespaceSelector: json.RawMessage(some)}, configMaps, own,
+			"needs version v2",
+		},
 		{
 			"a namespace selector of nodes",
 			hook.RelatedRule{NamespaceSelector: json.RawMessage(some)},
@@ -102,7 +105,10 @@ func TestCheck(t *testing.T) {
 		},
 		{"a namespace of nodes", hook.RelatedRule{Namespace: "shop"}, nodes, all, "nodes.v1 is cluster-scoped"},
 		{"an empty name", hook.RelatedRule{Names: []string{"a", ""}}, configMaps, all, "names has an empty name"},
-		{"a selector that is none", hook.RelatedRule{LabelSelector: json.RawMessage(`[]`)}, configMaps, all, "labelSelector: "},
+		{
+			"a selector that is none", hook.RelatedRule{LabelSelector: json.RawMessage(`[]`)}, configMaps, all,
+			"labelSelector: ",
+		},
 		{
 			"a selector that is not valid",
 			hook.RelatedRule{NamespaceSelector: json.RawMessage(`{"matchExpressions":[{"key":"a","operator":"Near"}]}`)},

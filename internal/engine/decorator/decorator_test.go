@@ -40,14 +40,19 @@ func of(t *testing.T, objects ...string) *viewtest.Reader {
 	return w
 }
 
+// key is that of the target.
+var key = hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"})
+
 // web is a target with more metadata; page an attachment of the controller by, owned by a UID.
 func web(metadata string) string {
-	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"9"` + metadata + `}}`
+	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u",` +
+		`"resourceVersion":"9"` + metadata + `}}`
 }
 
 func page(name, owner, by string) string {
-	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name + `","annotations":{"` + Annotation + `":"` + by +
-		`"},"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Web","name":"web","uid":"` + owner + `","controller":true}]}}`
+	return `{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"` + name +
+		`","annotations":{"` + Annotation + `":"` + by + `"},"ownerReferences":[{"apiVersion":"example.com/v1",` +
+		`"kind":"Web","name":"web","uid":"` + owner + `","controller":true}]}}`
 }
 
 func declare(t *testing.T, change func(*v1alpha1.DecoratorControllerSpec)) *Shape {
@@ -59,7 +64,8 @@ func declare(t *testing.T, change func(*v1alpha1.DecoratorControllerSpec)) *Shap
 	if change != nil {
 		change(&c.Spec)
 	}
-	declaring := of(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController","metadata":{"name":"deco"}}`).Objects[0]
+	declaring := of(t, `{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"DecoratorController",`+
+		`"metadata":{"name":"deco"}}`).Objects[0]
 	s, err := New(declaring, c, []resource{webs}, []resource{pages})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +143,7 @@ func TestObserve(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := declare(t, test.declare)
-			o, err := s.Observe(shape.Input{Reader: of(t, test.world...), Key: hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"})})
+			o, err := s.Observe(shape.Input{Reader: of(t, test.world...), Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +224,7 @@ func TestSelector(t *testing.T) {
 
 func TestDesired(t *testing.T) {
 	s := declare(t, withFinalize)
-	o, err := s.Observe(shape.Input{Reader: of(t, web("")), Key: hook.ParentKey(object.Ref{GVK: webs.GVK, Namespace: "shop", Name: "web"})})
+	o, err := s.Observe(shape.Input{Reader: of(t, web("")), Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,18 +233,35 @@ func TestDesired(t *testing.T) {
 		answer hook.Answer
 		want   string
 	}{
-		"a null attachment":      {hook.Answer{Children: []json.RawMessage{[]byte("null")}}, "attachments[0]: got null, expected a JSON object"},
-		"an undeclared kind":     {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Book","metadata":{"name":"a"}}`)}}, "attachments[0] Book.v1 \"a\": kind is not declared"},
-		"a bad label":            {hook.Answer{Labels: map[string]*string{"a": &bad}}, `labels["a"]: a valid label must`},
-		"a bad key":              {hook.Answer{Annotations: map[string]*string{"a b": nil}}, `annotations["a b"]: name part must`},
-		"the engine's own":       {hook.Answer{Annotations: map[string]*string{object.LastAppliedAnnotation: &bad}}, "belongs to the engine"},
-		"a status of no object":  {hook.Answer{Status: []byte(`[1]`)}, "status: "},
-		"a condition of ours":    {hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `conditions[0] "Synced": belongs to the engine`},
-		"an Event's reason":      {hook.Answer{Events: []hook.Event{{}}}, `events[0]: reason is ""`},
-		"a state of a stranger":  {hook.Answer{States: []hook.ChildState{{Index: -1}}}, "childStates[0]"},
-		"an attachment far away": {hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`)}}, `expected "shop", the parent's`},
+		"a null attachment": {
+			hook.Answer{Children: []json.RawMessage{[]byte("null")}}, "attachments[0]: got null, expected a JSON object",
+		},
+		"an undeclared kind": {
+			hook.Answer{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Book","metadata":{"name":"a"}}`)}},
+			"attachments[0] Book.v1 \"a\": kind is not declared",
+		},
+		"a bad label": {hook.Answer{Labels: map[string]*string{"a": &bad}}, `labels["a"]: a valid label must`},
+		"a bad key": {
+			hook.Answer{Annotations: map[string]*string{"a b": nil}}, `annotations["a b"]: name part must`,
+		},
+		"the engine's own": {
+			hook.Answer{Annotations: map[string]*string{object.LastAppliedAnnotation: &bad}}, "belongs to the engine",
+		},
+		"a status of no object": {hook.Answer{Status: []byte(`[1]`)}, "status: "},
+		"a condition of ours": {
+			hook.Answer{Conditions: []hook.Condition{{Type: plan.Synced}}}, `conditions[0] "Synced": belongs to the engine`,
+		},
+		"an Event's reason":     {hook.Answer{Events: []hook.Event{{}}}, `events[0]: reason is ""`},
+		"a state of a stranger": {hook.Answer{States: []hook.ChildState{{Index: -1}}}, "childStates[0]"},
+		"an attachment far away": {
+			hook.Answer{Children: []json.RawMessage{
+				[]byte(`{"apiVersion":"v1","kind":"Page","metadata":{"name":"a","namespace":"b"}}`),
+			}},
+			`expected "shop", the parent's`,
+		},
 	} {
-		if _, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{&test.answer}); err == nil || !strings.Contains(err.Error(), test.want) {
+		_, err := s.Desired(plan.Input{Observed: o}, []*hook.Answer{&test.answer})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: Desired = %v, want an error that says %s", name, err, test.want)
 		}
 	}
@@ -269,7 +292,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestDesiredConditions go into the answer's status or, where it has none, into the target's own.
+// TestDesiredConditions go into the answer's status or, if it has none, into the target's own.
 func TestDesiredConditions(t *testing.T) {
 	s := declare(t, nil)
 	ready := []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine"}}
@@ -278,10 +301,13 @@ func TestDesiredConditions(t *testing.T) {
 		answer  hook.Answer
 		want    map[string]any
 	}{
-		"no status":          {``, hook.Answer{Conditions: ready}, map[string]any{}},
-		"a null status":      {`,"status":null`, hook.Answer{Conditions: ready}, map[string]any{}},
-		"the target's":       {`,"status":{"theirs":1}`, hook.Answer{Conditions: ready}, map[string]any{"theirs": int64(1)}},
-		"the answer's":       {`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Conditions: ready}, map[string]any{"ours": int64(2)}},
+		"no status":     {``, hook.Answer{Conditions: ready}, map[string]any{}},
+		"a null status": {`,"status":null`, hook.Answer{Conditions: ready}, map[string]any{}},
+		"the target's":  {`,"status":{"theirs":1}`, hook.Answer{Conditions: ready}, map[string]any{"theirs": int64(1)}},
+		"the answer's": {
+			`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Conditions: ready},
+			map[string]any{"ours": int64(2)},
+		},
 		"nothing to be said": {`,"status":{"theirs":1}`, hook.Answer{}, nil},
 	} {
 		target, err := object.DecodeAs(webs.GVK, []byte(`{"metadata":{"name":"web"}`+c.present+`}`))

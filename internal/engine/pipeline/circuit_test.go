@@ -71,7 +71,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// TestValues shows what is no secret.
+// TestValues shows values that are not secret.
 func TestValues(t *testing.T) {
 	m := func(path string, v any) map[string]any {
 		return map[string]any{"spec": map[string]any{path: v}}
@@ -142,7 +142,7 @@ func TestFlappingParent(t *testing.T) {
 			p.Circuit = circuit.Settings{Limit: limit, Pause: time.Hour}
 			run := func() {
 				for range 3 * limit {
-					// what comes of it is what the test is about
+					// the writes and the outcome show the result
 					_, _ = p.Reconcile(t.Context(), event(queue.CauseObject))
 				}
 			}
@@ -160,7 +160,7 @@ func TestFlappingParent(t *testing.T) {
 			if got := p.states.openCircuits(); got != 1 {
 				t.Errorf("%d circuits are open", got)
 			}
-			events := p.Events.(*heard).lines
+			events := p.Events.(*eventLog).lines
 			if len(events) != 1 || !strings.Contains(events[0], "the circuit is open: ") {
 				t.Errorf("Events %q", events)
 			}
@@ -184,7 +184,7 @@ func TestEchoBesideAnOpenCircuit(t *testing.T) {
 	var seen outcomes
 	p.Circuit, p.Recorder = circuit.Settings{Limit: 3, Pause: time.Hour}, &seen
 	for p.states.openCircuits() == 0 {
-		_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // what comes of it is what the test is about
+		_, _ = p.Reconcile(t.Context(), event(queue.CauseObject)) // the outcomes show the result
 	}
 	echo := event(queue.CauseObject)
 	echo.Count, echo.Causes = 1, []queue.Cause{

@@ -11,22 +11,22 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// heard keeps the Events that a run records.
-type heard struct{ lines []string }
+// eventLog has the Events that a run records.
+type eventLog struct{ lines []string }
 
-func (h *heard) Normal(_ context.Context, _ *object.Object, reason, message string) {
+func (h *eventLog) Normal(_ context.Context, _ *object.Object, reason, message string) {
 	h.lines = append(h.lines, "Normal "+reason+": "+message)
 }
 
-func (h *heard) WarningUnlogged(o *object.Object, reason, message string) {
+func (h *eventLog) WarningUnlogged(o *object.Object, reason, message string) {
 	h.Warning(context.Background(), o, reason, message)
 }
 
-func (h *heard) Warning(_ context.Context, _ *object.Object, reason, message string) {
+func (h *eventLog) Warning(_ context.Context, _ *object.Object, reason, message string) {
 	h.lines = append(h.lines, "Warning "+reason+": "+message)
 }
 
-// TestNewEventsAreRecorded follows what is recorded as the answers of one parent's hook come in.
+// TestNewEventsAreRecorded checks the recorded Events, answer by answer of one parent's hook.
 func TestNewEventsAreRecorded(t *testing.T) {
 	scaled := plan.Event{Reason: "Scaled", Message: "up"}
 	slow := plan.Event{Warning: true, Reason: "Slow", Message: "down"}
@@ -43,7 +43,7 @@ func TestNewEventsAreRecorded(t *testing.T) {
 		{"less", []plan.Event{slow}, nil},
 		{"and again", []plan.Event{slow, scaled}, []string{"Normal Scaled: up"}},
 	}
-	events := &heard{}
+	events := &eventLog{}
 	r := &run{Pipeline: &Pipeline{Settings: Settings{Events: events}}, state: &parentState{}}
 	for _, step := range steps {
 		events.lines = nil

@@ -23,14 +23,14 @@ var (
 	pages = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
 )
 
-// api is an API server with Webs and Pages. Its views show each write at once, and it logs what is
-// written, and what its users log.
+// api is an API server with Webs and Pages. Its views show each write immediately. It logs the
+// writes, and the lines of its users.
 type api struct {
 	t *testing.T
 
 	mu     sync.Mutex // guards the fields below
 	stores map[object.Resource]*view.Store
-	// unknown is the error of a resource whose objects are not known.
+	// unknown has the errors of resources with unknown objects.
 	unknown map[object.Resource]error
 	// refuses answers 403 to a write of an object with this name.
 	refuses string
@@ -79,7 +79,7 @@ func (a *api) View(r object.Resource) (view.View, error) {
 	return a.stores[r].View()
 }
 
-// get returns an object of the namespace shop; nil if there is none.
+// get returns an object of the namespace shop, or nil.
 func (a *api) get(r object.Resource, name string) *object.Object {
 	v, err := a.stores[r].View()
 	if err != nil {
@@ -98,8 +98,7 @@ func (a *api) note(format string, args ...any) {
 	a.log = append(a.log, fmt.Sprintf(format, args...))
 }
 
-// took returns the log and empties it. Writes of one stage have no order, so the caller names those
-// that are to be sorted.
+// took returns the log and empties it. The writes of one stage are in no order.
 func (a *api) took() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -104,8 +104,8 @@ func TestEveryPartIsReset(t *testing.T) {
 	}
 }
 
-// TestStateIsBounded has a hook and an API server that say more each time: what is remembered of
-// one parent has a limit, apart from what grows with its children and its status.
+// TestStateIsBounded has a hook and an API server with long and ever new messages: the state of one
+// parent has a limit, except for the parts that grow with its children and its status.
 func TestStateIsBounded(t *testing.T) {
 	n := 0
 	w, p := owner(t, true, func(*object.Object) (*plan.Desired, error) {

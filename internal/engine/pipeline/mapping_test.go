@@ -58,7 +58,7 @@ func (m mapping) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, 
 }
 
 // TestThirdKind runs a kind of controller that the pipeline does not know. Each part of a parent is
-// created, converges and goes by itself.
+// created, converges and goes independently.
 func TestThirdKind(t *testing.T) {
 	a := newAPI(t, web(""), page("red", ""), page("blue", ""))
 	m := mapping{shape.ParentRules{Resource: webs, Selected: func(*object.Object) bool { return true }}}

@@ -26,7 +26,7 @@ func (r *reached) Missed(_ hook.Key, hook string) time.Duration {
 
 func (r *reached) Reached(_ hook.Key, hook string) { r.lines = append(r.lines, "reached "+hook) }
 
-// TestReach reports whether a hook was reached, and leaves a parent to the probes where it was not.
+// TestReach reports whether a hook was reached, and leaves a parent to the probes if not.
 func TestReach(t *testing.T) {
 	fault := func(kind hook.Kind, name, reason string) error {
 		return &hook.Error{Kind: kind, Hook: name, Reason: reason, Err: errors.New("no")}

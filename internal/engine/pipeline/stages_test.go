@@ -33,12 +33,13 @@ import (
 const (
 	deleting  = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
 	finalizer = `,"finalizers":["metacontroller.io/compositecontroller-web"]`
-	ours      = `,"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Web","name":"web","uid":"u","controller":true}]`
+	ours      = `,"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Web","name":"web","uid":"u",` +
+		`"controller":true}]`
 )
 
 func web(metadata string) string {
-	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u","resourceVersion":"9",` +
-		`"generation":1` + metadata + `},"spec":{"selector":{"matchLabels":{"app":"web"}}}}`
+	return `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u",` +
+		`"resourceVersion":"9","generation":1` + metadata + `},"spec":{"selector":{"matchLabels":{"app":"web"}}}}`
 }
 
 func page(name, metadata string) string {
@@ -69,9 +70,11 @@ func (r *recorder) Warning(_ context.Context, _ *object.Object, reason, _ string
 
 func (r *recorder) WarningUnlogged(_ *object.Object, reason, _ string) { r.note("event %s", reason) }
 
-// settings are those of a pipeline on a fake API server, whose hook logs "ask" with the children
-// that it is shown.
-func settings(t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (*hook.Answer, error)) (pipeline.Settings, *recorder) {
+// settings returns those of a pipeline on a fake API server. The hook logs "ask" with the children
+// of the question.
+func settings(
+	t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (*hook.Answer, error),
+) (pipeline.Settings, *recorder) {
 	t.Helper()
 	tracer := noop.NewTracerProvider().Tracer("")
 	writer, err := act.NewWriter(act.Settings{
@@ -81,7 +84,7 @@ func settings(t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (
 		t.Fatal(err)
 	}
 	r := &recorder{api: a}
-	opened := &hook.Opened{Address: "inproc:web", Hook: hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
+	ask := func(_ context.Context, q *hook.Question) (*hook.Answer, error) {
 		line := "ask " + string(q.Op)
 		for _, g := range q.Children {
 			for _, o := range g.Objects {
@@ -90,7 +93,8 @@ func settings(t *testing.T, a *api, s shape.Shape, answer func(*hook.Question) (
 		}
 		a.note("%s", line)
 		return answer(q)
-	})}
+	}
+	opened := &hook.Opened{Address: "inproc:web", Hook: hook.Func(ask)}
 	return pipeline.Settings{
 		Name: "composite/web", Parents: []object.Resource{webs}, Shape: s, OwnsStatus: true, Reader: a, Writer: writer,
 		Status: report.NewStatus(writer), Events: r, Recorder: r, Tracer: tracer, Clock: clock.RealClock{},
@@ -134,7 +138,7 @@ func answers(names ...string) func(*hook.Question) (*hook.Answer, error) {
 }
 
 // TestStages has one sync do its work, stage by stage, and a second one find nothing to do. Each
-// case is the log of both: what was asked, and what was written, in order.
+// case is the log of both: questions and writes, in order.
 func TestStages(t *testing.T) {
 	tests := []struct {
 		name     string

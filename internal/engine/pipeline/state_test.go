@@ -26,8 +26,8 @@ func keyOf(i int) hook.Key {
 	return hook.ParentKey(object.Ref{GVK: web.GVK, Namespace: "shop", Name: fmt.Sprint("web-", i)})
 }
 
-// learn has a parent remember an answer with n children, as a sync does.
-func learn(t *testing.T, m *states, key hook.Key, n int) {
+// fill gives a key's state an answer with n children, as a sync does.
+func fill(t *testing.T, m *states, key hook.Key, n int) {
 	t.Helper()
 	r := m.of(key)
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Page"}, Plural: "pages", Namespaced: true}
@@ -49,14 +49,14 @@ func learn(t *testing.T, m *states, key hook.Key, n int) {
 	m.release(key)
 }
 
-// TestMemoryIsAccountedFor has what is remembered grow with the answers, and go with its parents
-// and its controller.
+// TestMemoryIsAccountedFor has states grow with the answers, and go with their parents and their
+// controller.
 func TestMemoryIsAccountedFor(t *testing.T) {
 	books := &ledger{}
 	m := newStates(func(func(int64)) Account { return books })
-	learn(t, m, keyOf(1), 10)
+	fill(t, m, keyOf(1), 10)
 	one := books.bytes
-	learn(t, m, keyOf(2), 20)
+	fill(t, m, keyOf(2), 20)
 	if one < 10*300 || books.bytes != 3*one {
 		t.Errorf("10 children are %d bytes, 30 are %d; want three times as many", one, books.bytes)
 	}
@@ -79,10 +79,10 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 	var shrink func(int64)
 	m := newStates(func(f func(int64)) Account { shrink = f; return books })
 	for i := range 4 {
-		learn(t, m, keyOf(i), 10)
+		fill(t, m, keyOf(i), 10)
 	}
-	learn(t, m, keyOf(0), 10)
-	m.of(keyOf(1)) // is under way
+	fill(t, m, keyOf(0), 10)
+	m.of(keyOf(1)) // is being synced
 	full := books.bytes
 	shrink(full - 1)
 	var kept []int
@@ -105,7 +105,7 @@ func TestLastAnswersAreForgotten(t *testing.T) {
 }
 
 // TestAccountsAgreeWithASum runs random uses; the account is the sum over all parents that are not
-// under way.
+// being synced.
 func TestAccountsAgreeWithASum(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	books := &ledger{}
@@ -121,7 +121,7 @@ func TestAccountsAgreeWithASum(t *testing.T) {
 		case 1:
 			shrink(int64(random.IntN(20_000)))
 		default:
-			learn(t, m, key, random.IntN(8))
+			fill(t, m, key, random.IntN(8))
 		}
 		var sum int64
 		for _, r := range m.byKey {

@@ -31,8 +31,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// world is an API server with one parent, the cache that shows it at once, and a shape whose hook
-// answers what the test says.
+// world is an API server with one parent, the cache that shows it immediately, and a shape with the
+// test's answers.
 type world struct {
 	t        *testing.T
 	resource object.Resource
@@ -150,7 +150,7 @@ func (w *world) canonical() string {
 	return string(o.Raw())
 }
 
-// owner makes a pipeline whose parents' status is the hook's; with status false they have no status
+// owner returns a pipeline that owns its parents' status. If status is false, they have no status
 // subresource.
 func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desired, error)) (*world, *Pipeline) {
 	t.Helper()
@@ -173,7 +173,7 @@ func owner(t *testing.T, status bool, desired func(*object.Object) (*plan.Desire
 	}
 	return w, New(Settings{
 		Name: "composite/web", Parents: []object.Resource{w.resource}, Shape: w, OwnsStatus: true, Reader: w, Writer: writer,
-		Status: report.NewStatus(writer), Events: &heard{}, Recorder: &outcomes{}, Tracer: tracer, Clock: w.clock,
+		Status: report.NewStatus(writer), Events: &eventLog{}, Recorder: &outcomes{}, Tracer: tracer, Clock: w.clock,
 		Hooks:      map[hook.Op]*hook.Opened{hook.Sync: {Hook: hook.Func(nothing), Address: "inproc:web"}},
 		ClusterUID: "cluster", Sampled: func(trace.TraceID) bool { return false },
 	})
@@ -192,7 +192,7 @@ func (w *world) sync(p *Pipeline, n int) {
 // restart forgets what a pipeline remembers.
 func restart(p *Pipeline) *Pipeline { return New(p.Settings) }
 
-// conditions are the parent's, as "type=status" with the generation where there is one.
+// conditions are the parent's, as "type=status", with the generation if there is one.
 func (w *world) conditions() []string {
 	raw, _ := w.parent.Field("status", "conditions")
 	var list []struct {
@@ -267,7 +267,7 @@ func TestSyncedFollowsFaults(t *testing.T) {
 }
 
 // TestHooksCopyConditions has a hook answer the status that it was shown: the engine's own
-// conditions are the engine's all the same.
+// conditions are the engine's nevertheless.
 func TestHooksCopyConditions(t *testing.T) {
 	w, p := owner(t, true, fails)
 	w.sync(p, 1)
@@ -291,8 +291,8 @@ func TestHooksCopyConditions(t *testing.T) {
 	w.expect("after a restart", nil, "Synced=True@1")
 }
 
-// TestFaultsWithoutSubresource has a parent whose generation each write of a status changes: a
-// fault that repeats is written once.
+// TestFaultsWithoutSubresource has a parent with a generation that each write of the status
+// changes: a fault that repeats is written once.
 func TestFaultsWithoutSubresource(t *testing.T) {
 	w, p := owner(t, false, fails)
 	w.sync(p, 5)
@@ -308,7 +308,7 @@ func TestFaultsWithoutSubresource(t *testing.T) {
 }
 
 // TestSchemasWithoutConditions have the server drop or refuse the condition: the hook's status is
-// written all the same, and once.
+// written nevertheless, and once.
 func TestSchemasWithoutConditions(t *testing.T) {
 	t.Run("drops it", func(t *testing.T) {
 		w, p := owner(t, true, answers(`{"phase":"up"}`))

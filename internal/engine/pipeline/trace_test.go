@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// still is a cache with one parent, and a shape whose parent needs nothing. Both answer only what a
-// sync without writes asks.
+// still is a cache with one parent, and a shape in which the parent needs nothing. Both answer only
+// what a sync without writes asks.
 type still struct {
 	parent *object.Object
 	err    error
@@ -60,7 +60,7 @@ func (o *outcomes) Synced(_ string, outcome Outcome) { *o = append(*o, outcome) 
 
 var web = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Web"}, Plural: "webs", Namespaced: true}
 
-// traced is a pipeline whose spans can be read.
+// traced returns a pipeline, its spans and its outcomes.
 func traced(s *still, ask hook.Func) (*Pipeline, *tracetest.InMemoryExporter, *outcomes) {
 	spans, heard := tracetest.NewInMemoryExporter(), &outcomes{}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(change.IDGenerator{}))
@@ -98,8 +98,9 @@ func event(kind queue.CauseKind) queue.Item[hook.Key] {
 	return queue.Item[hook.Key]{Key: key, Count: 1, Causes: []queue.Cause{{Kind: kind, Ref: key.Parent}}}
 }
 
-// told draws spans as "name in trace of: generation" lines, in the order in which they ended.
-func told(spans tracetest.SpanStubs, changes map[string]change.ID) []string {
+// spanLines formats spans as "name in trace of: generation" lines, in the order in which they
+// ended.
+func spanLines(spans tracetest.SpanStubs, changes map[string]change.ID) []string {
 	var lines []string
 	for _, s := range spans {
 		line := s.Name
@@ -174,7 +175,7 @@ func TestSpans(t *testing.T) {
 		if _, err := p.Reconcile(t.Context(), event(step.kind)); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		if diff := cmp.Diff(step.want, told(spans.GetSpans(), changes)); diff != "" {
+		if diff := cmp.Diff(step.want, spanLines(spans.GetSpans(), changes)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 	}
@@ -198,7 +199,7 @@ func TestCausesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestOutcomes says what each end of a sync is called, and whether it is tried again.
+// TestOutcomes checks the result of each end of a sync, and whether it is tried again.
 func TestOutcomes(t *testing.T) {
 	throttled := func(context.Context, *hook.Question) (*hook.Answer, error) {
 		return nil, &hook.Error{Kind: hook.Throttled, RetryAfter: 1, Err: context.DeadlineExceeded}

@@ -15,7 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var configMaps = object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true}
+var configMaps = object.Resource{
+	GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Plural: "configmaps", Namespaced: true,
+}
+
+// configMap is an object of the namespace shop.
+func configMap(t *testing.T, name string, version int, metadata string) *object.Object {
+	t.Helper()
+	return parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"shop",`+
+		`"resourceVersion":"%d"%s}}`, name, version, metadata)
+}
 
 // stores is a reader of one store.
 type stores struct{ *view.Store }
@@ -57,8 +66,7 @@ func TestSnapshotChangesNoDecision(t *testing.T) {
 		} else {
 			metadata := pick(ours, ours, ours, theirs, "") + pick(matching, matching, matching, other) +
 				pick("", "", "", deleting) + pick("", "", "", "", attached)
-			present[name] = parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"shop","resourceVersion":"%d"%s}}`,
-				name, step+2, metadata)
+			present[name] = configMap(t, name, step+2, metadata)
 			store.Put(present[name])
 		}
 		c := &Claimer{Parent: parent(t, ""), Departing: random.IntN(9) == 0}
@@ -78,12 +86,12 @@ func TestSnapshotLooksAtNewObjectsOnly(t *testing.T) {
 	store := view.NewStore(configMaps)
 	store.Replace(nil, "1")
 	for i := range 10 {
-		store.Put(parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d","namespace":"shop","resourceVersion":"2"%s}}`, i, ours+matching))
+		store.Put(configMap(t, fmt.Sprint("c", i), 2, ours+matching))
 	}
 	snapshot := &OwnedSnapshot{}
 	c := &Claimer{Parent: parent(t, ""), Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	claimed(t, c, stores{store}, snapshot)
-	store.Put(parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c3","namespace":"shop","resourceVersion":"3"%s}}`, ours+matching))
+	store.Put(configMap(t, "c3", 3, ours+matching))
 	v, err := store.View()
 	if err != nil {
 		t.Fatal(err)

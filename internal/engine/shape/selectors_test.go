@@ -28,7 +28,8 @@ func TestSelector(t *testing.T) {
 		{
 			name: "expressions",
 			want: "app in (db,web),!old",
-			spec: `{"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["web","db"]},{"key":"old","operator":"DoesNotExist"}]}}`,
+			spec: `{"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["web","db"]},` +
+				`{"key":"old","operator":"DoesNotExist"}]}}`,
 		},
 		{name: "no selector", spec: `{"replicas":1}`, fault: "is missing"},
 		{name: "a null selector", spec: `{"selector":null}`, fault: "is missing"},
@@ -68,8 +69,8 @@ func TestSelector(t *testing.T) {
 func TestTrack(t *testing.T) {
 	s := NewSelectors(false)
 	with := func(metadata, selector string) *object.Object {
-		return parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","namespace":"shop","uid":"p-uid"%s},"spec":{"selector":%s}}`,
-			metadata, selector)
+		return parse(t, `{"apiVersion":"v1","kind":"P","metadata":{"name":"p","namespace":"shop","uid":"p-uid"%s},`+
+			`"spec":{"selector":%s}}`, metadata, selector)
 	}
 	const selectsWeb = `{"matchLabels":{"app":"web"}}`
 	first, other := with("", selectsWeb), with("", `{"matchLabels":{"app":"db"}}`)
@@ -88,7 +89,8 @@ func TestTrack(t *testing.T) {
 		{"and is gone", first, nil, false},
 	}
 	orphan := func(namespace string) []hook.Key {
-		return s.Orphans()(nil, parse(t, `{"apiVersion":"v1","kind":"C","metadata":{"name":"c","namespace":%q%s}}`, namespace, matching))
+		return s.Orphans()(nil, parse(t,
+			`{"apiVersion":"v1","kind":"C","metadata":{"name":"c","namespace":%q%s}}`, namespace, matching))
 	}
 	for _, step := range steps {
 		if keys := s.Track(step.old, step.current); keys != nil {
