@@ -82,7 +82,8 @@ def decode_related(
     """Returns the related objects by the name of their rules or, for rules without a name, by
     resource ("configmaps.v1", "deployments.apps/v1")."""
     return {
-        group.name or kind_key(group.resource, group.api_version): _related(
+        group.name
+        or kind_key(group.resource, group.api_version): _related(
             group, objects, 3 + 2 * n, namespace
         )
         for n, group in enumerate(groups)

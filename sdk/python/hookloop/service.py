@@ -156,9 +156,7 @@ def decode(shape: Shape, method: str, message: Any, objects: request.Objects) ->
     }
 
 
-def encode(
-    shape: Shape, method: str, result: Optional[Mapping[str, Any]]
-) -> tuple[Any, list[Any]]:
+def encode(shape: Shape, method: str, result: Optional[Mapping[str, Any]]) -> tuple[Any, list[Any]]:
     """Encodes a function's result. It returns the response without its desired objects, and those.
     An invalid result raises InvalidResponse."""
     if result is None:

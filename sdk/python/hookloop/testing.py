@@ -135,9 +135,7 @@ def _call(
     for key, selected in (related or {}).items():
         resource, dot, api_version = key.partition(".")
         group = {"resource": resource, "api_version": api_version} if dot else {"name": key}
-        message.related.add(
-            items=related_pb2.RelatedItems(objects=map(_object, selected)), **group
-        )
+        message.related.add(items=related_pb2.RelatedItems(objects=map(_object, selected)), **group)
     result = function(_decode(shape, method, message))
     encoded, desired = service.encode(shape, method, result)
     namespace = getattr(message, shape.parent).namespace
@@ -212,8 +210,7 @@ def _read_remarks(details: Any) -> dict[str, list[Any]]:
             for each in details.conditions
         ],
         "events": [
-            {"type": types[each.type], **_reason_and_message(each)}
-            for each in details.events
+            {"type": types[each.type], **_reason_and_message(each)} for each in details.events
         ],
         "results": [
             {"severity": severities[each.severity], **_reason_and_message(each)}

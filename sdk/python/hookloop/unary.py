@@ -79,8 +79,6 @@ def _abandon(future: "Future[Any]", method: str, parent: str) -> None:
 def _abort(context: grpc.ServicerContext, failed: Failure) -> None:
     """Ends a call with a status. It raises the exception of context.abort."""
     if failed.detail is not None:
-        status = wellknown.Status(
-            code=failed.code, message=failed.message, details=[failed.detail]
-        )
+        status = wellknown.Status(code=failed.code, message=failed.message, details=[failed.detail])
         context.set_trailing_metadata(((DETAILS, status.SerializeToString()),))
     context.abort(_CODES[failed.code], failed.message)

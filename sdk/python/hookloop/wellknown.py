@@ -36,7 +36,9 @@ def _field(number: int, name: str, kind: str) -> Any:
 
 
 def _classes() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="hookloop/wellknown.proto", package=_PACKAGE, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="hookloop/wellknown.proto", package=_PACKAGE, syntax="proto3"
+    )
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
         message.field.extend(_field(number, *field) for number, field in enumerate(fields, start=1))

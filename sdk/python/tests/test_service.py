@@ -378,8 +378,8 @@ class Responses(unittest.TestCase):
             ([], "the response is list, expected a dict"),
             (
                 {"childen": []},
-                "the response has the field 'childen', expected one of children, conditions, events, "
-                "finalized, requirements, results, "
+                "the response has the field 'childen', expected one of children, conditions, "
+                "events, finalized, requirements, results, "
                 "resyncAfterSeconds, status",
             ),
             ({"children": {}}, "children is dict, expected a list of objects"),
