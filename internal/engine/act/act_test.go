@@ -42,14 +42,14 @@ var (
 // now is the time of all tests.
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// request is one request that the server got.
+// request is one request to the server.
 type request struct {
 	Line string // "DELETE /api/v1/namespaces/shop/pages/a"
 	Body string
 }
 
-// server answers as an API server would, as far as a test says: by "METHOD /path", or with answer
-// by default.
+// server answers like an API server, with the test's answers: by "METHOD /path", or with answer by
+// default.
 type server struct {
 	*Writer
 	mu       sync.Mutex // guards the fields below
@@ -57,7 +57,7 @@ type server struct {
 	results  []string
 }
 
-// Wrote notes a count.
+// Wrote records a count.
 func (s *server) Wrote(verb, result string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func serve(t *testing.T, answer func(line string) (int, any)) *server {
 	return s
 }
 
-// methods are the requests' methods.
+// methods returns the requests' methods.
 func (s *server) methods() []string {
 	var methods []string
 	for _, r := range s.requests {
@@ -104,7 +104,7 @@ func (s *server) methods() []string {
 	return methods
 }
 
-// refusal is an answer of the API server.
+// refusal is an error of the API server.
 func refusal(reason metav1.StatusReason, code int) (int, any) {
 	return code, metav1.Status{
 		TypeMeta: metav1.TypeMeta{
@@ -178,7 +178,7 @@ func TestInScope(t *testing.T) {
 	}
 }
 
-// TestOutOfScopeIsNotSent leaves the API server alone.
+// TestOutOfScopeIsNotSent sends no request to the API server.
 func TestOutOfScopeIsNotSent(t *testing.T) {
 	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
 	a := action(plan.Delete, "a")
@@ -227,8 +227,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestDeletesComeFirst: no create is sent before every delete of the plan has been answered, and
-// each outcome is at its action's place.
+// TestDeletesComeFirst sends no create before every delete of the plan has been answered, and each
+// outcome has the position of its action.
 func TestDeletesComeFirst(t *testing.T) {
 	s := serve(t, func(line string) (int, any) {
 		if strings.HasSuffix(line, "/c") {
@@ -255,7 +255,7 @@ func TestDeletesComeFirst(t *testing.T) {
 	}
 }
 
-// TestPanicInAWrite is that write's error, and no other's.
+// TestPanicInAWrite is an error of that write only.
 func TestPanicInAWrite(t *testing.T) {
 	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
 	bad := action(plan.Create, "a")
@@ -274,7 +274,7 @@ type panicking struct{}
 
 func (panicking) MarshalJSON() ([]byte, error) { panic("on purpose") }
 
-// TestCreateOfWhatIsThere says whose the object is.
+// TestCreateOfWhatIsThere returns the owner of the existing object.
 func TestCreateOfWhatIsThere(t *testing.T) {
 	controlledBy := func(uid string) map[string]any {
 		return map[string]any{"ownerReferences": []any{
@@ -318,7 +318,7 @@ func TestCreateOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestDeleteHasAPrecondition deletes the observed object and no other of its name.
+// TestDeleteHasAPrecondition deletes the observed object and no other one with its name.
 func TestDeleteHasAPrecondition(t *testing.T) {
 	s := serve(t, func(string) (int, any) { return http.StatusOK, page("a", nil) })
 	a := action(plan.Delete, "a")
@@ -335,8 +335,7 @@ func TestDeleteHasAPrecondition(t *testing.T) {
 	}
 }
 
-// TestDeleteAsksFirst deletes an object that is to be recreated only if the server sees a
-// difference too.
+// TestDeleteAsksFirst deletes an object for recreation only if the server sees a difference, too.
 func TestDeleteAsksFirst(t *testing.T) {
 	refused, invalid := refusal(metav1.StatusReasonInvalid, http.StatusUnprocessableEntity)
 	tests := []struct {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lines is an API server behind a RoundTripper: it takes every request, and hangs where it is told
-// to.
+// lines is an API server behind a RoundTripper. It accepts every request, and hangs if a test sets
+// so.
 type lines struct {
 	sent int
 	hang bool
@@ -41,10 +41,10 @@ func (l *lines) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// heard counts the results of writes.
-type heard struct{ results []string }
+// countedResults counts the results of writes.
+type countedResults struct{ results []string }
 
-func (h *heard) Wrote(_, result string) { h.results = append(h.results, result) }
+func (h *countedResults) Wrote(_, result string) { h.results = append(h.results, result) }
 
 var creation = plan.Action{
 	Verb: plan.Create,
@@ -68,7 +68,7 @@ func fencedWorld(t *testing.T, qps float32, test func(t *testing.T, w *Writer, f
 		api, fence := &lines{}, NewFence()
 		w, err := NewWriter(Settings{
 			Config: &rest.Config{Host: "http://api", QPS: qps, Burst: 1, Transport: api},
-			Tracer: noop.NewTracerProvider().Tracer(""), Meter: &heard{}, Clock: clock.RealClock{}, Fence: fence,
+			Tracer: noop.NewTracerProvider().Tracer(""), Meter: &countedResults{}, Clock: clock.RealClock{}, Fence: fence,
 		})
 		if err != nil {
 			t.Fatal(err)

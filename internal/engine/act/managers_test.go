@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// TestFieldManagers reads who owns a field live.
+// TestFieldManagers reads the owners of a field live.
 func TestFieldManagers(t *testing.T) {
 	fields := func(manager, text string) map[string]any {
 		return map[string]any{

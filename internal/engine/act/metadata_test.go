@@ -11,7 +11,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// parent is the owner as the API server has it.
+// parent returns the owner as the API server has it.
 func parent(metadata map[string]any) map[string]any {
 	p := page("web", metadata)
 	p["apiVersion"], p["kind"] = "example.com/v1", "Web"
@@ -20,7 +20,8 @@ func parent(metadata map[string]any) map[string]any {
 
 const leaving = "2026-01-01T00:00:00Z"
 
-// TestMetadata says which patch is sent for what the API server has; none if the view is stale.
+// TestMetadata checks the patch for the API server's object; there is no patch if the view is
+// stale.
 func TestMetadata(t *testing.T) {
 	alive, other := map[string]any{
 		"uid": "u",
@@ -42,7 +43,7 @@ func TestMetadata(t *testing.T) {
 	tests := []struct {
 		name      string
 		verb      plan.Verb
-		web, page map[string]any // the metadata that there is
+		web, page map[string]any // the present metadata
 		version   string
 		want      string // the patch's metadata; empty if the view is stale
 	}{

@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// questions are the actions that ask the API server something before they write, each with the
-// request that asks.
+// questions are the actions with a request that reads before they write, each with that request.
 var questions = []struct {
 	name    string
 	verb    plan.Verb
@@ -36,7 +35,7 @@ var questions = []struct {
 	}},
 }
 
-// failures are how a question may fail. A conflict alone means that the view is stale.
+// failures are the failures of such a request. Only a conflict means that the view is stale.
 var failures = []struct {
 	name   string
 	reason metav1.StatusReason
@@ -51,7 +50,7 @@ var failures = []struct {
 	{"no answer", "", 0},
 }
 
-// failed is the answer of a failure.
+// failed returns the response of a failure.
 func failed(reason metav1.StatusReason, code int) (int, any) {
 	if reason == "" {
 		return code, "page not found" // no Status of the API machinery
@@ -59,8 +58,8 @@ func failed(reason metav1.StatusReason, code int) (int, any) {
 	return refusal(reason, code)
 }
 
-// TestFailedQuestionHasNoAnswer fails each question in each way: nothing is written after it, and
-// the error is the failure's, not one that a real answer would have brought.
+// TestFailedQuestionHasNoAnswer fails each such request in each way: nothing is written after it,
+// and the error is the failure's, not one of a real response.
 func TestFailedQuestionHasNoAnswer(t *testing.T) {
 	for _, q := range questions {
 		for _, f := range failures {
@@ -73,7 +72,7 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 					switch {
 					case strings.HasPrefix(line, method+" ") && strings.HasSuffix(line, end):
 						if asked++; f.code == 0 {
-							cancel() // the caller's time is over before the server answers
+							cancel() // the caller gives up before the server answers
 							panic(http.ErrAbortHandler)
 						}
 						return failed(f.reason, f.code)
@@ -109,8 +108,7 @@ func TestFailedQuestionHasNoAnswer(t *testing.T) {
 	}
 }
 
-// TestLostClaim: a child that was created counts, although the request that claims its fields has
-// failed.
+// TestLostClaim: a child counts as created, although the request that claims its fields has failed.
 func TestLostClaim(t *testing.T) {
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReplaceStatus makes status, a JSON object, the whole status of an object, and returns the server's
-// answer. The error is ErrStale if the object has changed since it was observed.
+// ReplaceStatus makes status, a JSON object, the whole status of an object, and returns the
+// server's answer. The error is ErrStale if the object has changed since it was observed.
 func (w *Writer) ReplaceStatus(
 	ctx context.Context, r object.Resource, o *object.Object, status map[string]any,
 ) (*object.Object, error) {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// counts are the results that were counted.
+// counts are the counted results.
 type counts []string
 
 func (c *counts) Wrote(_, result string) { *c = append(*c, result) }
 
 // TestFailedStatus: a conflict, and the object's absence, mean a stale view; every other failure is
-// an error by its own name.
+// a separate error.
 func TestFailedStatus(t *testing.T) {
 	pages := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "P"}, Plural: "pages", HasStatus: true}
 	status := func(code, reason string) string {
@@ -50,7 +50,7 @@ func TestFailedStatus(t *testing.T) {
 				}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(test.code)
-				_, _ = w.Write([]byte(test.body)) // a client that has gone is its own affair
+				_, _ = w.Write([]byte(test.body)) // a closed connection is not the test's fault
 			}))
 			defer server.Close()
 			heard := &counts{}

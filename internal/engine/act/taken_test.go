@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// left is a page that an earlier parent "web" has left.
+// left returns a page of an earlier parent "web".
 func left(more map[string]any) map[string]any {
 	metadata := map[string]any{"ownerReferences": []any{
 		map[string]any{"apiVersion": "example.com/v0", "kind": "Web", "name": "web", "uid": "before", "controller": true},
@@ -27,8 +27,7 @@ func old(age time.Duration) map[string]any {
 	return map[string]any{"uid": "u", "creationTimestamp": now.Add(-age).Format(time.RFC3339)}
 }
 
-// TestObjectOfAnEarlierParent is deleted as the garbage collector would, once that has had its
-// time.
+// TestObjectOfAnEarlierParent is deleted as by the garbage collector, after the collector's time.
 func TestObjectOfAnEarlierParent(t *testing.T) {
 	const says = `is controlled by an earlier Web "web" with the UID before, not by the present one with the UID u`
 	other := map[string]any{"ownerReferences": append(left(nil)["metadata"].(map[string]any)["ownerReferences"].([]any),

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// warner is an API server that warns with every answer.
+// warner is an API server that adds a warning to every response.
 type warner struct {
 	warnings []string
 	mu       sync.Mutex // guards validated
@@ -32,7 +32,7 @@ func (s *warner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(page("a", nil)) // a client that has gone is its own affair
+	_ = json.NewEncoder(w).Encode(page("a", nil)) // a closed connection is not the test's fault
 }
 
 func (s *warner) writer(t *testing.T, strict bool) *Writer {
@@ -49,8 +49,8 @@ func (s *warner) writer(t *testing.T, strict bool) *Writer {
 	return w
 }
 
-// TestWarningsOfTheServer come with the outcome of the child that was written; few, short, on one
-// line, each once.
+// TestWarningsOfTheServer come with the outcome of the written child: few, short, on one line, each
+// once.
 func TestWarningsOfTheServer(t *testing.T) {
 	s := &warner{
 		warnings: []string{

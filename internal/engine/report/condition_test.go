@@ -35,7 +35,8 @@ func TestUpsert(t *testing.T) {
 			"an empty status gets its first condition",
 			`{}`,
 			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Running", Message: "it runs"},
-			`{"conditions":[{"type":"Ready","status":"True","reason":"Running","message":"it runs","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+			`{"conditions":[{"type":"Ready","status":"True","reason":"Running","message":"it ` +
+				`runs","observedGeneration":3,"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"all is there already", `{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
@@ -49,7 +50,8 @@ func TestUpsert(t *testing.T) {
 		},
 		{
 			"a new generation keeps it too",
-			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":2,"lastTransitionTime":"then"}]}`,
+			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":2,` +
+				`"lastTransitionTime":"then"}]}`,
 			hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"},
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 		},
@@ -62,13 +64,15 @@ func TestUpsert(t *testing.T) {
 			"another status is a transition",
 			`{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"m",` + then + `}]}`,
 			hook.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "R", Message: "m"},
-			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+			`{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","observedGeneration":3,` +
+				`"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"a status that is not known",
 			`{}`,
 			hook.Condition{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "R", Message: "m"},
-			`{"conditions":[{"type":"Ready","status":"Unknown","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"now"}]}`,
+			`{"conditions":[{"type":"Ready","status":"Unknown","reason":"R","message":"m","observedGeneration":3,` +
+				`"lastTransitionTime":"now"}]}`,
 		},
 		{
 			"all else is kept, whatever it is", `{"phase":"Up","conditions":[7,{"type":"Other","status":"True"}]}`,
@@ -105,15 +109,19 @@ func TestUpsertIntoWhatIsNoList(t *testing.T) {
 // TestInclude puts a condition into a new status: where the status has one of its type, in that
 // one's place, with the time of the present one.
 func TestInclude(t *testing.T) {
-	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":3,"lastTransitionTime":"then"}`
+	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":3,` +
+		`"lastTransitionTime":"then"}`
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	fresh := strings.Replace(ready, "then", "1970-01-01T00:00:00Z", 1)
 	for name, c := range map[string]struct{ present, status, want string }{
-		"new":                         {`{}`, `{"a":1}`, `{"a":1,"conditions":[` + fresh + `]}`},
-		"as it is":                    {`{"conditions":[` + ready + `]}`, `{}`, `{"conditions":[` + ready + `]}`},
-		"beside others":               {`{"conditions":[` + ready + `,{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
-		"in the place of the hook's":  {`{"conditions":[` + ready + `]}`, `{"conditions":[{"type":"Ready","status":"False"},{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
-		"instead of the hook's first": {`{}`, `{"conditions":[{"type":"Ready","status":"True"},{"type":"Other"}]}`, `{"conditions":[{"type":"Other"},` + fresh + `]}`},
+		"new":      {`{}`, `{"a":1}`, `{"a":1,"conditions":[` + fresh + `]}`},
+		"as it is": {`{"conditions":[` + ready + `]}`, `{}`, `{"conditions":[` + ready + `]}`},
+		"beside others": {`{"conditions":[` + ready + `,{"type":"Other"}]}`,
+			`{"conditions":[` + ready + `,{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
+		"in the place of the hook's": {`{"conditions":[` + ready + `]}`, `{"conditions":[{"type":"Ready",` +
+			`"status":"False"},{"type":"Other"}]}`, `{"conditions":[` + ready + `,{"type":"Other"}]}`},
+		"instead of the hook's first": {`{}`, `{"conditions":[{"type":"Ready","status":"True"},{"type":"Other"}]}`,
+			`{"conditions":[{"type":"Other"},` + fresh + `]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := decode(t, c.status)
@@ -133,8 +141,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestConditionsWithoutGeneration has a parent without a status subresource, whose generation each
-// write of a status changes.
+// TestConditionsWithoutGeneration has a parent without a status subresource: each write of its
+// status changes its generation.
 func TestConditionsWithoutGeneration(t *testing.T) {
 	without := resource
 	without.HasStatus = false
@@ -143,7 +151,8 @@ func TestConditionsWithoutGeneration(t *testing.T) {
 	if err := Include(status, now, without, withStatus(t, `{}`), c); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m","lastTransitionTime":"1970-01-01T00:00:00Z"}]}`
+	want := `{"conditions":[{"type":"Ready","status":"False","reason":"R","message":"m",` +
+		`"lastTransitionTime":"1970-01-01T00:00:00Z"}]}`
 	if diff := cmp.Diff(decode(t, want), status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -154,7 +163,8 @@ func TestConditionsWithoutGeneration(t *testing.T) {
 
 func TestHasAny(t *testing.T) {
 	for status, want := range map[string]bool{
-		`{}`: false, `{"conditions":{}}`: false, `{"conditions":[7,{"type":"B"}]}`: true, `{"conditions":[{"type":"C"}]}`: false,
+		`{}`: false, `{"conditions":{}}`: false, `{"conditions":[7,{"type":"B"}]}`: true,
+		`{"conditions":[{"type":"C"}]}`: false,
 	} {
 		if got := HasAny(withStatus(t, status), []string{"A", "B"}); got != want {
 			t.Errorf("HasAny(%s) = %v, want %v", status, got, want)

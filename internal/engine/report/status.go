@@ -22,8 +22,8 @@ type Status struct{ writer StatusWriter }
 // NewStatus returns a Status that writes through writer.
 func NewStatus(writer StatusWriter) *Status { return &Status{writer: writer} }
 
-// Replace makes status, a JSON object, the whole status of o. It returns the server's answer, or nil
-// if o has that status already.
+// Replace makes status, a JSON object, the whole status of o. It returns the server's answer, or
+// nil if o has that status already.
 func (s *Status) Replace(
 	ctx context.Context, r object.Resource, o *object.Object, status map[string]any,
 ) (*object.Object, error) {
