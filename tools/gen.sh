@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
-generated=(gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
+generated=(internal/protocol/gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
 generated+=(sdk/python/hookloop/{composite,decorator,hook,rpc,stream})
 generated+=(proto/baseline.binpb)
 

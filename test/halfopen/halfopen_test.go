@@ -24,13 +24,13 @@ import (
 
 	enginehook "github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/codec"
 	"github.com/hookloop/hookloop/internal/transports/gateway"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
 	"github.com/hookloop/hookloop/internal/transports/stream"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/internal/transports/webhook"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/silentproxy"
@@ -223,7 +223,7 @@ func serving(t *testing.T, mode string, composite hook.Composite) (*enginehook.O
 
 // throughGateway connects to a hook that dials in with a client certificate.
 func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
-	own, clients, dir := transporttest.NewAuthority(t), transporttest.NewAuthority(t), t.TempDir()
+	own, clients, dir := tlstest.NewAuthority(t), tlstest.NewAuthority(t), t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {

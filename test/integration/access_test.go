@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
@@ -36,7 +36,7 @@ type door struct {
 	streamv1.UnimplementedGatewayServiceServer
 	*kit.Kit
 	guard     *auth.Guard
-	authority *transporttest.Authority
+	authority *tlstest.Authority
 	address   string
 
 	mu  sync.Mutex // guards log
@@ -79,7 +79,7 @@ func (d *door) right() auth.Right {
 func open(t *testing.T, clients []byte) *door {
 	t.Helper()
 	t.Parallel()
-	d := &door{Kit: kit.New(t), authority: transporttest.NewAuthority(t)}
+	d := &door{Kit: kit.New(t), authority: tlstest.NewAuthority(t)}
 	d.delegate()
 	config, err := d.Cluster.ServiceAccount(t.Context(), d.Namespace, "engine")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/kit"
 	"github.com/hookloop/hookloop/test/proc"
 )
@@ -23,7 +23,7 @@ func TestHooksChooseTheirCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
-			hooks, engines := transporttest.NewAuthority(t), transporttest.NewAuthority(t)
+			hooks, engines := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 			folder := t.TempDir()
 			certificate, key := hooks.Issue("hook")
 			files := map[string][]byte{

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/session"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/test/kit"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/confine"
@@ -41,7 +41,7 @@ func openEntrance(k *kit.Kit) *entrance {
 // openEntranceWithin is openEntrance under a memory limit.
 func openEntranceWithin(k *kit.Kit, limit *confine.Group) *entrance {
 	k.Helper()
-	authority := transporttest.NewAuthority(k.TB)
+	authority := tlstest.NewAuthority(k.TB)
 	dir := k.TempDir()
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/kit"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestHookCredentials(t *testing.T) {
 	k := start(t)
 	k.CRD("Web", "Namespaced")
-	authority := transporttest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	var token atomic.Value
 	token.Store("first-secret-token")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

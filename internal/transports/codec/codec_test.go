@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"

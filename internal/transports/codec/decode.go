@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

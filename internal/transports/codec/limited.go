@@ -3,7 +3,7 @@ package codec
 import (
 	"fmt"
 
-	"github.com/hookloop/hookloop/internal/transports/decode"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto" // which registers the codec that Codec stands in for
 	"google.golang.org/grpc/mem"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -169,7 +170,7 @@ func TestRotation(t *testing.T) {
 // TestOneVersion replaces a certificate with its key between two readings: never is the one used
 // with the other's.
 func TestOneVersion(t *testing.T) {
-	authority, v := transporttest.NewAuthority(t), &transporttest.Vault{}
+	authority, v := tlstest.NewAuthority(t), &transporttest.Vault{}
 	issue := func() {
 		certificate, key := authority.Issue("hookloop")
 		v.Put("Secret/hooks/pair", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
@@ -238,7 +239,7 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 	for field, fields := range map[string]string{
 		"authorization.secretRef": byToken, "basicAuth.secretRef": byName, "clientTLS.secretRef": `{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`,
 	} {
-		authority := transporttest.NewAuthority(t)
+		authority := tlstest.NewAuthority(t)
 		certificate, key := authority.Issue("hookloop")
 		v := &transporttest.Vault{}
 		var s endpoint.Security
@@ -272,7 +273,7 @@ func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 		current(t, k)
 	}
 	v := &transporttest.Vault{}
-	v.Put("Secret/hooks/ca", map[string]string{"ca.crt": string(transporttest.NewAuthority(t).PEM)})
+	v.Put("Secret/hooks/ca", map[string]string{"ca.crt": string(tlstest.NewAuthority(t).PEM)})
 	ca := endpoint.Security{CABundle: &endpoint.CABundle{SecretRef: &endpoint.Reference{Name: "ca", Namespace: "hooks"}}}
 	k, err := endpoint.NewKeyring(ca, "", "", foreign, hook.Settings{Lookup: v.Lookup})
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/decode"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	"google.golang.org/grpc"
@@ -70,7 +71,7 @@ func (named) Sync(
 // TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused
 // its name: the handshake was good, so that the connection would stay.
 func TestCertificateOfARefusedName(t *testing.T) {
-	authority := transporttest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	target := serve(t, func(s *grpc.Server) { compositev1.RegisterCompositeHookServiceServer(s, named{}) },
 		grpc.Creds(credentials.NewTLS(authority.Server(authority))))
 	vault := &transporttest.Vault{Annotations: map[string]string{endpoint.AllowedHostsAnnotation: "127.0.0.1"}}
@@ -97,7 +98,7 @@ func TestCertificateOfARefusedName(t *testing.T) {
 
 // TestPlainTextAndTLS says which side speaks TLS.
 func TestPlainTextAndTLS(t *testing.T) {
-	authority := transporttest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	secure := serve(t, func(*grpc.Server) {}, grpc.Creds(credentials.NewTLS(authority.Server(nil))))
 	plain := serve(t, func(*grpc.Server) {})
 	for field, want := range map[string]string{

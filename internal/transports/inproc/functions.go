@@ -7,8 +7,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/internal/panics"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

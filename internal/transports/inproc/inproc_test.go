@@ -12,8 +12,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
 	sdk "github.com/hookloop/hookloop/sdk/go/hook"
 	"go.uber.org/goleak"

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

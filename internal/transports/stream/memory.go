@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/decode"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

@@ -1,8 +1,8 @@
 package stream
 
 import (
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/session"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	grpcstatus "google.golang.org/grpc/status"

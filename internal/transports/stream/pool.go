@@ -12,8 +12,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"

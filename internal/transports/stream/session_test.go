@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/session"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"

@@ -13,8 +13,8 @@ package stream
 import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/codec"
-	"github.com/hookloop/hookloop/internal/transports/session"
 	"k8s.io/apimachinery/pkg/types"
 )
 

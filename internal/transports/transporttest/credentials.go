@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -67,12 +68,12 @@ func with(t *testing.T, object json.RawMessage, more string) json.RawMessage {
 }
 
 // trust has the cluster say which authority the hook's certificate is from.
-func (s *secured) trust(a *Authority) {
+func (s *secured) trust(a *tlstest.Authority) {
 	s.vault.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": string(a.PEM)})
 }
 
 // identify has the cluster hold a certificate for the engine.
-func (s *secured) identify(a *Authority) {
+func (s *secured) identify(a *tlstest.Authority) {
 	certificate, key := a.Issue("hookloop")
 	s.vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
 }
@@ -85,7 +86,7 @@ func (s *secured) token(token string) {
 // settled is a hook that knows the engine and that the engine trusts.
 func (s *secured) settled() {
 	s.t.Helper()
-	authority := NewAuthority(s.t)
+	authority := tlstest.NewAuthority(s.t)
 	s.trust(authority)
 	s.identify(authority)
 	s.token("one")
@@ -135,7 +136,7 @@ func (s *secured) rotates() {
 	s.token("two")
 	s.answers("the token is replaced")
 
-	hooks, engines := NewAuthority(s.t), NewAuthority(s.t)
+	hooks, engines := tlstest.NewAuthority(s.t), tlstest.NewAuthority(s.t)
 	s.restart(hooks.Server(nil))
 	s.refuses("the hook's authority is not trusted", hook.Unreachable)
 	s.trust(hooks)

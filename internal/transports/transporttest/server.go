@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/hook"
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	decoratorv1 "github.com/hookloop/hookloop/gen/hookloop/decorator/v1"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

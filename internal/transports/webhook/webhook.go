@@ -20,8 +20,8 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"github.com/hookloop/hookloop/internal/transports/budget"
-	"github.com/hookloop/hookloop/internal/transports/decode"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/session"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -57,7 +57,7 @@ func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, s
 // openGateway serves a gateway until the test ends, and says how to dial in.
 func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 	t.Helper()
-	authority := transporttest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	certificate, key := authority.Issue("gateway")
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {

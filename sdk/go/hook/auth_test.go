@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	compositev1 "github.com/hookloop/hookloop/gen/hookloop/composite/v1"
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,7 +44,7 @@ func put(t *testing.T, path string, content []byte) {
 
 // askAs asks a server over TLS, with a certificate that an authority issues to a name; without an
 // authority, with none.
-func askAs(t *testing.T, target string, server, client *transporttest.Authority, name string) error {
+func askAs(t *testing.T, target string, server, client *tlstest.Authority, name string) error {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	config.RootCAs.AppendCertsFromPEM(server.PEM)
@@ -65,7 +65,7 @@ func askAs(t *testing.T, target string, server, client *transporttest.Authority,
 }
 
 func TestCallersNeedACertificate(t *testing.T) {
-	server, engines, others := transporttest.NewAuthority(t), transporttest.NewAuthority(t), transporttest.NewAuthority(t)
+	server, engines, others := tlstest.NewAuthority(t), tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	certificate, key := server.Issue("hook")
@@ -80,7 +80,7 @@ func TestCallersNeedACertificate(t *testing.T) {
 		Options:    hook.Options{Log: slog.New(slog.DiscardHandler)},
 	}, empty)
 	for name, c := range map[string]struct {
-		authority *transporttest.Authority
+		authority *tlstest.Authority
 		name      string
 		code      codes.Code
 		want      string

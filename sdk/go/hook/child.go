@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
 // Child is a desired object: a child of a composite's parent, or an attachment of a decorator's

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
 // encodeCache has the encoded children of the last response about a parent, so that equal children

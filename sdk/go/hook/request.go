@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	hookv1 "github.com/hookloop/hookloop/gen/hookloop/hook/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
 // SyncRequest is what is observed about one parent. It is the hook's own; changing it, but for the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hookloop/hookloop/internal/transports/session"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 )
 
 // Limits of the idle sessions that are kept: an engine that restarts does not resume its old ones.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/session"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/session"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	streamv1 "github.com/hookloop/hookloop/gen/hookloop/stream/v1"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -124,8 +124,8 @@ type gateway struct {
 	guard   *Guard
 	clock   *clocktesting.FakeClock
 	address string
-	own     *transporttest.Authority // of the gateway's certificate
-	clients *transporttest.Authority // of the callers'
+	own     *tlstest.Authority // of the gateway's certificate
+	clients *tlstest.Authority // of the callers'
 	files   TLS
 	codec   *counting
 
@@ -147,7 +147,7 @@ func start(t *testing.T, log logr.Logger) *gateway {
 	t.Helper()
 	g := &gateway{
 		t: t, decider: newDecider(), clock: clocktesting.NewFakeClock(time.Now()),
-		own: transporttest.NewAuthority(t), clients: transporttest.NewAuthority(t),
+		own: tlstest.NewAuthority(t), clients: tlstest.NewAuthority(t),
 	}
 	g.allowed["laptop"] = true
 	g.guard = guard(t, g.decider, g.clock)
@@ -195,7 +195,7 @@ func (g *gateway) listen(server *Server) {
 }
 
 // certify gives the gateway a new certificate.
-func (g *gateway) certify(a *transporttest.Authority) {
+func (g *gateway) certify(a *tlstest.Authority) {
 	certificate, key := a.Issue("gateway")
 	write(g.t, g.files.Certificate, certificate)
 	write(g.t, g.files.Key, key)
@@ -209,7 +209,7 @@ func write(t *testing.T, file string, data []byte) {
 }
 
 // trusting is a client's side of TLS.
-func trusting(t *testing.T, server *transporttest.Authority, certificates ...tls.Certificate) *tls.Config {
+func trusting(t *testing.T, server *tlstest.Authority, certificates ...tls.Certificate) *tls.Config {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
 	if !config.RootCAs.AppendCertsFromPEM(server.PEM) {
@@ -219,7 +219,7 @@ func trusting(t *testing.T, server *transporttest.Authority, certificates ...tls
 }
 
 // shows is a client's certificate.
-func shows(t *testing.T, a *transporttest.Authority, name string) tls.Certificate {
+func shows(t *testing.T, a *tlstest.Authority, name string) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(name))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/hookloop/hookloop/internal/transports/transporttest"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"google.golang.org/grpc/codes"
 )
 
@@ -20,7 +20,7 @@ func TestRotation(t *testing.T) {
 	check(t, call(t, before, "Bearer good"), codes.OK)
 
 	old := g.own
-	g.own = transporttest.NewAuthority(t)
+	g.own = tlstest.NewAuthority(t)
 	certificate, key := g.own.Issue("gateway")
 	write(t, g.files.Certificate, certificate) // the key is not there yet
 	for range 3 {
@@ -39,7 +39,7 @@ func TestRotation(t *testing.T) {
 
 	laptop := shows(t, g.clients, "laptop")
 	check(t, call(t, g.trusted(laptop)), codes.OK)
-	write(t, g.files.ClientCA, transporttest.NewAuthority(t).PEM)
+	write(t, g.files.ClientCA, tlstest.NewAuthority(t).PEM)
 	check(t, call(t, g.trusted(laptop)), codes.Unavailable)
 }
 

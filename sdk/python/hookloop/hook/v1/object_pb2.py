@@ -13,14 +13,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n\x06Object\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n\x03uid\x18\x05 \x01(\tR\x03uid\x12)\n\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\x12\x36\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x08 \x01(\x0cR\x04\x62ody\"v\n\x0bObjectGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x32\n\x07objects\x18\x03 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects*7\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x11\n\rENCODING_JSON\x10\x01\x42:Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhookloop/hook/v1/object.proto\x12\x10hookloop.hook.v1\"\xf8\x01\n\x06Object\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n\x03uid\x18\x05 \x01(\tR\x03uid\x12)\n\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\x12\x36\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\x1a.hookloop.hook.v1.EncodingR\x08\x65ncoding\x12\x12\n\x04\x62ody\x18\x08 \x01(\x0cR\x04\x62ody\"v\n\x0bObjectGroup\x12\x1f\n\x0b\x61pi_version\x18\x01 \x01(\tR\napiVersion\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x32\n\x07objects\x18\x03 \x03(\x0b\x32\x18.hookloop.hook.v1.ObjectR\x07objects*7\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x11\n\rENCODING_JSON\x10\x01\x42LZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hookloop.hook.v1.object_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'Z8github.com/hookloop/hookloop/gen/hookloop/hook/v1;hookv1'
+  DESCRIPTOR._serialized_options = b'ZJgithub.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1;hookv1'
   _ENCODING._serialized_start=422
   _ENCODING._serialized_end=477
   _OBJECT._serialized_start=52

@@ -1,0 +1,277 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hookloop/hookloop/internal/protocol/decode"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a
+// *ProtocolError or the Reserver's; the stream is of no more use then.
+func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
+	if f := m.GetFragment(); f != nil {
+		data, err := e.in.add(f)
+		if data == nil || err != nil {
+			return News{}, err
+		}
+		m = &streamv1.HookMessage{}
+		release, err := e.build(data, m)
+		if err != nil {
+			return News{}, err
+		}
+		defer release()
+	} else if e.in.busy() {
+		return News{}, broken("got %T between fragments", m.GetMessage())
+	}
+	if e.phase != open {
+		return e.greeted(m.GetWelcome())
+	}
+	switch said := m.GetMessage().(type) {
+	case *streamv1.HookMessage_Welcome, *streamv1.HookMessage_Attach, *streamv1.HookMessage_Fragment:
+		return News{}, broken("got %T in an open session", said)
+	case *streamv1.HookMessage_Answer:
+		return News{}, e.answer(said.Answer)
+	case *streamv1.HookMessage_Window:
+		e.window = said.Window
+	case *streamv1.HookMessage_Forget:
+		for _, name := range said.Forget.GetSubjects() {
+			e.beliefs.forget(name)
+		}
+	case *streamv1.HookMessage_Drain:
+		e.drained()
+		return News{Drain: true}, nil
+	case *streamv1.HookMessage_Trigger:
+		return News{Trigger: said.Trigger}, nil
+	}
+	e.pump()
+	return News{}, nil
+}
+
+// memoryFactor is how many times its bytes a message may take once it is built.
+const memoryFactor = 4
+
+func (e *Engine[O]) limits() decode.Limits {
+	return decode.Limits{Memory: memoryFactor * e.settings.MessageBytes}
+}
+
+// build unmarshals a message that was put together from fragments, if there is memory for it.
+func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(), err error) {
+	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
+	if err != nil {
+		return nil, broken("the fragments are no message: %v", err)
+	}
+	reserved := int64(size) //nolint:gosec // within the limits
+	if err := e.settings.Reserver.TryAcquire(reserved); err != nil {
+		return nil, err
+	}
+	if err := decode.Unmarshal(data, m, e.limits()); err != nil {
+		e.settings.Reserver.Release(reserved)
+		return nil, broken("the fragments are no message: %v", err)
+	}
+	return func() { e.settings.Reserver.Release(reserved) }, nil
+}
+
+// greeted opens the session.
+func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
+	switch {
+	case e.phase == closed || w == nil:
+		return News{}, broken("the hook's first message is no Welcome")
+	case w.GetVersion() != Version:
+		return News{}, broken("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
+	}
+	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
+	e.resume(w.GetSubjects())
+	e.pump()
+	return News{Welcome: w}, nil
+}
+
+// resume compares what is believed with what the hook says it holds. What differs is dropped on
+// both sides.
+func (e *Engine[O]) resume(holdings []*streamv1.SubjectState) {
+	held := make(map[string][]byte, len(holdings))
+	var unknown []string
+	for _, h := range holdings {
+		held[h.GetSubject()] = h.GetDigest()
+		if e.beliefs.subjects[h.GetSubject()] == nil {
+			unknown = append(unknown, h.GetSubject())
+		}
+	}
+	for name, s := range e.beliefs.subjects {
+		if digest, found := held[name]; found && s.digest.is(digest) {
+			e.counts.Resumed++
+			continue
+		} else if found {
+			unknown = append(unknown, name)
+		}
+		e.counts.Dropped++
+		e.beliefs.forget(name)
+	}
+	e.forgotten(unknown)
+}
+
+// answer takes the answer to one call.
+func (e *Engine[O]) answer(answer *streamv1.Answer) error {
+	id := answer.GetCallId()
+	a := e.calls[id]
+	switch {
+	case a == nil && id > e.last:
+		return broken("got an answer to call %d, which was never made", id)
+	case a == nil:
+		return broken("got a second answer to call %d", id)
+	case answer.GetOutcome() == nil:
+		return broken("the answer to call %d has no outcome", id)
+	}
+	e.end(a)
+	switch said := answer.GetOutcome().(type) {
+	case *streamv1.Answer_Desired:
+		e.desired(a, said.Desired, sizeOf(answer))
+	case *streamv1.Answer_Error:
+		e.refused(a, said.Error, sizeOf(answer))
+	case *streamv1.Answer_Nack:
+		e.counts.Nacks++
+		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", words(said.Nack.GetStatus().GetMessage())))
+	}
+	e.pump()
+	return nil
+}
+
+// refused passes the hook's failure on, if it is one.
+func (e *Engine[O]) refused(a *asked[O], s *statuspb.Status, size uint64) {
+	if s.GetCode() == int32(code.Code_OK) {
+		e.finish(
+			a,
+			Outcome{
+				Fault: fmt.Errorf(
+					"the answer is an error with code 0 (OK), expected another code; its message is %q",
+					words(s.GetMessage()),
+				),
+				Got: size,
+			},
+		)
+		return
+	}
+	e.finish(a, Outcome{Refused: s, Got: size})
+}
+
+// maxWords is how many bytes of a hook's own words an error repeats.
+const maxWords = 256
+
+// words are the beginning of a hook's own words, as far as they can be printed.
+func words(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if !strconv.IsPrint(r) || r == utf8.RuneError {
+			r = ' '
+		}
+		if out.Len()+utf8.RuneLen(r) > maxWords {
+			return out.String() + "…"
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// desired puts the response together.
+func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
+	m := methods[a.question.Method]
+	response := m.response()
+	memory, err := e.estimate(response, d)
+	if err != nil {
+		e.finish(a, Outcome{Fault: err, Got: size})
+		return
+	}
+	if err := e.settings.Reserver.TryAcquire(memory); err != nil {
+		e.finish(a, Outcome{Exhausted: err, Got: size})
+		return
+	}
+	list, err := patch(a.before, d, e.settings.MessageBytes)
+	if err != nil {
+		e.settings.Reserver.Release(memory)
+	}
+	if errors.Is(err, errLarge) { // asking again does not make it smaller
+		e.finish(a, Outcome{Fault: err, Got: size})
+		return
+	}
+	if err != nil {
+		e.counts.Mismatches++
+		e.repeat(a, err)
+		return
+	}
+	if err := m.assemble(response, d.GetEnvelope(), list); err != nil {
+		e.settings.Reserver.Release(memory)
+		e.finish(a, Outcome{Fault: err, Got: size})
+		return
+	}
+	if a.about != nil {
+		e.beliefs.answered(a.about, list)
+		e.forgotten(e.beliefs.evict())
+	}
+	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
+}
+
+// estimate is about how much memory the new parts of an answer take once they are built. What is
+// malformed is found when it is.
+func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
+	var kept uint64 // the list of items; runs that name too many are refused later
+	all, err := e.sizeOf(d.GetEnvelope(), response)
+	if err != nil {
+		return 0, err
+	}
+	for n, piece := range d.GetPieces() {
+		insert, ok := piece.GetContent().(*streamv1.Piece_Insert)
+		if !ok {
+			kept += itemBytes * uint64(piece.GetKeep().GetCount())
+			continue
+		}
+		size, err := e.sizeOf(insert.Insert, &hookv1.DesiredObject{})
+		if err != nil {
+			return 0, fmt.Errorf("pieces[%d]: %w", n, err)
+		}
+		if all += size + itemBytes; all > e.limits().Memory {
+			return 0, fmt.Errorf("the answer takes more than %d bytes of memory", e.limits().Memory)
+		}
+	}
+	return int64(all + min(kept, e.settings.MessageBytes)), nil //nolint:gosec // within the limits
+}
+
+// sizeOf estimates a message. The error is a *decode.LimitError.
+func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
+	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
+	var limit *decode.LimitError
+	if errors.As(err, &limit) {
+		return 0, err
+	}
+	return max(size, uint64(len(data))), nil
+}
+
+// assemble makes a response of its shell and its desired objects.
+func (m *method) assemble(response proto.Message, shell []byte, list *itemList) error {
+	if err := proto.Unmarshal(shell, response); err != nil {
+		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return m.put(response, list.messages())
+}
+
+// repeat asks once more, with everything. The second time it is the answer's fault.
+func (e *Engine[O]) repeat(a *asked[O], why error) {
+	e.Forget(a.question.Subject)
+	switch {
+	case a.cancelled:
+	case a.again:
+		e.finish(a, Outcome{Fault: why})
+	case e.draining:
+		e.finish(a, Outcome{Lost: true})
+	default:
+		next := &asked[O]{ticket: a.ticket, question: a.question, again: true}
+		e.waiting = append([]*asked[O]{next}, e.waiting...)
+	}
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// ledger is a Reserver with a limit.
+type ledger struct{ used, peak, limit int64 }
+
+var errFull = errors.New("no memory")
+
+func (l *ledger) TryAcquire(n int64) error {
+	if l.used+n > l.limit {
+		return errFull
+	}
+	l.used += n
+	l.peak = max(l.peak, l.used)
+	return nil
+}
+
+func (l *ledger) Release(n int64) { l.used -= n }
+
+// bombed is an engine whose first call is to be answered.
+func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
+	t.Helper()
+	e, h := direct(t, HookSettings{})
+	l := &ledger{limit: limit}
+	e.settings.Reserver, e.settings.MessageBytes = l, 1<<20
+	e.Ask(crowd(1).question("s"))
+	for _, m := range e.Outbox() {
+		if _, err := h.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e, l
+}
+
+// TestBombsInAnswers fills repeated fields with empty elements: the answer is refused by its size,
+// before anything is built.
+func TestBombsInAnswers(t *testing.T) {
+	conditions := protowire.AppendTag(nil, 3, protowire.BytesType) // SyncResponse.details
+	conditions = protowire.AppendString(conditions, strings.Repeat("\x12\x00", 400_000))
+	dependencies := []byte(strings.Repeat("\x22\x00", 400_000)) // DesiredObject.depends_on
+	for name, d := range map[string]*streamv1.Desired{
+		"response": {Envelope: conditions},
+		"object":   {Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: dependencies}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, l := bombed(t, 1<<40)
+			got := told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: d}})
+			if got.Fault == nil || !strings.Contains(got.Fault.Error(), "takes more than 4194304 bytes of memory") ||
+				l.peak != 0 {
+				t.Errorf("the fault is %v, expected one of memory", got.Fault)
+			}
+		})
+	}
+}
+
+// TestAnswerReservesMemory until the outcome is released, and is refused where there is none. The
+// next one is fine.
+func TestAnswerReservesMemory(t *testing.T) {
+	e, l := bombed(t, 1<<20)
+	insert, err := proto.Marshal(&hookv1.DesiredObject{Body: make([]byte, 1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &itemList{}
+	list.add(item{hash: hashOf(insert), size: len(insert)}, false)
+	answer := &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{
+		Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: insert}}}, Digest: list.digest.wire(),
+	}}}
+	l.limit = 1000
+	if got := told(t, e, answer); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
+		t.Errorf("without memory: %+v with %d bytes reserved", got, l.used)
+	}
+	l.limit = 1 << 20
+	e.Ask(crowd(1).question("s"))
+	got := told(t, e, answer)
+	if got.Response == nil || got.Reserved < 1000 || l.used != got.Reserved {
+		t.Errorf("got %+v with %d bytes reserved, expected a response of more than 1000", got, l.used)
+	}
+}
+
+// TestFragmentsReserveMemory while the message is read, and count as the session's until it is
+// complete.
+func TestFragmentsReserveMemory(t *testing.T) {
+	e, h := direct(t, HookSettings{})
+	l := &ledger{limit: 16 << 20}
+	e.settings.Reserver = l
+	h.Trigger(&streamv1.Trigger{LabelSelector: strings.Repeat("a", 3<<20)})
+	fragments := h.Outbox()
+	before := e.Bytes()
+	for _, m := range fragments[:2] {
+		if _, err := e.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := e.Bytes() - before; got < 2<<20 || !e.Shrink(1<<20) || e.Shrink(16<<20) {
+		t.Errorf("two fragments count as %d bytes, expected them to be the session's", got)
+	}
+	for _, m := range fragments[2:] {
+		if _, err := e.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e.Bytes() != before || l.used != 0 || l.peak < 3<<20 {
+		t.Errorf("%d bytes are held after the message and %d reserved, at most %d", e.Bytes()-before, l.used, l.peak)
+	}
+	l.limit = 1 << 20
+	h.Trigger(&streamv1.Trigger{LabelSelector: strings.Repeat("a", 3<<20)})
+	var err error
+	for _, m := range h.Outbox() {
+		_, err = e.Receive(m)
+	}
+	if !errors.Is(err, errFull) {
+		t.Errorf("%v, expected the reserver's error", err)
+	}
+}
+
+// TestWelcomeOfAnySize is accepted up to the message limit: what the engine does not know is
+// forgotten in small messages.
+func TestWelcomeOfAnySize(t *testing.T) {
+	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
+	e.Connect()
+	e.Outbox()
+	w := &streamv1.Welcome{Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}}
+	for i := range 100_000 {
+		subject := strings.Repeat("x", 60) + string(rune('a'+i%26)) + strings.Repeat("y", i%7)
+		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: subject, Digest: make([]byte, 16)})
+	}
+	for _, m := range fragmented(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}}, func(f *streamv1.Fragment) *streamv1.HookMessage {
+		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
+	}) {
+		if _, err := e.Receive(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !e.Open() {
+		t.Fatal("the session is not open")
+	}
+	names := 0
+	for _, m := range e.Outbox() {
+		names += len(m.GetForget().GetSubjects())
+		if n := len(m.GetForget().GetSubjects()); n == 0 || n > forgetNames {
+			t.Errorf("a message names %d subjects, expected 1 to %d", n, forgetNames)
+		}
+	}
+	if names != 100_000 {
+		t.Errorf("%d subjects are forgotten, expected all", names)
+	}
+}

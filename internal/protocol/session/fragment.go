@@ -1,0 +1,73 @@
+package session
+
+import (
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// split cuts a serialized message into fragments.
+func split(data []byte) []*streamv1.Fragment {
+	var out []*streamv1.Fragment
+	total := uint64(len(data))
+	for index := uint32(0); len(data) > 0; index++ {
+		n := min(len(data), fragmentBytes)
+		out = append(out, &streamv1.Fragment{Index: index, TotalBytes: total, Data: data[:n]})
+		data = data[n:]
+	}
+	return out
+}
+
+// fragmented is a message, or the fragments of one that is too large.
+func fragmented[M proto.Message](m M, wrap func(*streamv1.Fragment) M) []M {
+	if proto.Size(m) <= fragmentBytes {
+		return []M{m}
+	}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		return []M{m} // the transport fails on it in the same way, and says so
+	}
+	var out []M
+	for _, f := range split(data) {
+		out = append(out, wrap(f))
+	}
+	return out
+}
+
+// assembler puts fragments together. Invariant: len(data) < total <= limit while a message is under
+// way; total is 0 otherwise.
+type assembler struct {
+	limit uint64
+	total uint64
+	next  uint32
+	data  []byte
+}
+
+// add returns the message with its last fragment, and nil before that. Memory grows with the data
+// that has come, not with what the peer says is still to come.
+func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
+	n := uint64(len(f.GetData()))
+	if a.total == 0 {
+		a.total = f.GetTotalBytes()
+	}
+	switch {
+	case a.total > a.limit:
+		return nil, broken("a message of %d bytes is larger than the maximum of %d", a.total, a.limit)
+	case f.GetIndex() != a.next || f.GetTotalBytes() != a.total:
+		return nil, broken("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(), f.GetTotalBytes(),
+			a.next, a.total)
+	case n == 0 || n > fragmentBytes || n > a.total-uint64(len(a.data)):
+		return nil, broken("fragment %d has %d bytes, expected 1 to %d", a.next, n,
+			min(fragmentBytes, a.total-uint64(len(a.data))))
+	}
+	a.next++
+	a.data = append(a.data, f.GetData()...)
+	if uint64(len(a.data)) < a.total {
+		return nil, nil
+	}
+	whole := a.data
+	*a = assembler{limit: a.limit}
+	return whole, nil
+}
+
+// busy says whether a message is incomplete, in which case nothing but its next fragment may come.
+func (a *assembler) busy() bool { return a.total > 0 }

@@ -1,0 +1,368 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// HookSettings say how a hook's side behaves.
+type HookSettings struct {
+	// Build names the hook's build; a change makes the engine ask about every parent again.
+	Build string
+	// Methods are the full names of those that the hook answers.
+	Methods []string
+	// Calls and CallBytes bound what may be under way; 0 stands for DefaultCalls and
+	// DefaultCallBytes.
+	Calls     uint32
+	CallBytes uint64
+	// MessageBytes bounds a message; 0 stands for DefaultMessageBytes.
+	MessageBytes uint64
+	// Memory finds what is held for a session id. It is called once, when the Hello comes.
+	Memory func(sessionID string) *Memory
+}
+
+// The window that a hook grants unless its settings say otherwise.
+const (
+	DefaultCalls     = 64
+	DefaultCallBytes = 64 << 20
+)
+
+// Hook is the hook's side of one stream.
+type Hook struct {
+	settings HookSettings
+	memory   *Memory // nil before the Hello
+	accepts  uint64  // the largest message that the engine takes
+	last     uint64  // the id of the last call
+	work     map[uint64]*Work
+	in       assembler
+	out      []*streamv1.HookMessage
+	draining bool
+}
+
+// Work is one question to a hook's function. Request is whole, and shared with other questions: it
+// is not changed by anyone.
+type Work struct {
+	ID           uint64
+	Method       string
+	Request      proto.Message
+	Timeout      time.Duration // 0: none
+	TraceContext map[string]string
+	// Recall is whatever it was when the last work about the same subject was answered; nil for the
+	// first.
+	Recall any
+
+	method *method
+	about  *remembered // nil: nothing is remembered
+	holds  []byte
+}
+
+// Received is what a message of the engine leads to; at most one field is set.
+type Received struct {
+	// Session is the id under which the engine goes on after a loss; the Hello brings it.
+	Session string
+	// Work is a question to answer, by Answer or Refuse.
+	Work *Work
+	// Cancelled is work whose answer is no longer wanted. It is answered still.
+	Cancelled *Work
+	// Drain says that no more work comes: the stream may end when all is answered.
+	Drain bool
+	// TriggerResult is the result of a trigger.
+	TriggerResult *streamv1.TriggerResult
+	// GoAway is the reason for which the engine is about to end the stream.
+	GoAway *statuspb.Status
+}
+
+// NewHook begins a stream.
+func NewHook(s HookSettings) *Hook {
+	s.Calls, s.CallBytes = cmp.Or(s.Calls, DefaultCalls), cmp.Or(s.CallBytes, DefaultCallBytes)
+	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
+	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
+}
+
+// Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the
+// stream is of no more use then.
+func (h *Hook) Receive(m *streamv1.EngineMessage) (Received, error) {
+	if f := m.GetFragment(); f != nil {
+		data, err := h.in.add(f)
+		if data == nil || err != nil {
+			return Received{}, err
+		}
+		m = &streamv1.EngineMessage{}
+		if err := proto.Unmarshal(data, m); err != nil {
+			return Received{}, broken("the fragments are no message: %v", err)
+		}
+	} else if h.in.busy() {
+		return Received{}, broken("got %T between fragments", m.GetMessage())
+	}
+	if hello := m.GetHello(); hello != nil || h.memory == nil {
+		return h.open(hello)
+	}
+	switch said := m.GetMessage().(type) {
+	case *streamv1.EngineMessage_Call:
+		return h.call(said.Call)
+	case *streamv1.EngineMessage_Cancel:
+		return Received{Cancelled: h.work[said.Cancel.GetCallId()]}, nil
+	case *streamv1.EngineMessage_Forget:
+		for _, name := range said.Forget.GetSubjects() {
+			h.memory.forget(name)
+		}
+	case *streamv1.EngineMessage_Drain:
+		return Received{Drain: true}, nil
+	case *streamv1.EngineMessage_TriggerResult:
+		return Received{TriggerResult: said.TriggerResult}, nil
+	case *streamv1.EngineMessage_GoAway:
+		return Received{GoAway: cmp.Or(said.GoAway.GetStatus(), &statuspb.Status{})}, nil
+	case *streamv1.EngineMessage_Fragment:
+		return Received{}, broken("got a fragment within fragments")
+	}
+	return Received{}, nil
+}
+
+// open answers the Hello.
+func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
+	switch {
+	case hello == nil:
+		return Received{}, broken("the stream begins without a Hello")
+	case h.memory != nil:
+		return Received{}, broken("got a second Hello")
+	case !slices.Contains(hello.GetVersions(), Version):
+		return Received{}, &VersionError{Engine: hello.GetVersions()}
+	}
+	h.memory = h.settings.Memory(hello.GetSessionId())
+	h.accepts = hello.GetMaxMessageBytes()
+	welcome := &streamv1.Welcome{
+		Version:         Version,
+		BuildId:         h.settings.Build,
+		MaxMessageBytes: h.settings.MessageBytes,
+		Capabilities:    allCapabilities,
+		Methods:         h.settings.Methods,
+		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
+	}
+	welcome.Subjects = h.memory.held(welcome, h.accepts)
+	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
+	return Received{Session: hello.GetSessionId()}, nil
+}
+
+// call puts a question together. What is missing for that is asked for by a Nack.
+func (h *Hook) call(c *streamv1.Call) (Received, error) {
+	if c.GetId() <= h.last {
+		return Received{}, nil
+	}
+	h.last = c.GetId()
+	m := methods[c.GetMethod()]
+	if m == nil {
+		h.refuse(
+			c.GetId(),
+			&statuspb.Status{
+				Code:    int32(code.Code_UNIMPLEMENTED),
+				Message: "this hook does not know the method " + c.GetMethod(),
+			},
+		)
+		return Received{}, nil
+	}
+	set, missing, err := h.memory.apply(h.memory.setOf(c.GetSubject()), c)
+	switch {
+	case err != nil:
+		return Received{}, err
+	case missing != nil:
+		h.memory.forget(c.GetSubject())
+		h.answer(&streamv1.Answer{CallId: c.GetId(), Outcome: &streamv1.Answer_Nack{Nack: missing}})
+		return Received{}, nil
+	}
+	w := &Work{
+		ID:           c.GetId(),
+		Method:       c.GetMethod(),
+		TraceContext: c.GetTraceContext(),
+		Timeout:      c.GetTimeout().AsDuration(),
+		method:       m,
+		holds:        c.GetDesiredDigest(),
+	}
+	if c.GetSubject() != "" {
+		w.about = h.memory.commit(c.GetSubject(), set)
+		w.about.calls++
+		w.Recall = w.about.recall
+		h.evict()
+	}
+	h.work[w.ID] = w
+	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set is held all the same
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
+		return Received{}, nil
+	}
+	return Received{Work: w}, nil
+}
+
+// rebuild makes a request of its shell and its objects.
+func (m *method) rebuild(shell []byte, set *set) (proto.Message, error) {
+	request := m.request()
+	if err := proto.Unmarshal(shell, request); err != nil {
+		return nil, fmt.Errorf("the request is no %T: %w", request, err)
+	}
+	if err := m.checkShell(request); err != nil {
+		return nil, err
+	}
+	return request, m.fill(request, set)
+}
+
+// Answer answers work with a response, of which only what is new is sent. A response of another
+// type than the method's, or one that is too large for the engine, is answered with an error
+// instead. Work that is answered already is left alone.
+func (h *Hook) Answer(w *Work, response proto.Message) {
+	if h.work[w.ID] != w {
+		return
+	}
+	desired, list, err := w.desired(response)
+	if err != nil {
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
+		return
+	}
+	m := answerMessage(&streamv1.Answer{CallId: w.ID, Outcome: &streamv1.Answer_Desired{Desired: desired}})
+	if size := uint64(proto.Size(m)); h.accepts > 0 && size > h.accepts { //nolint:gosec // not negative
+		text := fmt.Sprintf("the answer has %d bytes, which is larger than max (%d)", size, h.accepts)
+		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_RESOURCE_EXHAUSTED), Message: text})
+		return
+	}
+	if w.about != nil {
+		h.memory.answered(w.about, list)
+		w.about.recall = w.Recall
+	}
+	h.end(w)
+	h.send(m)
+	h.evict()
+}
+
+// desired takes a response apart.
+func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, error) {
+	if want := w.method.response(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
+		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
+	}
+	var items []item
+	if field := w.method.desired(response); field != nil {
+		objects := *field
+		*field = nil
+		defer func() { *field = objects }()
+		var err error
+		if items, err = w.items(objects); err != nil {
+			return nil, nil, err
+		}
+	}
+	shell, err := canonical.Marshal(response)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &streamv1.Desired{Envelope: shell}
+	var before *itemList
+	if w.about != nil && len(w.holds) > 0 && w.about.list != nil && w.about.list.digest.is(w.holds) {
+		before, d.Base = w.about.list, w.holds
+	}
+	var list *itemList
+	list, d.Pieces = difference(before, items)
+	d.Digest = list.digest.wire()
+	return d, list, nil
+}
+
+// items writes desired objects. One that is the same message as in the last answer is not written
+// again.
+func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
+	var last []item
+	if w.about != nil && w.about.list != nil {
+		last = w.about.list.items
+	}
+	items := make([]item, len(objects))
+	for i, o := range objects {
+		if i < len(last) && last[i].message == o {
+			items[i] = last[i]
+			continue
+		}
+		raw, err := canonical.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("desired object %d: %w", i, err)
+		}
+		items[i] = item{raw: raw, size: len(raw), message: o}
+	}
+	return items, nil
+}
+
+// canonical gives the same bytes for the same message within one build of a program, which is all
+// that comparing needs.
+var canonical = proto.MarshalOptions{Deterministic: true}
+
+// Refuse answers work with a failure. Work that is answered already is left alone.
+func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
+	if h.work[w.ID] != w {
+		return
+	}
+	h.end(w)
+	h.refuse(w.ID, s)
+}
+
+// end takes work off the books.
+func (h *Hook) end(w *Work) {
+	delete(h.work, w.ID)
+	if w.about != nil {
+		w.about.calls--
+	}
+}
+
+func (h *Hook) refuse(id uint64, s *statuspb.Status) {
+	h.answer(&streamv1.Answer{CallId: id, Outcome: &streamv1.Answer_Error{Error: s}})
+}
+
+func (h *Hook) answer(a *streamv1.Answer) { h.send(answerMessage(a)) }
+
+func answerMessage(a *streamv1.Answer) *streamv1.HookMessage {
+	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
+}
+
+// evict forgets what is too much, and says so.
+func (h *Hook) evict() {
+	if names := h.memory.evict(); len(names) > 0 {
+		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Forget{Forget: &streamv1.Forget{Subjects: names}}})
+	}
+}
+
+// Drain asks for no more work. It does nothing before the Hello, or the second time.
+func (h *Hook) Drain() {
+	if !h.draining && h.memory != nil {
+		h.draining = true
+		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
+	}
+}
+
+// Trigger asks for syncs.
+func (h *Hook) Trigger(t *streamv1.Trigger) {
+	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: t}})
+}
+
+// Busy says whether there is work to answer.
+func (h *Hook) Busy() bool { return len(h.work) > 0 }
+
+// Lost is to be called when the stream has ended: it gives up all work, so that the memory may go
+// to another stream.
+func (h *Hook) Lost() {
+	for _, w := range slices.Collect(maps.Values(h.work)) {
+		h.end(w)
+	}
+	h.out = nil
+}
+
+// Outbox takes the messages to send, in order.
+func (h *Hook) Outbox() []*streamv1.HookMessage {
+	out := h.out
+	h.out = nil
+	return out
+}
+
+func (h *Hook) send(m *streamv1.HookMessage) {
+	h.out = append(h.out, fragmented(m, func(f *streamv1.Fragment) *streamv1.HookMessage {
+		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
+	})...)
+}

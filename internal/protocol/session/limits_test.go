@@ -1,0 +1,168 @@
+package session
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// told has the engine take an answer to its last call, and gives the outcome.
+func told(t *testing.T, e *Engine[*thing], a *streamv1.Answer) Outcome {
+	t.Helper()
+	a.CallId = e.last
+	if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}); err != nil {
+		t.Fatal(err)
+	}
+	out := e.Outcomes()
+	if len(out) != 1 {
+		t.Fatalf("got %d outcomes, want one", len(out))
+	}
+	return out[0]
+}
+
+func run(first, count int) *streamv1.Piece {
+	return &streamv1.Piece{Content: &streamv1.Piece_Keep{Keep: &streamv1.Run{First: uint32(first), Count: uint32(count)}}}
+}
+
+// TestRunsDoNotMultiply names a list's items again and again, in few bytes: the list that would
+// come of it is refused by its size.
+func TestRunsDoNotMultiply(t *testing.T) {
+	e, h := direct(t, HookSettings{})
+	s := crowd(10)
+	e.Ask(s.question("s"))
+	exchange(t, e, h)
+	e.Outcomes()
+	held := e.beliefs.subjects["s"].list
+	e.settings.MessageBytes = 3 * uint64(held.bytes())
+	for name, pieces := range map[string][]*streamv1.Piece{
+		"one run, many times": {run(0, len(held.items)), run(0, len(held.items)), run(0, len(held.items)), run(0, 1)},
+		"objects of their own": {
+			run(0, len(held.items)), run(0, len(held.items)), run(0, len(held.items)-1),
+			{Content: &streamv1.Piece_Insert{Insert: make([]byte, held.items[0].size+1)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e.Ask(s.question("s"))
+			before, bytes := e.Counts().Mismatches, e.beliefs.bytes
+			got := told(
+				t,
+				e,
+				&streamv1.Answer{
+					Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Base: held.digest.wire(), Pieces: pieces}},
+				},
+			)
+			if want := fmt.Sprintf(
+				"takes more than %d bytes",
+				e.settings.MessageBytes,
+			); got.Fault == nil ||
+				!strings.Contains(got.Fault.Error(), want) {
+				t.Errorf("the outcome is %v, want a fault: %s", got.Fault, want)
+			}
+			if e.Counts().Mismatches != before || e.Load() > 0 {
+				t.Error("the question is asked again")
+			}
+			if e.beliefs.bytes != bytes || e.beliefs.subjects["s"].list != held {
+				t.Error("the list is kept")
+			}
+		})
+	}
+}
+
+// TestEmptyItemsCount refuses objects without content by their number.
+func TestEmptyItemsCount(t *testing.T) {
+	d := &streamv1.Desired{}
+	for range 11 {
+		d.Pieces = append(d.Pieces, &streamv1.Piece{Content: &streamv1.Piece_Insert{}})
+	}
+	if list, err := patch(nil, d, 10*itemBytes); err == nil {
+		t.Errorf("got a list of %d bytes, want an error", list.bytes())
+	}
+}
+
+// TestClaimsReserveNothing claims a long run of a list that has one item.
+func TestClaimsReserveNothing(t *testing.T) {
+	before := &itemList{}
+	before.add(item{size: 1}, false)
+	d := &streamv1.Desired{Base: before.digest.wire(), Pieces: []*streamv1.Piece{run(0, 1<<30)}}
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	_, err := patch(before, d, DefaultMessageBytes)
+	runtime.ReadMemStats(&end)
+	if err == nil || !strings.Contains(err.Error(), "expected some of the 1 that are held") {
+		t.Errorf("got the error %v", err)
+	}
+	if got := end.TotalAlloc - start.TotalAlloc; got > 1<<20 {
+		t.Errorf("a claim of %d bytes takes %d bytes", proto.Size(d), got)
+	}
+}
+
+// TestBeliefsCountObjects keeps parents that are never asked about again, as after their deletion,
+// within the limit: the objects that are remembered with them count, each once.
+func TestBeliefsCountObjects(t *testing.T) {
+	const each, limit = 20_000, 200_000
+	e, h := direct(t, HookSettings{})
+	e.beliefs.limit = limit
+	shared := &thing{name: "c", body: strings.Repeat("c", each)}
+	for n := range 100 {
+		name := fmt.Sprint(n)
+		s := &state{controller: shared, parent: &thing{name: name, body: strings.Repeat("p", each)}}
+		e.Ask(s.question(name))
+		exchange(t, e, h)
+		pinned := 0
+		for o := range e.beliefs.objects {
+			pinned += len(o.body)
+		}
+		if pinned > e.beliefs.bytes || e.beliefs.bytes > limit {
+			t.Fatalf("after %d parents, objects of %d bytes are remembered, %d bytes are counted, of %d at most",
+				n+1, pinned, e.beliefs.bytes, limit)
+		}
+	}
+	if got := len(e.beliefs.subjects); got < limit/each-3 {
+		t.Errorf("%d subjects are remembered: the object that they share is counted with each", got)
+	}
+	forgetAll(t, e)
+}
+
+// forgetAll forgets everything that an engine believes; nothing may be left on the account.
+func forgetAll(t *testing.T, e *Engine[*thing]) {
+	t.Helper()
+	for name := range e.beliefs.subjects {
+		e.Forget(name)
+	}
+	if b := e.beliefs; b.bytes != 0 || len(b.objects) != 0 || len(b.hashes) != 0 {
+		t.Fatalf("%d bytes, %d objects and %d hashes are kept for nobody", b.bytes, len(b.objects), len(b.hashes))
+	}
+}
+
+// TestWordsOfAHookAreCut repeats little of what a hook says, and nothing that a terminal would
+// obey.
+func TestWordsOfAHookAreCut(t *testing.T) {
+	long := "ä\x1b[31m\xff\n" + strings.Repeat("é", 1<<20)
+	nack := &streamv1.Answer{Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{Status: &statuspb.Status{Message: long}}}}
+	for name, tell := range map[string]func(e *Engine[*thing]) Outcome{
+		"an error that is none": func(e *Engine[*thing]) Outcome {
+			return told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{Message: long}}})
+		},
+		"a second Nack": func(e *Engine[*thing]) Outcome {
+			nack.CallId = e.last
+			if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: nack}}); err != nil {
+				t.Fatal(err)
+			}
+			return told(t, e, proto.CloneOf(nack))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := direct(t, HookSettings{})
+			e.Ask(crowd(1).question("s"))
+			got := tell(e).Fault
+			if got == nil || len(got.Error()) > maxWords+200 || !strings.Contains(got.Error(), `"ä [31m  éé`) {
+				t.Errorf("got an error of %d bytes: %.500v", len(fmt.Sprint(got)), got)
+			}
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"container/list"
+
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is
+// made with the Memory that the one before it left. The zero value is not usable; NewMemory makes
+// one.
+type Memory struct {
+	limit    int
+	bytes    int // of the objects, each once, and of the desired lists
+	subjects map[string]*remembered
+	objects  map[hash]*held
+	recent   list.List // of *remembered, the one used last in front
+}
+
+// remembered is what is held about one subject.
+type remembered struct {
+	name string
+	set  *set
+	list *itemList // the last answer; nil where there is none
+	// recall is what the hook's driver keeps of it.
+	recall any
+	// calls is how many are under way; a subject with any is not evicted.
+	calls int
+	place *list.Element
+}
+
+// NewMemory makes an empty memory of at most limit bytes; 0 stands for DefaultStateBytes.
+func NewMemory(limit int) *Memory {
+	if limit == 0 {
+		limit = DefaultStateBytes
+	}
+	return &Memory{limit: limit, subjects: map[string]*remembered{}, objects: map[hash]*held{}}
+}
+
+// Bytes is how much is held.
+func (m *Memory) Bytes() int { return m.bytes }
+
+// held returns what the engine may build on, as far as it fits into a Welcome of at most limit
+// bytes beside what that has already: the subjects used last first. The others are forgotten, on
+// both sides: the engine asks about them anew. A limit of 0 is none.
+func (m *Memory) held(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
+	out := make([]*streamv1.SubjectState, 0, len(m.subjects))
+	size := proto.Size(welcome)
+	for at := m.recent.Front(); at != nil; {
+		r := at.Value.(*remembered)
+		at = at.Next()
+		holding := &streamv1.SubjectState{Subject: r.name, Digest: r.set.digest.wire()}
+		next := size + protowire.SizeTag(subjectsField) + protowire.SizeBytes(proto.Size(holding))
+		//nolint:gosec // not negative
+		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit {
+			m.forget(r.name)
+			continue
+		}
+		size = next
+		out = append(out, holding)
+	}
+	return out
+}
+
+// The numbers of the fields HookMessage.welcome and Welcome.subjects.
+const (
+	welcomeField  = 1
+	subjectsField = 7
+)
+
+// setOf is what is held about a subject; nil where nothing is.
+func (m *Memory) setOf(subject string) *set {
+	if r := m.subjects[subject]; r != nil {
+		return r.set
+	}
+	return nil
+}
+
+// commit makes a set the one that is held for a subject.
+func (m *Memory) commit(name string, next *set) *remembered {
+	r := m.subjects[name]
+	if r == nil {
+		r = &remembered{name: name}
+		r.place = m.recent.PushFront(r)
+		m.subjects[name] = r
+	}
+	m.recent.MoveToFront(r.place)
+	before := r.set
+	r.set = next
+	m.use(next, before, +1)
+	m.use(before, next, -1)
+	return r
+}
+
+// use counts the objects of a set, except those in slots that it shares with another.
+func (m *Memory) use(s, other *set, by int) {
+	if s == nil {
+		return
+	}
+	for slot, p := range s.slots {
+		if other != nil && sameSlice(p.objects, other.slots[slot].objects) {
+			continue
+		}
+		for _, o := range p.objects {
+			m.count(o, by)
+		}
+	}
+}
+
+func sameSlice(a, b []*held) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+
+func (m *Memory) count(o *held, by int) {
+	if o.uses == 0 {
+		m.objects[o.hash] = o
+		m.bytes += o.size
+	}
+	if o.uses += by; o.uses == 0 {
+		delete(m.objects, o.hash)
+		m.bytes -= o.size
+	}
+}
+
+// answered makes a list the last answer about a subject, if the subject is still held.
+func (m *Memory) answered(r *remembered, last *itemList) {
+	if m.subjects[r.name] != r {
+		return
+	}
+	m.bytes += last.bytes() - r.list.bytes()
+	r.list = last
+}
+
+func (m *Memory) forget(name string) {
+	r := m.subjects[name]
+	if r == nil {
+		return
+	}
+	m.use(r.set, nil, -1)
+	m.bytes -= r.list.bytes()
+	m.recent.Remove(r.place)
+	delete(m.subjects, name)
+}
+
+// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
+// calls under way stay.
+func (m *Memory) evict() []string {
+	var names []string
+	for at := m.recent.Back(); at != nil && m.bytes > m.limit; {
+		r := at.Value.(*remembered)
+		at = at.Prev()
+		if r.calls == 0 {
+			m.forget(r.name)
+			names = append(names, r.name)
+		}
+	}
+	return names
+}

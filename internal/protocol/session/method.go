@@ -1,0 +1,154 @@
+package session
+
+import (
+	"fmt"
+
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Slots of an observed set: where in a request an object stands.
+const (
+	// ControllerSlot is the controller's.
+	ControllerSlot = 0
+	// ParentSlot is the parent's, or the decorated object's.
+	ParentSlot = 1
+)
+
+// ChildSlot is the slot of a group of children or attachments.
+func ChildSlot(group int) int { return 2 + 2*group }
+
+// RelatedSlot is the slot of a group of related objects.
+func RelatedSlot(group int) int { return 3 + 2*group }
+
+// places are the fields of a request that hold objects. Groups is nil where the request has none.
+type places struct {
+	controller, parent **hookv1.Object
+	children           []*hookv1.ObjectGroup
+	related            []*hookv1.RelatedGroup
+}
+
+// method says how the messages of one method are taken apart.
+type method struct {
+	request  func() proto.Message
+	places   func(proto.Message) places
+	response func() proto.Message
+	// desired is the response's field of desired objects, or nil where it has none.
+	desired func(proto.Message) *[]*hookv1.DesiredObject
+}
+
+// newMethod ties the types of a method to the fields that a stream treats apart.
+func newMethod[Request, Response any, PRequest interface {
+	*Request
+	proto.Message
+}, PResponse interface {
+	*Response
+	proto.Message
+}](at func(*Request) places, desired func(*Response) *[]*hookv1.DesiredObject) *method {
+	m := &method{
+		request:  func() proto.Message { return PRequest(new(Request)) },
+		places:   func(request proto.Message) places { return at((*Request)(request.(PRequest))) },
+		response: func() proto.Message { return PResponse(new(Response)) },
+		desired:  func(proto.Message) *[]*hookv1.DesiredObject { return nil },
+	}
+	if desired != nil {
+		m.desired = func(response proto.Message) *[]*hookv1.DesiredObject {
+			return desired((*Response)(response.(PResponse)))
+		}
+	}
+	return m
+}
+
+// methods are those that a stream can carry, by their full name.
+var methods = map[string]*method{
+	compositev1.CompositeHookService_Sync_FullMethodName: newMethod(
+		func(r *compositev1.SyncRequest) places {
+			return places{&r.Controller, &r.Parent, r.Children, r.Related}
+		},
+		func(r *compositev1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Children }),
+	compositev1.CompositeHookService_Finalize_FullMethodName: newMethod(
+		func(r *compositev1.FinalizeRequest) places {
+			return places{&r.Controller, &r.Parent, r.Children, r.Related}
+		},
+		func(r *compositev1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Children }),
+	compositev1.CompositeHookService_Customize_FullMethodName: newMethod[compositev1.CustomizeRequest, compositev1.CustomizeResponse](
+		func(r *compositev1.CustomizeRequest) places {
+			return places{controller: &r.Controller, parent: &r.Parent}
+		},
+		nil,
+	),
+	decoratorv1.DecoratorHookService_Sync_FullMethodName: newMethod(
+		func(r *decoratorv1.SyncRequest) places {
+			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
+		},
+		func(r *decoratorv1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
+	decoratorv1.DecoratorHookService_Finalize_FullMethodName: newMethod(
+		func(r *decoratorv1.FinalizeRequest) places {
+			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
+		},
+		func(r *decoratorv1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
+	decoratorv1.DecoratorHookService_Customize_FullMethodName: newMethod[decoratorv1.CustomizeRequest, decoratorv1.CustomizeResponse](
+		func(r *decoratorv1.CustomizeRequest) places {
+			return places{controller: &r.Controller, parent: &r.Object}
+		},
+		nil,
+	),
+}
+
+// checkShell refuses a request that carries objects itself.
+func (m *method) checkShell(request proto.Message) error {
+	p := m.places(request)
+	held := *p.controller != nil || *p.parent != nil
+	for _, g := range p.children {
+		held = held || len(g.GetObjects()) > 0
+	}
+	for _, g := range p.related {
+		held = held || len(g.GetItems().GetObjects()) > 0
+	}
+	if held {
+		return fmt.Errorf("%T holds objects, expected them in the slots", request)
+	}
+	return nil
+}
+
+// fill puts the objects of a set into a request. The error says which objects have no place in it.
+func (m *method) fill(request proto.Message, set *set) error {
+	p, placed := m.places(request), 0
+	for slot, at := range []**hookv1.Object{p.controller, p.parent} {
+		if objects := set.view(slot); len(objects) == 1 {
+			*at = objects[0]
+			placed++
+		}
+	}
+	for n, g := range p.children {
+		g.Objects = set.view(ChildSlot(n))
+		placed += len(g.Objects)
+	}
+	for n, g := range p.related {
+		if items := g.GetItems(); items != nil {
+			items.Objects = set.view(RelatedSlot(n))
+			placed += len(items.Objects)
+		}
+	}
+	if placed != set.size() {
+		return fmt.Errorf("the request has places for %d of its %d objects", placed, set.size())
+	}
+	return nil
+}
+
+// put puts the desired objects into a response.
+func (m *method) put(response proto.Message, objects []*hookv1.DesiredObject) error {
+	field := m.desired(response)
+	switch {
+	case field == nil && len(objects) > 0:
+		return fmt.Errorf("the answer has %d desired objects, expected none in a %T", len(objects), response)
+	case field == nil:
+		return nil
+	case len(*field) > 0:
+		return fmt.Errorf("the response itself has desired objects, expected them as pieces")
+	}
+	*field = objects
+	return nil
+}

@@ -1,0 +1,195 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// held is an object that a hook holds. It is shared by the sets that have it, and never changed.
+type held struct {
+	message *hookv1.Object
+	hash    hash
+	size    int
+	// uses is how many entries of sets refer to it; an object that nobody uses is let go.
+	uses int
+}
+
+// placed are the objects of one slot in the order of their names. Neither slice is changed after
+// construction; requests share view.
+type placed struct {
+	objects []*held
+	view    []*hookv1.Object
+}
+
+// set is an observed set as a hook holds it. It is not changed after construction. Invariant: each
+// slot is in the order of names without duplicates, none is empty, and digest is that of all
+// entries.
+type set struct {
+	slots  map[int]placed
+	digest digest
+}
+
+func (s *set) view(slot int) []*hookv1.Object { return s.slots[slot].view }
+
+func (s *set) size() int {
+	n := 0
+	for _, p := range s.slots {
+		n += len(p.objects)
+	}
+	return n
+}
+
+// compare orders objects within a slot.
+func compare(namespace, name, otherNamespace, otherName string) int {
+	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
+}
+
+func (h *held) compare(key *streamv1.Key) int {
+	return compare(h.message.GetNamespace(), h.message.GetName(), key.GetNamespace(), key.GetName())
+}
+
+// edit is a set that is being changed. Slots that no change touches are shared with the set that it
+// comes from.
+type edit struct {
+	set
+	touched map[int]bool
+}
+
+func edited(base *set) *edit {
+	e := &edit{set: set{slots: map[int]placed{}}, touched: map[int]bool{}}
+	if base != nil {
+		e.digest = base.digest
+		for slot, p := range base.slots {
+			e.slots[slot] = p
+		}
+	}
+	return e
+}
+
+// own gives the objects of a slot that may be changed, with room for more.
+func (e *edit) own(slot, more int) []*held {
+	objects := e.slots[slot].objects
+	if e.touched[slot] {
+		return objects
+	}
+	e.touched[slot] = true
+	return append(make([]*held, 0, len(objects)+more), objects...)
+}
+
+// remove takes an entry out. One that is not there is left to the digest to find.
+func (e *edit) remove(key *streamv1.Key) {
+	slot := int(key.GetSlot())
+	objects := e.own(slot, 0)
+	if at, found := slices.BinarySearchFunc(objects, key, (*held).compare); found {
+		e.digest = e.digest.minus(entryHash(key.GetSlot(), objects[at].hash))
+		objects = slices.Delete(objects, at, at+1)
+	}
+	e.slots[slot] = placed{objects: objects}
+}
+
+// put takes an entry in, in the place of the one with the same key.
+func (e *edit) put(slot uint32, o *held, more int) {
+	objects := e.own(int(slot), more)
+	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
+	at, found := len(objects), false
+	if at > 0 && objects[at-1].compare(key) >= 0 {
+		at, found = slices.BinarySearchFunc(objects, key, (*held).compare)
+	}
+	if found {
+		e.digest = e.digest.minus(entryHash(slot, objects[at].hash))
+		objects[at] = o
+	} else {
+		objects = slices.Insert(objects, at, o)
+	}
+	e.digest = e.digest.plus(entryHash(slot, o.hash))
+	e.slots[int(slot)] = placed{objects: objects}
+}
+
+// done is the set after all changes.
+func (e *edit) done() *set {
+	for slot := range e.touched {
+		objects := e.slots[slot].objects
+		if len(objects) == 0 {
+			delete(e.slots, slot)
+			continue
+		}
+		view := make([]*hookv1.Object, len(objects))
+		for i, o := range objects {
+			view[i] = o.message
+		}
+		e.slots[slot] = placed{objects, view}
+	}
+	return &e.set
+}
+
+// apply works out the set that a call describes. What cannot be is a Nack, which says what is
+// missing.
+func (m *Memory) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
+	switch {
+	case len(call.GetBase()) == 0:
+		base = nil
+	case base == nil:
+		return nil, nack(streamv1.Nack_REASON_UNKNOWN_BASE, "nothing is held for this subject"), nil
+	case !base.digest.is(call.GetBase()):
+		return nil, nack(streamv1.Nack_REASON_UNKNOWN_BASE, "what is held for this subject has another digest"), nil
+	}
+	e, sent := edited(base), map[hash]*held{}
+	for _, key := range call.GetRemoved() {
+		e.remove(key)
+	}
+	for _, up := range call.GetUpserts() {
+		o, missing, err := m.find(up, sent)
+		if missing != nil || err != nil {
+			return nil, missing, err
+		}
+		e.put(up.GetSlot(), o, len(call.GetUpserts()))
+	}
+	next := e.done()
+	if !next.digest.is(call.GetDigest()) {
+		return nil, nack(streamv1.Nack_REASON_DIGEST_MISMATCH, "after the changes the set has another digest"), nil
+	}
+	return next, nil, nil
+}
+
+// find is the object of an upsert: one that comes with the call, or one that is held.
+func (m *Memory) find(up *streamv1.Upsert, sent map[hash]*held) (*held, *streamv1.Nack, error) {
+	switch content := up.GetContent().(type) {
+	case *streamv1.Upsert_Object:
+		h := hashOf(content.Object)
+		if o := m.objects[h]; o != nil {
+			return o, nil, nil
+		}
+		message := &hookv1.Object{}
+		if err := proto.Unmarshal(content.Object, message); err != nil {
+			return nil, nil, broken("an upsert's object is no hookloop.hook.v1.Object: %v", err)
+		}
+		o := &held{message: message, hash: h, size: len(content.Object)}
+		sent[h] = o
+		return o, nil, nil
+	case *streamv1.Upsert_Hash:
+		if len(content.Hash) != hashBytes {
+			return nil, nil, broken("an upsert's hash has %d bytes, expected %d", len(content.Hash), hashBytes)
+		}
+		h := hash(content.Hash)
+		if o := cmp.Or(sent[h], m.objects[h]); o != nil {
+			return o, nil, nil
+		}
+		return nil, nack(streamv1.Nack_REASON_UNKNOWN_OBJECT, "an object is not held that is named by its hash"), nil
+	default:
+		return nil, nil, broken("an upsert has neither object nor hash, expected one of them")
+	}
+}
+
+func nack(reason streamv1.Nack_Reason, message string) *streamv1.Nack {
+	c := code.Code_FAILED_PRECONDITION
+	if reason == streamv1.Nack_REASON_DIGEST_MISMATCH {
+		c = code.Code_DATA_LOSS
+	}
+	return &streamv1.Nack{Reason: reason, Status: &statuspb.Status{Code: int32(c), Message: message}}
+}

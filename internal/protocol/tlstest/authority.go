@@ -1,0 +1,98 @@
+// Package tlstest issues certificates for tests of TLS, on both sides of the protocol. Its data is its
+// own; the tests that use it cover it.
+package tlstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+)
+
+// Authority issues certificates for tests of TLS.
+type Authority struct {
+	// PEM is the authority's own certificate.
+	PEM []byte
+
+	t           testing.TB
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	serial      int64
+}
+
+// NewAuthority makes one.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{t: t}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.key = a.newKey()
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.certificate, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+func (a *Authority) newKey() *ecdsa.PrivateKey {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return key
+}
+
+// Issue makes a certificate for servers at 127.0.0.1 and for clients, with its key, as PEM.
+func (a *Authority) Issue(name string) (certificate, key []byte) {
+	a.t.Helper()
+	a.serial++
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(a.serial + 1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	own := a.newKey()
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, own.Public(), a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(own)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: der},
+		), pem.EncodeToMemory(
+			&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded},
+		)
+}
+
+// Server is a server's side of TLS with a certificate of its own. With clients, it asks for a
+// certificate that they have issued.
+func (a *Authority) Server(clients *Authority) *tls.Config {
+	a.t.Helper()
+	pair, err := tls.X509KeyPair(a.Issue("server"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if clients != nil {
+		settings.ClientAuth, settings.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		settings.ClientCAs.AddCert(clients.certificate)
+	}
+	return settings
+}
