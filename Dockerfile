@@ -3,6 +3,8 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY internal/protocol/go.mod internal/protocol/go.sum internal/protocol/
+COPY sdk/go/go.mod sdk/go/go.sum sdk/go/
 RUN go mod download
 COPY . .
 ARG VERSION=""

@@ -12,6 +12,8 @@ BIN := .cache/bin
 TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/controller-gen
 TYPESCRIPT := sdk/typescript/node_modules/.package-lock.json
 MODULE := github.com/hookloop/hookloop
+# The Go modules beside the main one that are tested and linted as it is.
+MODULES := internal/protocol sdk/go examples/hello-grpc tools/code
 # The number of packages that are compiled and tested at a time; every integration package runs its
 # own control plane.
 PARALLEL ?= 2
@@ -44,7 +46,7 @@ test: lint check-gen unit fuzz integration ## Run all checks and tests
 .PHONY: unit
 unit: sdks ## Run the unit tests, with the race detector, and the SDKs' tests
 	go test -race -p $(PARALLEL) -timeout 5m $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
-	go -C tools/code test -race -timeout 5m $(TESTFLAGS) ./...
+	for module in $(MODULES); do go -C $$module test -race -timeout 5m $(TESTFLAGS) ./...; done
 	cd sdk/python && /usr/bin/python3 -m unittest discover -s tests
 	cd examples/website/python && PYTHONPATH=../../../sdk/python /usr/bin/python3 -m unittest
 	cd sdk/typescript && npm test --silent
@@ -79,6 +81,7 @@ bench: controlplane build ## Measure on a real control plane, and print tables (
 .PHONY: microbench
 microbench: ## Run the benchmarks beside the code, with allocations
 	go test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) $$(go list ./... | grep -v '^$(MODULE)/test/')
+	for module in $(MODULES); do go -C $$module test -run '^$$' -bench . -benchmem -p 1 $(TESTFLAGS) ./...; done
 
 .PHONY: measure
 measure: ## Measure the code, its comments and commits, and print tables (MEASURE="-json -since v1": its flags)
@@ -101,10 +104,10 @@ lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh
 	$(BIN)/golangci-lint run ./...
-	cd tools/code && $(CURDIR)/$(BIN)/golangci-lint run ./...
+	for module in $(MODULES); do (cd $$module && $(CURDIR)/$(BIN)/golangci-lint run ./...); done
 
 .PHONY: gen
-gen: $(TOOLS) $(TYPESCRIPT) ## Generate gen/, the SDKs' code of the contract, deep copies and CRDs
+gen: $(TOOLS) $(TYPESCRIPT) ## Generate the code of the contract in all languages, deep copies and CRDs
 	tools/gen.sh
 
 .PHONY: check-gen
@@ -114,7 +117,8 @@ check-gen: $(TOOLS) $(TYPESCRIPT) ## Fail when a generated file is stale
 .PHONY: build
 build: ## Build .cache/bin/hookloop, and the hooks of the examples that are Go programs
 	go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/hookloop
-	go build -tags otlp -o $(BIN)/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
+	go build -o $(BIN)/ $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/...)
+	go -C examples/hello-grpc build -tags otlp -o $(CURDIR)/$(BIN)/
 	go -C examples/jsonnet-hook build -o $(CURDIR)/$(BIN)/
 
 .PHONY: image

@@ -1,13 +1,18 @@
 package hook_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-const outside = `package main
+// The program and the module of a user who has the SDK and nothing else of the project. The replace
+// directives stand for a published version.
+const (
+	outsideProgram = `package main
 
 import (
 	"context"
@@ -19,31 +24,66 @@ func sync(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { retu
 
 func main() { hook.Main(hook.Composite{Sync: sync}) }
 `
+	outsideModule = `module example.com/greeter
 
-// TestTheModuleServesOthers compiles a hook in a module of its own, which knows the SDK's module by
-// a replace directive.
-func TestTheModuleServesOthers(t *testing.T) {
+go 1.26
+
+require github.com/hookloop/hookloop/sdk/go v0.0.0
+
+replace github.com/hookloop/hookloop/sdk/go => %[1]s/sdk/go
+
+replace github.com/hookloop/hookloop/internal/protocol => %[1]s/internal/protocol
+`
+)
+
+// heavy are modules that the engine needs, and that a hook's module must not list.
+var heavy = []string{
+	"github.com/hookloop/hookloop ", "github.com/prometheus/", "github.com/spf13/cobra", "github.com/google/cel-go",
+	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/client-go",
+	"go.opentelemetry.io/contrib/exporters/autoexport",
+}
+
+// TestTheModuleOfAUserIsLight builds a hook in a module that requires the SDK only.
+func TestTheModuleOfAUserIsLight(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "main.go"), []byte(outsideProgram))
+	put(t, filepath.Join(folder, "go.mod"), fmt.Appendf(nil, outsideModule, root))
+	run := func(args ...string) string {
+		t.Helper()
+		command := exec.Command("go", args...)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GONOSUMDB=*", "GOWORK=off")
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	run("build", "-o", filepath.Join(folder, "greeter"), ".")
+	sums, err := os.ReadFile(filepath.Join(folder, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	put(t, filepath.Join(folder, "main.go"), []byte(outside))
-	put(t, filepath.Join(folder, "go.sum"), sums)
-	put(
-		t,
-		filepath.Join(folder, "go.mod"),
-		[]byte(
-			"module example.com/greeter\n\ngo 1.26\n\nrequire github.com/hookloop/hookloop v0.0.0\n\nreplace github.com/hookloop/hookloop => "+root+"\n",
-		),
-	)
-	build := exec.Command("go", "build", "-o", os.DevNull, ".")
-	build.Dir, build.Env = folder, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	modules, packages := run("list", "-m", "all"), run("list", "-deps", ".")
+	for _, module := range heavy {
+		if strings.Contains("\n"+modules, "\n"+module) {
+			t.Errorf("the module list of a user has %s", module)
+		}
+		if strings.Contains("\n"+string(sums), "\n"+module) {
+			t.Errorf("the go.sum of a user has %s", module)
+		}
 	}
+	if strings.Contains(packages, "go.opentelemetry.io/otel/exporters") {
+		t.Error("a hook that does not import sdk/go/otlp links exporters")
+	}
+	info, err := os.Stat(filepath.Join(folder, "greeter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d modules, %d lines of go.sum, %d packages, %.1f MB with symbols", strings.Count(modules, "\n"),
+		strings.Count(string(sums), "\n"), strings.Count(packages, "\n"), float64(info.Size())/1e6)
 }
