@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // mapping is a third kind of controller, as small as it can be: for each Page that a parent
@@ -69,6 +70,7 @@ func TestThirdKind(t *testing.T) {
 		}
 		return &hook.Answer{Children: []json.RawMessage{desired(part + "-out")}}, nil
 	})
+	s.Hooks[hook.Sync].Forget = func(types.UID) { t.Error("the hook forgets the parent, want its part forgotten alone") }
 	p := pipeline.New(s)
 	steps := []struct {
 		name, part string

@@ -84,13 +84,16 @@ func (p *Pipeline) resource(key hook.Key) object.Resource {
 	return p.Parents[i]
 }
 
-// forget drops everything that is held about a key: its state, and what holders and hooks have.
+// forget drops everything about a key: here, at the holders and, with the key of a whole parent, at
+// the hooks, which hold state by parent.
 func (p *Pipeline) forget(key hook.Key, parent types.UID) {
 	p.states.forget(key)
 	for _, h := range p.Holders {
 		h.Forget(key)
 	}
-	p.forgetAtHooks(parent)
+	if key.Part == "" {
+		p.forgetAtHooks(parent)
+	}
 }
 
 // forgetAtHooks makes the hooks drop what they hold about a parent; an empty UID is no parent.
