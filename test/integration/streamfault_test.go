@@ -111,7 +111,7 @@ var badStreams = map[string]badStream{
 			a.GetDesired().Envelope = []byte("\xff\xff")
 			return saying(a)
 		}),
-		reason: "InvalidHookAnswer", part: "the response is no hookloop.composite.v1.CompositeHookServiceSyncResponse",
+		reason: "InvalidHookAnswer", part: "the response is no hookloop.composite.v1.SyncResponse",
 	},
 	"hangs up half-way through an answer": {
 		fault: hangingUp(answering(func(*streamv1.Answer) []*streamv1.HookMessage {

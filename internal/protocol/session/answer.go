@@ -89,7 +89,12 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
 		return News{}, broken("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
 	}
 	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
-	e.resume(w.GetSubjects())
+	e.common = common(e.settings.Capabilities, w.GetCapabilities())
+	if e.common.has(resume) {
+		e.resume(w.GetSubjects())
+	} else {
+		e.resume(nil)
+	}
 	e.pump()
 	return News{Welcome: w}, nil
 }

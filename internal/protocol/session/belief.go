@@ -86,18 +86,23 @@ type change[O Observed] struct {
 	upserts []*streamv1.Upsert
 	fresh   map[hash]*known[O] // objects that the hook is not known to hold
 	sent    map[hash]bool      // objects that come with the change
-	whole   bool               // no object may be named by its hash
+	naming  naming
 	err     error
 }
 
-// compute works out a change. Without a base everything is new; whole says that no object may be
-// named by its hash alone.
-func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], whole bool) *change[O] {
+// naming decides which objects a change names by hash instead of sending them.
+type naming struct {
+	hashes bool // the hook finds objects by hash
+	known  bool // objects that the hook is known to hold, too; otherwise only those of the same change
+}
+
+// compute works out a change. Without a base everything is new.
+func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], n naming) *change[O] {
 	c := &change[O]{
-		slots: make(map[uint32][]entry[O], len(slots)),
-		fresh: map[hash]*known[O]{},
-		sent:  map[hash]bool{},
-		whole: whole,
+		slots:  make(map[uint32][]entry[O], len(slots)),
+		fresh:  map[hash]*known[O]{},
+		sent:   map[hash]bool{},
+		naming: n,
 	}
 	if base != nil {
 		c.digest = base.digest
@@ -235,7 +240,7 @@ func (b *beliefs[O]) put(c *change[O], slot uint32, replaced, k *known[O]) {
 	c.digest = c.digest.plus(entryHash(slot, k.hash))
 	up := &streamv1.Upsert{Slot: slot}
 	switch {
-	case c.sent[k.hash] || k.uses > 0 && !c.whole:
+	case c.naming.hashes && (c.sent[k.hash] || k.uses > 0 && c.naming.known):
 		up.Content = &streamv1.Upsert_Hash{Hash: k.hash[:]}
 	case k.raw != nil:
 		up.Content = &streamv1.Upsert_Object{Object: k.raw}
@@ -305,6 +310,13 @@ func (b *beliefs[O]) forget(name string) {
 	b.bytes -= s.size*entryBytes + s.list.bytes()
 	b.recent.Remove(s.place)
 	delete(b.subjects, name)
+}
+
+// clear forgets all subjects.
+func (b *beliefs[O]) clear() {
+	for name := range b.subjects {
+		b.forget(name)
+	}
 }
 
 // evict forgets what was used longest ago until the limit is kept, and names it. Subjects with

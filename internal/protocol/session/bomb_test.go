@@ -130,7 +130,9 @@ func TestWelcomeOfAnySize(t *testing.T) {
 	e := NewEngine(EngineSettings[*thing]{SessionID: "a", Encode: encodeThing})
 	e.Connect()
 	e.Outbox()
-	w := &streamv1.Welcome{Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}}
+	w := &streamv1.Welcome{
+		Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}, Capabilities: allCapabilities,
+	}
 	for i := range 100_000 {
 		subject := strings.Repeat("x", 60) + string(rune('a'+i%26)) + strings.Repeat("y", i%7)
 		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: subject, Digest: make([]byte, 16)})

@@ -26,6 +26,8 @@ type EngineSettings[O Observed] struct {
 	// package.
 	MessageBytes uint64
 	StateBytes   int
+	// Capabilities are the optional features of this side; nil means all that the package has.
+	Capabilities []streamv1.Capability
 	// Reserver is asked before the content of a message is built; nil refuses nothing.
 	Reserver Reserver
 }
@@ -125,6 +127,7 @@ type stream[O Observed] struct {
 	in       assembler
 	out      []*streamv1.EngineMessage
 	draining bool
+	common   capabilities // from the Welcome on
 }
 
 type phase int
@@ -151,6 +154,9 @@ type asked[O Observed] struct {
 // NewEngine makes a session without a stream.
 func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
+	if s.Capabilities == nil {
+		s.Capabilities = allCapabilities
+	}
 	if s.Reserver == nil {
 		s.Reserver = unlimited{}
 	}
@@ -180,19 +186,22 @@ func (e *Engine[O]) Connect() {
 			Version,
 		},
 		SessionId: e.settings.SessionID,
-		BuildId:   e.settings.Build, Capabilities: allCapabilities,
+		BuildId:   e.settings.Build, Capabilities: e.settings.Capabilities,
 		MaxMessageBytes: e.settings.MessageBytes,
 	}}})
 }
 
-// Disconnect ends the stream: everything that was asked is lost. What the hook is believed to hold
-// stays.
+// Disconnect ends the stream. All open questions are lost. The state that the hook holds stays if
+// both sides can resume the session.
 func (e *Engine[O]) Disconnect() {
 	for _, id := range slices.Sorted(maps.Keys(e.calls)) {
 		e.lose(e.calls[id])
 	}
 	for _, a := range e.waiting {
 		e.lose(a)
+	}
+	if e.phase == open && !e.common.has(resume) {
+		e.beliefs.clear()
 	}
 	e.waiting, e.stream = nil, stream[O]{}
 }
@@ -330,8 +339,11 @@ func (e *Engine[O]) free() bool {
 // begin makes a call.
 func (e *Engine[O]) begin(a *asked[O]) {
 	q := &a.question
+	if !e.common.has(changes) {
+		q.Subject = "" // the hook keeps no state
+	}
 	base := e.beliefs.subjects[q.Subject]
-	c := e.beliefs.compute(base, q.Slots, a.again)
+	c := e.beliefs.compute(base, q.Slots, naming{known: !a.again, hashes: e.common.has(objectHashes)})
 	shell, err := proto.Marshal(q.Shell)
 	if err = cmp.Or(c.err, err); err != nil {
 		e.finish(a, Outcome{Fault: fmt.Errorf("the question cannot be written: %w", err)})
@@ -400,7 +412,12 @@ func (e *Engine[O]) finish(a *asked[O], o Outcome) {
 	e.outcomes = append(e.outcomes, o)
 }
 
+// send queues a message, in fragments if it is large and the hook reassembles them.
 func (e *Engine[O]) send(m *streamv1.EngineMessage) {
+	if !e.common.has(fragments) {
+		e.out = append(e.out, m)
+		return
+	}
 	e.out = append(e.out, fragmented(m, func(f *streamv1.Fragment) *streamv1.EngineMessage {
 		return &streamv1.EngineMessage{Message: &streamv1.EngineMessage_Fragment{Fragment: f}}
 	})...)

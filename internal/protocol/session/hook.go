@@ -26,6 +26,8 @@ type HookSettings struct {
 	CallBytes uint64
 	// MessageBytes bounds a message; 0 stands for DefaultMessageBytes.
 	MessageBytes uint64
+	// Capabilities are the optional features of this side; nil means all that the package has.
+	Capabilities []streamv1.Capability
 	// Memory finds what is held for a session id. It is called once, when the Hello comes.
 	Memory func(sessionID string) *Memory
 }
@@ -46,6 +48,7 @@ type Hook struct {
 	in       assembler
 	out      []*streamv1.HookMessage
 	draining bool
+	common   capabilities // from the Hello on
 }
 
 // Work is one question to a hook's function. Request is whole, and shared with other questions: it
@@ -85,6 +88,9 @@ type Received struct {
 func NewHook(s HookSettings) *Hook {
 	s.Calls, s.CallBytes = cmp.Or(s.Calls, DefaultCalls), cmp.Or(s.CallBytes, DefaultCallBytes)
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
+	if s.Capabilities == nil {
+		s.Capabilities = allCapabilities
+	}
 	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
@@ -139,11 +145,15 @@ func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
 	}
 	h.memory = h.settings.Memory(hello.GetSessionId())
 	h.accepts = hello.GetMaxMessageBytes()
+	h.common = common(h.settings.Capabilities, hello.GetCapabilities())
+	if !h.common.has(resume) {
+		h.memory.clear()
+	}
 	welcome := &streamv1.Welcome{
 		Version:         Version,
 		BuildId:         h.settings.Build,
 		MaxMessageBytes: h.settings.MessageBytes,
-		Capabilities:    allCapabilities,
+		Capabilities:    h.settings.Capabilities,
 		Methods:         h.settings.Methods,
 		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
 	}
@@ -351,6 +361,9 @@ func (h *Hook) Lost() {
 	for _, w := range slices.Collect(maps.Values(h.work)) {
 		h.end(w)
 	}
+	if h.memory != nil && !h.common.has(resume) {
+		h.memory.clear()
+	}
 	h.out = nil
 }
 
@@ -361,7 +374,12 @@ func (h *Hook) Outbox() []*streamv1.HookMessage {
 	return out
 }
 
+// send queues a message, in fragments if it is large and the engine reassembles them.
 func (h *Hook) send(m *streamv1.HookMessage) {
+	if !h.common.has(fragments) {
+		h.out = append(h.out, m)
+		return
+	}
 	h.out = append(h.out, fragmented(m, func(f *streamv1.Fragment) *streamv1.HookMessage {
 		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
 	})...)

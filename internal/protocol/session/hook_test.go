@@ -30,7 +30,9 @@ func expectError(t *testing.T, want string, n int, receive func(int) error) {
 
 func hello() *streamv1.EngineMessage {
 	return &streamv1.EngineMessage{
-		Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{Versions: []uint32{1}, SessionId: "s"}},
+		Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
+			Versions: []uint32{1}, SessionId: "s", Capabilities: allCapabilities,
+		}},
 	}
 }
 

@@ -142,6 +142,13 @@ func (m *Memory) forget(name string) {
 	delete(m.subjects, name)
 }
 
+// clear forgets all subjects.
+func (m *Memory) clear() {
+	for name := range m.subjects {
+		m.forget(name)
+	}
+}
+
 // evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
 // calls under way stay.
 func (m *Memory) evict() []string {

@@ -21,22 +21,10 @@
 // both sides; BenchmarkDelta prints bytes and time for one changed child among 1,000 and 3,000.
 package session
 
-import (
-	"fmt"
-
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
-)
+import "fmt"
 
 // Version is the version of the protocol that the package speaks.
 const Version = 1
-
-// allCapabilities are the optional features that both sides of this package have.
-var allCapabilities = []streamv1.Capability{
-	streamv1.Capability_CAPABILITY_CHANGES,
-	streamv1.Capability_CAPABILITY_OBJECT_HASHES,
-	streamv1.Capability_CAPABILITY_FRAGMENTS,
-	streamv1.Capability_CAPABILITY_RESUME,
-}
 
 const (
 	// DefaultMessageBytes bounds a message that is put together from fragments, unless settings say

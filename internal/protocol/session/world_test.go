@@ -93,6 +93,8 @@ type world struct {
 	version int
 	// hookBytes is the hook's limit of what it holds; one in four worlds has a small one.
 	hookBytes int
+	// hookHas and engineHas are the capabilities of the two sides.
+	hookHas, engineHas []streamv1.Capability
 
 	engine   *Engine[*thing]
 	hook     *Hook
@@ -138,9 +140,27 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 		hookBytes = 5000
 	}
 	w.hookBytes = hookBytes
-	w.engine = NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, StateBytes: engineBytes})
+	// Two in three worlds lack some capabilities, on either side.
+	w.hookHas, w.engineHas = w.features(seed%3 != 0), w.features(seed%3 == 2)
+	w.engine = NewEngine(EngineSettings[*thing]{
+		SessionID: "s", Encode: encodeThing, StateBytes: engineBytes, Capabilities: w.engineHas,
+	})
 	w.reconnect()
 	return w
+}
+
+// features returns all capabilities, or some of them and one that nobody knows.
+func (w *world) features(some bool) []streamv1.Capability {
+	if !some {
+		return allCapabilities
+	}
+	out := []streamv1.Capability{99}
+	for _, c := range allCapabilities {
+		if w.random.IntN(2) == 0 {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // thing makes one; some are larger than others.
@@ -175,7 +195,7 @@ func (w *world) reconnect() {
 		w.hook.Lost()
 	}
 	w.up, w.down, w.work = nil, nil, nil
-	w.hook = NewHook(HookSettings{Calls: 3, Memory: func(id string) *Memory {
+	w.hook = NewHook(HookSettings{Calls: 3, Capabilities: w.hookHas, Memory: func(id string) *Memory {
 		if w.memories[id] == nil {
 			w.memories[id] = NewMemory(w.hookBytes)
 		}

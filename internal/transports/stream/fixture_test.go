@@ -98,6 +98,9 @@ func (p *peer) greet(build string) *peer {
 	}
 	p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 		Version: 1, BuildId: build, Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20},
+		Capabilities: []streamv1.Capability{
+			streamv1.Capability_CAPABILITY_CHANGES, streamv1.Capability_CAPABILITY_FRAGMENTS, streamv1.Capability_CAPABILITY_RESUME,
+		},
 	}}})
 	synctest.Wait()
 	return p

@@ -11,7 +11,7 @@ from hookloop.hook.v1 import object_pb2
 from hookloop.service import objects_by_slot
 from hookloop.session import Cancelled, Limits, Machine, State, ProtocolError, Work
 from hookloop.stream.v1 import stream_pb2
-from tests.engine import Engine, split, assemble, fragments, hash_of, list_digest, shape_and_method
+from tests.engine import CAPABILITIES, Engine, split, assemble, fragments, hash_of, list_digest, shape_and_method
 from tests.requests import customize_request, decorator_request, message, sync_request
 
 Message = stream_pb2.EngineMessage
@@ -123,6 +123,24 @@ class Opening(unittest.TestCase):
         hook.receive(Engine().hello())
         (sent,) = hook.take()
         self.assertEqual(sent.welcome.methods, ["/a.B/C"])
+
+    def test_the_welcome_states_the_capabilities(self):
+        hook = machine()
+        hook.receive(Engine().hello())
+        (sent,) = hook.take()
+        self.assertEqual(list(sent.welcome.capabilities), CAPABILITIES)
+
+    def test_the_state_survives_a_stream_only_if_the_engine_can_resume(self):
+        for capabilities, kept in ((CAPABILITIES, 1), ([stream_pb2.CAPABILITY_CHANGES], 0)):
+            with self.subTest(capabilities=capabilities):
+                engine, state = Engine(), State()
+                hook = opened(engine, state, hello={"capabilities": capabilities})
+                hook.receive(engine.call(pods(1)))
+                hook.close()
+                again = machine(state)
+                again.receive(engine.hello(capabilities=capabilities))
+                (sent,) = again.take()
+                self.assertEqual(len(sent.welcome.subjects), kept)
 
     def test_attach_goes_before(self):
         hook = Machine(lambda _: State(), Limits(calls=1), attach=stream_pb2.Attach(worker="w"))
@@ -334,6 +352,13 @@ class Answers(unittest.TestCase):
         parts = [sent.fragment for sent in hook.take()]
         self.assertEqual(len(parts), 3)
         self.assertEqual(self.put_together(assemble(parts).answer.desired, []), large)
+
+    def test_an_engine_without_fragments_gets_one_message(self):
+        engine = Engine()
+        without = [c for c in CAPABILITIES if c != stream_pb2.CAPABILITY_FRAGMENTS]
+        hook = opened(engine, hello={"capabilities": [*without, 99]})
+        hook.answer(hook.receive(engine.call(pods(1))).call_id, b"", [b"x" * (2 << 20)])
+        self.assertEqual(len(answered(hook).desired.pieces), 1)
 
     def test_an_answer_that_the_engine_does_not_accept_is_a_failure(self):
         engine = Engine()

@@ -6,12 +6,12 @@ import { decodeRequest, encodeResponse } from "../src/codec.js";
 import {
   SyncRequestSchema, SyncResponseSchema,
 } from "../src/gen/hookloop/composite/v1/composite_pb.js";
-import type { Answer, HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
+import { Capability, type Answer, type HookMessage } from "../src/gen/hookloop/stream/v1/stream_pb.js";
 import type { SyncRequest } from "../src/hooks.js";
 import { ProtocolError } from "../src/session/error.js";
 import { HookSession, type SessionSettings, type Received, type HookCall } from "../src/session/hook.js";
 import { SessionStates, SessionState } from "../src/session/state.js";
-import { Engine, fragments, serialize, type Entry } from "./engine.js";
+import { CAPABILITIES, Engine, fragments, serialize, type Entry } from "./engine.js";
 import { BIG, object } from "./requests.js";
 
 type Message = Parameters<typeof serialize>[0];
@@ -304,6 +304,27 @@ test("an invalid request ends only its call", () => {
     const next = pair.engine.call("p", entries(["a", "b"]));
     assert.equal(next.value!.upserts!.length, 1);
     assert.deepEqual(Object.keys(requestOf(pair.call(next)).children["Pod.v1"]!), ["a", "b"], name);
+  }
+});
+
+test("a feature is used only if both sides state it", () => {
+  const state = new SessionState();
+  for (const [capabilities, parts, kept] of [
+    [CAPABILITIES, 3, 1],
+    [[Capability.CHANGES, 99 as Capability], 1, 0],
+  ] as const) {
+    const pair = new Pair(new Engine(), { state: () => state });
+    const hello = { ...(pair.engine.hello() as Message & { case: "hello" }).value, capabilities: [...capabilities] };
+    pair.send({ case: "hello", value: hello });
+    const welcome = pair.read()[0]!.value as { capabilities: Capability[]; subjects: object[] };
+    assert.deepEqual(welcome.capabilities, CAPABILITIES);
+    const call = pair.call(pair.engine.call("p", entries(["a"])));
+    pair.hook.answer(call.id, encodeResponse(call.method.shape, "sync", call.method.desc, {
+      status: { large: "x".repeat(2 << 20) },
+    }));
+    assert.equal(pair.hook.outbox().length, parts);
+    pair.hook.lost();
+    assert.equal(state.subjects(Infinity).length, kept);
   }
 });
 

@@ -86,6 +86,7 @@ class Machine:
         self._max_engine_bytes = MAX_MESSAGE_BYTES  # of a message that the engine accepts
         self._last_call_id = 0
         self._calls: dict[int, _OpenCall] = {}
+        self._engine_has: frozenset[int] = frozenset()  # the capabilities in Hello
         self._outbox: list[Any] = []
         self.closed = False
         self.draining = False  # whether the engine sends no more calls
@@ -175,6 +176,8 @@ class Machine:
         """Ends the machine. It drops the open calls, and gives up its state."""
         for call_id in list(self._calls):
             self._end(call_id)
+        if self._state is not None and stream_pb2.CAPABILITY_RESUME not in self._engine_has:
+            self._state.clear()
         self.closed, self._state = True, None
 
     def _open_state(self) -> State:
@@ -186,7 +189,10 @@ class Machine:
             got = f"the engine speaks versions {list(hello.versions)} of the protocol"
             raise VersionMismatch(f"{got}, expected {VERSION} among them")
         self._max_engine_bytes = hello.max_message_bytes or MAX_MESSAGE_BYTES
+        self._engine_has = frozenset(hello.capabilities)
         self._state = self._acquire_state(hello.session_id)
+        if stream_pb2.CAPABILITY_RESUME not in self._engine_has:
+            self._state.clear()
         welcome = stream_pb2.Welcome(
             version=VERSION,
             build_id=self._build_id,
@@ -258,7 +264,11 @@ class Machine:
             self._send(forget=stream_pb2.Forget(subjects=names))
 
     def _send(self, **message: Any) -> None:
-        self._outbox.extend(wire.fragments(stream_pb2.HookMessage(**message)))
+        whole = stream_pb2.HookMessage(**message)
+        if stream_pb2.CAPABILITY_FRAGMENTS in self._engine_has:
+            self._outbox.extend(wire.fragments(whole))
+        else:
+            self._outbox.append(whole)
 
 
 def _parse(data: bytes) -> Any:

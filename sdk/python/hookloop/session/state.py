@@ -95,6 +95,11 @@ class State:
             self._release(subject.set.entries())
             self.bytes -= subject.list.size
 
+    def clear(self) -> None:
+        """Removes all subjects."""
+        for name in list(self._subjects):
+            self.forget(name)
+
     def evict(self) -> list[str]:
         """Removes the subjects with the oldest use until the limit is met, and returns their names.
         Subjects with open calls stay."""

@@ -99,6 +99,7 @@ export class HookSession {
   #maxMessageBytes = 0; // the engine's limit; 0 without one
   #lastId = 0n; // the ID of the last call
   #out: Uint8Array[] = [];
+  #engineHas: ReadonlySet<Capability> = new Set(); // the capabilities in Hello
   #draining = false;
 
   constructor(settings: SessionSettings) {
@@ -146,7 +147,11 @@ export class HookSession {
       throw new VersionMismatch(`the engine has versions ${versions} of the protocol, this hook has ${VERSION}`);
     }
     const { build, methods, calls, callBytes, messageBytes } = this.#settings;
+    this.#engineHas = new Set(hello.capabilities);
     const state = this.#settings.state(hello.sessionId);
+    if (!this.#engineHas.has(Capability.RESUME)) {
+      state.clear();
+    }
     this.#state = state;
     this.#maxMessageBytes = Number(hello.maxMessageBytes);
     const welcome = create(WelcomeSchema, {
@@ -250,7 +255,7 @@ export class HookSession {
       this.#state.answered(pending.subject, list);
     }
     this.#end(pending);
-    this.#out.push(...fragmentsOf(message));
+    this.#sendBytes(message);
     this.#evict(this.#state);
   }
 
@@ -282,6 +287,9 @@ export class HookSession {
    */
   lost(): void {
     [...this.#pending.values()].forEach((pending) => this.#end(pending));
+    if (!this.#engineHas.has(Capability.RESUME)) {
+      this.#state?.clear();
+    }
     this.#out = [];
   }
 
@@ -311,7 +319,12 @@ export class HookSession {
   }
 
   #send(message: MessageInit): void {
-    this.#out.push(...fragmentsOf(serialized(message)));
+    this.#sendBytes(serialized(message));
+  }
+
+  /** Queues a message, in fragments if it is large and the engine reassembles them. */
+  #sendBytes(data: Uint8Array): void {
+    this.#out.push(...(this.#engineHas.has(Capability.FRAGMENTS) ? fragmentsOf(data) : [data]));
   }
 }
 

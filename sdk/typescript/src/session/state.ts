@@ -95,6 +95,11 @@ export class SessionState {
     }
   }
 
+  /** Removes all subjects. */
+  clear(): void {
+    [...this.#subjects.keys()].forEach((subject) => this.forget(subject));
+  }
+
   /**
    * Removes the least recently used subjects until the state is within its limit, and returns them.
    */
