@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any, Optional, Union
 
-from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from hookloop import status
@@ -155,9 +154,7 @@ class Conversation:
             self._changed.notify_all()
 
     def _refuse(self, call_id: int, failed: status.Failure) -> None:
-        details = []
-        if failed.detail is not None:
-            details.append(any_pb2.Any(type_url=failed.detail.type_url, value=failed.detail.value))
+        details = [] if failed.detail is None else [failed.detail]
         message = Status(code=failed.code, message=failed.message, details=details)
         self._machine.refuse(call_id, message)
 

@@ -4,6 +4,8 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from google.protobuf import any_pb2
+
 from hookloop import wellknown
 from hookloop.errors import (
     InvalidRequest,
@@ -67,7 +69,7 @@ def _code_and_detail(error: BaseException) -> tuple[int, Optional[Any]]:
 
 def _detail(name: str, message: Any) -> Any:
     type_url = f"type.googleapis.com/google.rpc.{name}"
-    return wellknown.Any_(type_url=type_url, value=message.SerializeToString())
+    return any_pb2.Any(type_url=type_url, value=message.SerializeToString())
 
 
 def _text(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from hookloop import wellknown
+from hookloop.rpc_status import Status
 from hookloop.service import Route, display_name, objects_by_slot, with_desired
 from hookloop.status import DEADLINE_EXCEEDED, Failure, failure, report, report_abandoned
 
@@ -79,6 +79,6 @@ def _abandon(future: "Future[Any]", method: str, parent: str) -> None:
 def _abort(context: grpc.ServicerContext, failed: Failure) -> None:
     """Ends a call with a status. It raises the exception of context.abort."""
     if failed.detail is not None:
-        status = wellknown.Status(code=failed.code, message=failed.message, details=[failed.detail])
+        status = Status(code=failed.code, message=failed.message, details=[failed.detail])
         context.set_trailing_metadata(((DETAILS, status.SerializeToString()),))
     context.abort(_CODES[failed.code], failed.message)

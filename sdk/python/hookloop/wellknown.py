@@ -1,4 +1,4 @@
-"""The few messages of google.rpc and grpc.health.v1 that a hook uses.
+"""The details of google.rpc and the messages of grpc.health.v1 that a hook uses.
 
 Neither protobuf nor grpcio has them. They are described here, in a descriptor pool of their own,
 because a program may have generated code for them, and the same names would collide in the common
@@ -12,11 +12,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 _PACKAGE = "hookloop.wellknown"
 _FIELD = descriptor_pb2.FieldDescriptorProto
 # The fields of each message in order, from number 1: (name, type). A type with a dot in front is a
-# message; with a plus sign the field is repeated.
+# message.
 _MESSAGES = {
-    "Any": (("type_url", "string"), ("value", "bytes")),  # google.protobuf
     "Duration": (("seconds", "int64"), ("nanos", "int32")),  # google.protobuf
-    "Status": (("code", "int32"), ("message", "string"), ("details", "+.Any")),  # google.rpc
     "ErrorInfo": (("reason", "string"), ("domain", "string")),  # google.rpc
     "RetryInfo": (("retry_delay", ".Duration"),),  # google.rpc
     "HealthCheckRequest": (("service", "string"),),  # grpc.health.v1
@@ -26,8 +24,6 @@ _MESSAGES = {
 
 def _field(number: int, name: str, kind: str) -> Any:
     field = _FIELD(name=name, number=number, label=_FIELD.LABEL_OPTIONAL)
-    if kind.startswith("+"):
-        field.label, kind = _FIELD.LABEL_REPEATED, kind[1:]
     if kind.startswith("."):
         field.type, field.type_name = _FIELD.TYPE_MESSAGE, f".{_PACKAGE}{kind}"
     else:
@@ -52,9 +48,7 @@ def _classes() -> dict[str, Any]:
 
 
 _made = _classes()
-Any_ = _made["Any"]
 Duration = _made["Duration"]
-Status = _made["Status"]
 ErrorInfo = _made["ErrorInfo"]
 RetryInfo = _made["RetryInfo"]
 HealthCheckRequest = _made["HealthCheckRequest"]

@@ -11,6 +11,7 @@ import hookloop
 from hookloop import wellknown
 from hookloop.composite.v1 import composite_pb2
 from hookloop.hook.v1 import desired_pb2, related_pb2, response_pb2
+from hookloop.rpc_status import Status
 from tests.requests import BIG, invoke, customize_request, decorator_request, serving, sync_request
 
 Operator = related_pb2.LabelSelectorRequirement
@@ -510,7 +511,7 @@ class Responses(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as raised:
             self.respond(error)
         self.assertEqual(raised.exception.details(), text)
-        status = wellknown.Status.FromString(
+        status = Status.FromString(
             dict(raised.exception.trailing_metadata())["grpc-status-details-bin"]
         )
         self.assertEqual((status.code, status.message), (raised.exception.code().value[0], text))
