@@ -65,7 +65,9 @@ func saying(answers ...*streamv1.Answer) []*streamv1.HookMessage {
 // part returns a fragment.
 func part(index uint32, total uint64, data string) *streamv1.HookMessage {
 	return &streamv1.HookMessage{
-		Message: &streamv1.HookMessage_Fragment{Fragment: &streamv1.Fragment{Index: index, TotalBytes: total, Data: []byte(data)}},
+		Message: &streamv1.HookMessage_Fragment{
+			Fragment: &streamv1.Fragment{Index: index, TotalBytes: total, Data: []byte(data)},
+		},
 	}
 }
 

@@ -101,7 +101,9 @@ var badStreams = map[string]badStream{
 	},
 	"misses everything for ever": {
 		fault: answering(func(a *streamv1.Answer) []*streamv1.HookMessage {
-			a.Outcome = &streamv1.Answer_Nack{Nack: &streamv1.Nack{Status: &statuspb.Status{Message: "what are you talking about"}}}
+			a.Outcome = &streamv1.Answer_Nack{
+				Nack: &streamv1.Nack{Status: &statuspb.Status{Message: "what are you talking about"}},
+			}
 			return saying(a)
 		}),
 		reason: "InvalidHookAnswer", part: `the hook still misses what the question refers to: "what are you talking about"`,
