@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// encodeStatus marshals a status; nil where there is none.
+// encodeStatus returns the JSON of a status, or nil for a nil status.
 func encodeStatus(status any) ([]byte, error) {
 	data, err := json.Marshal(status)
 	if err != nil {
@@ -22,7 +22,7 @@ func encodeStatus(status any) ([]byte, error) {
 	return data, nil
 }
 
-// identity is what every desired object must carry.
+// identity is the required part of a desired object.
 type identity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -34,7 +34,8 @@ type identity struct {
 	} `json:"metadata"`
 }
 
-// encodeDesired marshals a desired object, without what Go types marshal though nobody set it.
+// encodeDesired returns the JSON of a desired object, without the empty fields that Go types always
+// marshal.
 func encodeDesired(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -43,7 +44,7 @@ func encodeDesired(v any) ([]byte, error) {
 	return checkDesired(v, data)
 }
 
-// checkDesired is encodeDesired for a value that is marshalled already.
+// checkDesired is encodeDesired for the JSON of a value.
 func checkDesired(v any, data []byte) ([]byte, error) {
 	data, id, err := clean(data)
 	switch {
@@ -66,7 +67,7 @@ func orUnknown(kind string) string {
 	return kind
 }
 
-// newObject makes an observed object, for tests of hooks.
+// newObject returns an observed object, for tests of hooks.
 func newObject(v any) (Object, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -85,9 +86,9 @@ func newObject(v any) (Object, error) {
 	}, nil
 }
 
-// clean drops creationTimestamp: null wherever metadata has it, and a status in which nothing is
-// set: typed objects marshal both, and a desired object that says them would claim them. JSON
-// without them is returned as it came.
+// clean removes an empty status, and creationTimestamp: null from all metadata. Typed objects
+// always marshal both, and a desired object that has a field claims it. JSON without them is
+// returned unchanged.
 func clean(data []byte) ([]byte, identity, error) {
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {
@@ -113,7 +114,7 @@ func clean(data []byte) ([]byte, identity, error) {
 	return data, id, err
 }
 
-// empty says whether a value says nothing: null, or an object of which all members are empty.
+// empty reports whether a value is null, or an object whose members are all empty.
 func empty(v any) bool {
 	members, ok := v.(map[string]any)
 	if !ok {
@@ -127,8 +128,7 @@ func empty(v any) bool {
 	return true
 }
 
-// dropTimestamps removes metadata.creationTimestamp: null, of the object and of the templates in
-// it.
+// dropTimestamps removes metadata.creationTimestamp: null from the object and its templates.
 func dropTimestamps(v any) {
 	switch v := v.(type) {
 	case map[string]any:

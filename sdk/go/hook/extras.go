@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Condition is one entry of the parent's status.conditions; Hookloop puts in lastTransitionTime and
-// observedGeneration. It replaces one of the same type in Status.
+// Condition is one entry of the parent's status.conditions. Hookloop sets lastTransitionTime and
+// observedGeneration.
 type Condition struct {
-	// Type is the type, such as "Ready"; each may be said once.
+	// Type is the type, such as "Ready". Each type may occur once.
 	Type string
-	// Status is True, False or Unknown.
+	// Status is required.
 	Status ConditionStatus
 	// Reason is one word in camel case, Message a sentence.
 	Reason, Message string

@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// methods answer questions, by the full names of the contract's methods. Those without a function
-// are left out.
+// methods has the functions of hooks, by the full names of the contract's methods. A method without
+// a function is absent.
 type methods map[string]func(context.Context, proto.Message) (proto.Message, error)
 
-// answering makes a method of the contract one of many.
+// answering returns a method of the contract as an element of methods.
 func answering[Request, Response proto.Message](
 	f func(context.Context, Request) (Response, error),
 ) func(context.Context, proto.Message) (proto.Message, error) {
@@ -58,7 +58,7 @@ func (d Decorator) methods() methods {
 	return m
 }
 
-// methodsOf gathers the methods of all hooks.
+// methodsOf returns the methods of all hooks.
 func methodsOf(hooks []Hook) methods {
 	all := methods{}
 	for _, h := range hooks {
@@ -67,10 +67,10 @@ func methodsOf(hooks []Hook) methods {
 	return all
 }
 
-// names returns the methods' full names, sorted.
+// names returns the full names of the methods, sorted.
 func (m methods) names() []string { return slices.Sorted(maps.Keys(m)) }
 
-// call answers one question. A panic is an error of that call only.
+// call calls one method. A panic fails that call only.
 func (m methods) call(
 	ctx context.Context,
 	method string,

@@ -8,57 +8,59 @@ import (
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
-// SyncRequest is what is observed about one parent. It is the hook's own; changing it, but for the
-// bytes of an Object's JSON, changes nothing elsewhere.
+// SyncRequest is the observed state of one parent. The function owns it and may change it, except
+// for the bytes of an Object's JSON.
 type SyncRequest struct {
-	// Controller is the CompositeController or DecoratorController that asks.
+	// Controller is the CompositeController or DecoratorController that calls the hook.
 	Controller Object
-	// Parent is the parent, or the object to decorate. Package function Parent decodes it.
+	// Parent is the parent, or the object to decorate. The function Parent decodes it.
 	Parent Object
-	// Children are the parent's children (a decorator's attachments): one group for each kind that
-	// the controller declares, empty groups included. Package function Children decodes one.
+	// Children are the observed children of the parent, or the attachments of the object: one group
+	// for each kind that the controller declares, even if it is empty. The functions Children and
+	// ChildrenOf decode one.
 	Children Groups
-	// Related are the objects that the answer to Customize asked for, or that the last response
-	// required: by the rules' name or, for rules without a name, by resource: "configmaps.v1",
-	// "deployments.apps/v1". What is required and not shown yet has no group.
+	// Related are the related objects that Customize or the requirements of the last response
+	// selected. The key is the name of the rule or, for a rule without a name, the resource:
+	// "configmaps.v1", "deployments.apps/v1". A requirement has no group until Hookloop has read
+	// its objects.
 	Related map[string]RelatedGroup
-	// Finalizing says that the parent is being deleted, or no longer selected.
+	// Finalizing reports whether the parent is finalized: it is deleted, or no longer selected.
 	Finalizing bool
 }
 
-// CustomizeRequest asks which objects are related to a parent.
+// CustomizeRequest is the request for the rules that select the related objects of one parent.
 type CustomizeRequest struct {
 	Controller Object
 	Parent     Object
 }
 
-// Object is one observed object: its identity, and the whole of it as JSON, whose bytes must not be
-// changed: later requests have the same.
+// Object is one observed object. Its JSON is the whole object; the bytes must not be changed,
+// because later requests share them.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, UID, ResourceVersion string
 	JSON                                                    []byte
 }
 
-// Groups are observed objects by kind: "Kind.version" for the core group, "Kind.group/version" for
-// all others.
+// Groups are observed objects by kind: "Kind.version" for the core API group, "Kind.group/version"
+// for all others.
 type Groups map[string]Group
 
-// Group is the observed objects of one kind, by name. An object in a namespace other than the
-// parent's is found under "namespace/name".
+// Group is the observed objects of one kind, by name. The key of an object outside the parent's
+// namespace is "namespace/name".
 type Group map[string]Object
 
-// RelatedGroup is a group that may be unknown: with an Err nothing is known about it, and its
-// Objects are nil.
+// RelatedGroup is a group of related objects. If Err is set, the objects are unknown and Objects is
+// nil.
 type RelatedGroup struct {
 	Kind    string
 	Objects Group
 	Err     error
 }
 
-// ErrNotServed is found in RelatedGroup.Err where the API server does not serve the resource.
+// ErrNotServed is in RelatedGroup.Err if the API server does not serve the resource.
 var ErrNotServed = errors.New("the API server does not serve the resource")
 
-// key is an object's name as seen from its parent.
+// key returns the key of an object in the groups of a parent.
 func (o Object) key(parent Object) string {
 	if o.Namespace == "" || o.Namespace == parent.Namespace {
 		return o.Name
@@ -66,8 +68,7 @@ func (o Object) key(parent Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-// message is what Sync and Finalize requests of both services have in common, apart from the name
-// of the parent.
+// message is the common part of the requests to Sync and Finalize of both services.
 type message interface {
 	GetController() *hookv1.Object
 	GetRelated() []*hookv1.RelatedGroup
@@ -144,5 +145,5 @@ func decodeObject(m *hookv1.Object) (Object, error) {
 	}, nil
 }
 
-// kindKey is Kind.group/version, or Kind.version for the core group.
+// kindKey returns the key of a kind: Kind.group/version, or Kind.version for the core API group.
 func kindKey(apiVersion, kind string) string { return kind + "." + apiVersion }

@@ -10,54 +10,55 @@ import (
 
 // SyncResponse is the desired state of one parent.
 type SyncResponse struct {
-	// Status is the parent's status, anything that marshals to a JSON object. It replaces the
-	// observed one; nil leaves only what Hookloop itself puts in.
+	// Status is the parent's status, any value that marshals to a JSON object. It replaces the
+	// observed status. If it is nil, the status has only the fields that Hookloop sets.
 	Status any
-	// Children are all the objects that should exist. Hookloop deletes a child that exists and is not
-	// in the list.
+	// Children are all desired children. Hookloop deletes an observed child that is not in the
+	// list.
 	Children []Child
-	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	// ResyncAfter is the time until one more sync, even if nothing changes. 0 means none.
 	ResyncAfter time.Duration
-	// Finalized lets the parent go; it means something in answers to Finalize only.
+	// Finalized lets the API server delete the parent. It has no effect in responses to Sync.
 	Finalized bool
-	// Conditions are put into the status, beside those that Status itself has.
+	// Conditions are written to the status. One replaces a condition of the same type in Status.
 	Conditions []Condition
-	// Events are recorded on the parent when they are news.
+	// Events are recorded on the parent if the last response did not have them.
 	Events []Event
-	// Results are remarks about the answer; one that is Fatal has nothing of it written.
+	// Results are remarks about the response. If one is SeverityFatal, nothing of the response is
+	// written.
 	Results []Result
-	// Requirements select related objects that the next questions about the parent show, without a
-	// Customize function: where they are not those of the last answer, the hook is asked again at
-	// once with what they select, up to 5 times, and nothing is written before.
+	// Requirements select related objects, as Customize does. If they differ from those of the last
+	// response, Hookloop writes nothing of the response and calls the hook again with the selected
+	// objects, at most 5 times in a row.
 	Requirements []RelatedRule
 }
 
-// DecorateResponse is what should be added to one object.
+// DecorateResponse is the additions to one object.
 type DecorateResponse struct {
-	// Labels and Annotations are set, and removed where the value is nil. Keys that are not named
-	// are left alone.
+	// Labels and Annotations are the values to set. A nil value removes the key. Other keys stay as
+	// they are.
 	Labels, Annotations map[string]*string
-	// Status replaces the object's status; nil leaves it as it is.
+	// Status replaces the object's status, as that of a SyncResponse. If it is nil, the status
+	// stays as it is.
 	Status any
-	// Attachments are all the objects that should exist beside it, as SyncResponse.Children.
+	// Attachments are all desired attachments, as the Children of a SyncResponse.
 	Attachments []Child
-	// ResyncAfter asks for one more sync after that time; 0 asks for none.
+	// ResyncAfter is the time until one more sync, even if nothing changes. 0 means none.
 	ResyncAfter time.Duration
-	// Finalized lets the object go; it means something in answers to Finalize only.
+	// Finalized lets the API server delete the object. It has no effect in responses to Sync.
 	Finalized bool
-	// Conditions are put into the status, beside those that Status itself has.
+	// Conditions are written to the status. One replaces a condition of the same type in Status.
 	Conditions []Condition
-	// Events are recorded on the object when they are news.
+	// Events are recorded on the object if the last response did not have them.
 	Events []Event
-	// Results are remarks about the answer; one that is Fatal has nothing of it written.
+	// Results are remarks about the response. If one is SeverityFatal, nothing of the response is
+	// written.
 	Results []Result
-	// Requirements select related objects that the next questions about the object show, without a
-	// Customize function: where they are not those of the last answer, the hook is asked again at
-	// once with what they select, up to 5 times, and nothing is written before.
+	// Requirements select related objects, as those of a SyncResponse.
 	Requirements []RelatedRule
 }
 
-// CustomizeResponse names related objects.
+// CustomizeResponse is the rules that select the related objects of one parent.
 type CustomizeResponse struct {
 	Related []RelatedRule
 }
@@ -66,35 +67,36 @@ type CustomizeResponse struct {
 type RelatedRule struct {
 	// APIVersion and Resource name the resource: "v1", "configmaps".
 	APIVersion, Resource string
-	// LabelSelector selects objects by their labels; nil does not select by labels.
+	// LabelSelector selects objects by their labels. The default does not.
 	LabelSelector *LabelSelector
-	// NamespaceSelector selects the namespaces by their labels; nil does not. It excludes Namespace
-	// and Names.
+	// NamespaceSelector selects namespaces by their labels. The default does not. It excludes
+	// Namespace and Names.
 	NamespaceSelector *LabelSelector
-	// Namespace selects one namespace; empty selects all.
+	// Namespace selects one namespace. The default is all.
 	Namespace string
-	// Names select objects by name; empty selects all. They exclude LabelSelector.
+	// Names select objects by name. The default is all. They exclude LabelSelector.
 	Names []string
-	// Name is the name of the group in which the objects come back: at most 63 letters, digits, '-'
-	// and '_'. Rules without a name come back by resource.
+	// Name is the key of the group in SyncRequest.Related: at most 63 letters, digits, '-' and '_'.
+	// The key of a rule without a name is its resource.
 	Name string
 }
 
-// LabelSelector is a label selector: all of its parts must hold; the zero value matches everything.
+// LabelSelector is a label selector. All of its parts must match; the zero value matches
+// everything.
 type LabelSelector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []Requirement
 }
 
-// Requirement is one requirement on one label.
+// Requirement is a condition on the value of one label.
 type Requirement struct {
 	Key      string
 	Operator Operator
-	// Values are those of In and NotIn; Exists and DoesNotExist have none.
+	// Values are the operands of OperatorIn and OperatorNotIn. The other operators have none.
 	Values []string
 }
 
-// Operator relates a label to the values of a Requirement.
+// Operator is the comparison of a Requirement.
 type Operator string
 
 // The operators, as Kubernetes names them.
@@ -145,7 +147,7 @@ func encodePatch(patch map[string]*string) *decoratorv1.KeyPatch {
 	return out
 }
 
-// encodeRules encodes rules; field is what an error calls their list.
+// encodeRules encodes rules. The error names the field of the list.
 func encodeRules(field string, rules []RelatedRule) ([]*hookv1.RelatedResourceRule, error) {
 	out := make([]*hookv1.RelatedResourceRule, len(rules))
 	for i, r := range rules {

@@ -7,7 +7,7 @@ import (
 
 // running counts the running functions. The zero value counts none.
 type running struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	count int
 	idle  chan struct{} // closed when the count is 0 again; nil if nobody waits
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// composite serves a Composite under the contract.
+// composite implements the service of composite hooks.
 type composite struct {
 	compositev1.UnimplementedCompositeHookServiceServer
 	hook Composite
@@ -67,7 +67,7 @@ func (c composite) Customize(
 	return &compositev1.CustomizeResponse{RelatedResources: rules}, nil
 }
 
-// decorator serves a Decorator under the contract.
+// decorator implements the service of decorator hooks.
 type decorator struct {
 	decoratorv1.UnimplementedDecoratorHookServiceServer
 	hook Decorator
@@ -128,7 +128,7 @@ func (d decorator) Customize(
 	return &decoratorv1.CustomizeResponse{RelatedResources: rules}, nil
 }
 
-// syncChildren calls a composite hook's function and encodes what it says.
+// syncChildren calls a composite hook's function and encodes its response.
 func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncResponse, answer, error) {
 	resp, err := f(ctx, req)
 	if err != nil {
@@ -145,7 +145,7 @@ func syncChildren(ctx context.Context, f SyncFunc, req *SyncRequest) (*SyncRespo
 	return resp, a, err
 }
 
-// decorate calls a decorator hook's function and encodes what it says.
+// decorate calls a decorator hook's function and encodes its response.
 func decorate(ctx context.Context, f DecorateFunc, req *SyncRequest) (*DecorateResponse, answer, error) {
 	resp, err := f(ctx, req)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 
 // sessions has the state of all sessions, by id. At most one stream uses a session at a time.
 type sessions struct {
-	mu   sync.Mutex    // guards what follows
+	mu   sync.Mutex    // guards the fields below
 	idle []idleSession // the latest at the end
 	busy map[string]*exchange
 }

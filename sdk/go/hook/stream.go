@@ -21,13 +21,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// conn is a stream, whichever side opened it.
+// conn is a stream, opened by either side.
 type conn interface {
 	Send(*streamv1.HookMessage) error
 	Recv() (*streamv1.EngineMessage, error)
 }
 
-// streams answers questions that come over streams.
+// streams serves calls that come over streams.
 type streams struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	methods  methods
@@ -36,10 +36,10 @@ type streams struct {
 	log      *slog.Logger
 	tracer   trace.Tracer
 	sessions sessions
-	// stopping is closed when no more questions are wanted.
+	// stopping is closed when the hook takes no more calls.
 	stopping <-chan struct{}
 	triggers *triggers
-	// work is what functions do. One that does not end with its context outlives its stream.
+	// running counts the functions, which may outlive their streams.
 	running running
 }
 
@@ -48,7 +48,8 @@ func (s *streams) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, 
 	return s.serve(conn.Context(), conn, nil)
 }
 
-// serve answers questions until the stream ends. Opened hears the session's id; it may be nil.
+// serve serves calls until the stream ends. It calls opened with the session's id; opened may be
+// nil.
 func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{
@@ -94,30 +95,29 @@ type exchange struct {
 	conn   conn
 	opened func(string)
 	end    context.CancelCauseFunc
-	wake   chan struct{} // holds something when there may be messages to send
+	wake   chan struct{} // has an element if there may be messages to send
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	hook     *session.Hook
 	id       string
 	state    *sessionState
-	closed   bool // a message that comes now is too late
+	closed   bool // the session is gone
 	cancels  map[*session.Work]context.CancelCauseFunc
 	draining bool
 }
 
-// do changes the state and has messages sent.
+// do changes the state, and wakes the sender.
 func (x *exchange) do(change func()) {
 	x.mu.Lock()
 	change()
 	x.mu.Unlock()
 	select {
 	case x.wake <- struct{}{}:
-	default: // it will be looked at anyway
+	default: // the sender is awake
 	}
 }
 
-// surrender ends the stream, and gives away what is held: nil where it is given away already, or
-// nothing is.
+// surrender ends the stream and returns its session's state, or nil if it has none any more.
 func (x *exchange) surrender() *sessionState {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,12 +129,12 @@ func (x *exchange) surrender() *sessionState {
 	return left
 }
 
-// errMoved is the end of a stream whose session the engine has opened anew; a stream that has ended
-// before has its own cause.
+// errMoved ends a stream whose session the engine has opened again. A stream that ended before
+// keeps its own cause.
 var errMoved = status.Error(codes.Aborted, "the engine has opened the session on another stream")
 
-// send carries messages to the engine until the stream ends, or all that the engine wanted is
-// answered.
+// send sends messages to the engine until the stream ends, or until all calls are answered after a
+// drain.
 func (x *exchange) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		x.mu.Lock()
@@ -142,7 +142,7 @@ func (x *exchange) send(ctx context.Context) {
 		x.mu.Unlock()
 		for _, m := range out {
 			if err := x.conn.Send(m); err != nil {
-				return // the receiver learns why
+				return // receive gets the reason
 			}
 		}
 		switch {
@@ -158,7 +158,7 @@ func (x *exchange) send(ctx context.Context) {
 	}
 }
 
-// receive takes the engine's messages until the stream ends.
+// receive handles the engine's messages until the stream ends.
 func (x *exchange) receive(ctx context.Context) {
 	for ctx.Err() == nil {
 		m, err := x.conn.Recv()
@@ -174,7 +174,7 @@ func (x *exchange) receive(ctx context.Context) {
 		})
 		var version *session.VersionError
 		switch {
-		case errors.As(err, &version): // the engine may still ask by unary calls
+		case errors.As(err, &version): // the engine falls back to unary calls
 			x.log.Warn("no stream with this engine", "error", err)
 			x.end(status.Error(codes.Unimplemented, err.Error()))
 			return
@@ -187,12 +187,12 @@ func (x *exchange) receive(ctx context.Context) {
 	}
 }
 
-// take acts on what a message leads to.
+// take handles the effect of a message.
 func (x *exchange) take(ctx context.Context, got session.Received) {
 	switch {
 	case got.Session != "":
 		x.triggers.join(x)
-		if ctx.Err() != nil { // it has ended meanwhile, and left before it joined
+		if ctx.Err() != nil { // it ended before it joined
 			x.triggers.leave(x)
 		}
 		if x.opened != nil {
@@ -223,11 +223,11 @@ func (x *exchange) take(ctx context.Context, got session.Received) {
 	}
 }
 
-// errGivenUp is the cause of a context that ends because the engine has cancelled the call, as a
-// rule when its own timeout was over.
+// errGivenUp is the cause of a context whose call the engine has cancelled, usually at its own
+// timeout.
 var errGivenUp = errors.New("the engine gave the call up")
 
-// begin has the function called, as soon as fewer run than the window allows.
+// begin calls the function as soon as the limiter has room.
 func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timed, stop := ctx, context.CancelFunc(func() {})
@@ -236,7 +236,7 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed { // nobody waits for more work
+	if x.closed { // the stream has ended
 		stop()
 		cancel(nil)
 		return
@@ -251,8 +251,8 @@ func (x *exchange) begin(ctx context.Context, w *session.Work) {
 	})
 }
 
-// answer calls the function, in a span that continues the engine's trace. A call that is given up
-// while it waits for a slot does not begin.
+// answer calls the function and sends its response. A call that ends while it waits for the limiter
+// does not begin.
 func (x *exchange) answer(ctx context.Context, w *session.Work, limit limiter) {
 	defer x.calls.watch(ctx, w.Method, w.Request, errGivenUp, errTookLonger)()
 	var response proto.Message
@@ -270,7 +270,7 @@ func (x *exchange) answer(ctx context.Context, w *session.Work, limit limiter) {
 	x.do(func() { x.hook.Answer(w, response) })
 }
 
-// call calls the function in a span.
+// call calls the function, in a span that continues the engine's trace.
 func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, error) {
 	ctx = propagators.Extract(ctx, propagation.MapCarrier(w.TraceContext))
 	name := strings.TrimPrefix(w.Method, "/")

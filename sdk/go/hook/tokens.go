@@ -20,7 +20,7 @@ type tokenFile struct {
 	path string
 	log  *slog.Logger
 
-	mu   sync.Mutex  // guards what follows
+	mu   sync.Mutex  // guards the fields below
 	seen fs.FileInfo // of the last attempt
 	sums [][sha256.Size]byte
 	err  error

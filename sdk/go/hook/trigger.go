@@ -12,22 +12,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Trigger names parents that should be synced, because something has changed that Hookloop does not
-// watch.
+// Trigger requests syncs of parents because of a change that Hookloop does not watch.
 type Trigger struct {
-	// Controller is the controller's name; empty stands for all that the hook serves.
+	// Controller is the controller's name. The default is all controllers that the hook serves.
 	Controller string
-	// ControllerKind is CompositeController or DecoratorController; empty stands for both.
+	// ControllerKind is CompositeController or DecoratorController. The default is both.
 	ControllerKind string
-	// Parents by name. Without any, LabelSelector says which ("team=blue", as kubectl takes it);
-	// without both, all.
+	// Parents selects parents by name. Without it, LabelSelector selects them, in kubectl's syntax:
+	// "team=blue". Without both, the trigger is for all parents.
 	Parents       []ParentName
 	LabelSelector string
-	// Reason says why, in a few words, for the log and the traces.
+	// Reason is a short text for the log and the traces.
 	Reason string
 }
 
-// ParentName names a parent; the namespace is empty for a cluster-scoped one.
+// ParentName is the name of a parent. The namespace of a cluster-scoped parent is empty.
 type ParentName struct{ Namespace, Name string }
 
 func (t Trigger) message(id uint64) *streamv1.Trigger {
@@ -44,17 +43,17 @@ func (t Trigger) message(id uint64) *streamv1.Trigger {
 	return m
 }
 
-// ErrNoStream says that no engine has a stream open, so that nobody hears a trigger.
+// ErrNoStream reports that no engine has a stream open.
 var ErrNoStream = errors.New("no stream is open")
 
-// Triggers asks for syncs over the open streams of a server (Options.Triggers). The zero value is
-// ready. It is safe for concurrent use.
+// Triggers sends triggers over the open streams of a server or an attachment (Options.Triggers).
+// The zero value is ready for use. It is safe for concurrent use.
 type Triggers struct{ triggers }
 
-// Send asks at the other ends of all open streams, of which each serves one controller or worker,
-// and returns how many parents will be synced. The error is ErrNoStream or, where no stream takes
-// the trigger, a refusal: a gRPC status, INVALID_ARGUMENT where the trigger is wrong,
-// RESOURCE_EXHAUSTED where there were too many.
+// Send sends a trigger over all open streams, each of which serves one controller or worker, and
+// returns the number of parents that will be synced. The error is ErrNoStream or, if no stream
+// accepts the trigger, the first refusal: a gRPC status, INVALID_ARGUMENT for an invalid trigger
+// and RESOURCE_EXHAUSTED for too many triggers.
 func (t *Triggers) Send(ctx context.Context, trigger Trigger) (parents int, err error) {
 	return t.send(ctx, trigger)
 }
@@ -62,18 +61,18 @@ func (t *Triggers) Send(ctx context.Context, trigger Trigger) (parents int, err 
 type triggers struct {
 	last atomic.Uint64
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	streams map[*exchange]bool
 	waiting map[uint64]waiting
 }
 
-// waiting is a trigger without an answer.
+// waiting is a trigger without a result.
 type waiting struct {
 	on     *exchange
 	answer chan *streamv1.TriggerResult // has room for one
 }
 
-// join takes a stream in whose session is open: before that nothing may be said on it.
+// join adds a stream whose session is open. Before that, the stream accepts no triggers.
 func (t *triggers) join(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +82,7 @@ func (t *triggers) join(x *exchange) {
 	t.streams[x] = true
 }
 
-// leave takes a stream out. Triggers that were sent on it have no answer any more.
+// leave removes a stream, and ends its waiting triggers.
 func (t *triggers) leave(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +131,7 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 	return parents, err
 }
 
-// ask sends a trigger on every stream.
+// ask sends a trigger over every stream.
 func (t *triggers) ask(trigger Trigger) map[uint64]chan *streamv1.TriggerResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()

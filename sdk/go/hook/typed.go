@@ -12,11 +12,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads an observed object into a T: a struct with JSON tags, or a map[string]any. As in
-// Kubernetes, and unlike encoding/json, case counts: each field needs its tag, such as
-// `json:"spec"`. A field that would stay zero because its name differs from a key of the object in
-// case only is an error. Integers in untyped fields are int64, so that they keep all their digits.
-// Parent, Children, Related and DecodeGroup decode in the same way.
+// Decode decodes an observed object into a T: a struct with JSON tags, or a map[string]any. Unlike
+// in encoding/json, case matters, as in Kubernetes: each field needs its tag, such as
+// `json:"spec"`. Decode returns an error if a field differs from a key of the object only in case.
+// Integers in untyped fields are int64 and keep all their digits. Parent, Children, ChildrenOf,
+// Related and DecodeGroup decode in the same way.
 func Decode[T any](o Object) (*T, error) {
 	if err := checkCase(reflect.TypeFor[T](), o.JSON); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", kindKey(o.APIVersion, o.Kind), o.key(Object{}), err)
@@ -70,13 +70,13 @@ func ChildrenOf[T any](req *SyncRequest, kind string) (map[string]*T, error) {
 func (g Groups) kinds() string { return strings.Join(slices.Sorted(maps.Keys(g)), ", ") }
 
 // ErrNotShown is the error of Related for a group that is not in the request: no rule has this name
-// or resource, or its objects are required by a response and have not been shown yet.
-// RequireRelated is for the second case.
+// or resource, or Hookloop has not read the objects of a requirement yet. RequireRelated handles
+// the second case.
 var ErrNotShown = errors.New("not in the request")
 
-// Related decodes a group of related objects, by the name of its rules or by its resource:
-// Related[corev1.ConfigMap](req, "configmaps.v1"). The error is ErrNotShown, or why the objects are
-// not known.
+// Related decodes a group of related objects, by the name of its rule or by its resource:
+// Related[corev1.ConfigMap](req, "configmaps.v1"). The error is ErrNotShown, or the reason why the
+// objects are unknown.
 func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 	found, ok := req.Related[group]
 	if !ok {
@@ -90,8 +90,9 @@ func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 }
 
 // RequireRelated adds a rule to the requirements of a response (&resp.Requirements) and decodes the
-// objects that it selects. If shown is false, they have not been shown yet: return the response as
-// it is; Hookloop writes nothing of it and asks again with the objects. The rule needs a name.
+// objects that it selects. The rule needs a name. If shown is false, Hookloop has not read the
+// objects yet: return the response; Hookloop writes nothing of it, and calls the hook again with
+// the objects.
 func RequireRelated[T any](
 	req *SyncRequest,
 	requirements *[]RelatedRule,
@@ -122,10 +123,10 @@ func DecodeGroup[T any](group Group) (map[string]*T, error) {
 	return out, nil
 }
 
-// NewSyncRequest makes a request from objects, for tests of a hook: structs, maps or JSON as in
-// SyncResponse.Children. Each child's kind gets a group; declare adds groups of kinds ("Pod.v1", or
-// "Namespace.v1:Cluster" as in package hooktest) that have no object. hooktest.Check checks the
-// answer.
+// NewSyncRequest returns a request for tests of a hook. The objects are structs, maps or JSON, as
+// in Child.Object. There is a group for the kind of each child, and for each kind of declare
+// ("Pod.v1", or "Namespace.v1:Cluster" as in package hooktest). hooktest.Check validates the
+// response.
 func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
 	for _, key := range declare {

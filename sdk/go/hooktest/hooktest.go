@@ -1,16 +1,16 @@
-// Package hooktest calls a hook's functions as the engine would, without an engine, a cluster or a
+// Package hooktest calls the functions of a hook as the engine does, without an engine, a cluster or a
 // server:
 //
 //	answer, err := hooktest.Sync(ctx, sync, "testdata/website.yaml", "Deployment.apps/v1")
 //
-// The file's first document is the parent, all others are what is observed of its children. The
-// answer is written as a server writes it, and checked by the rules of the engine that follow from
-// the parent and the declared kinds: sdk/testdata/answers.json lists them, and a test has the
-// engine judge the same table. Its data are the test's own files. Functions are safe for concurrent
+// The first document of the file is the parent, the others are its observed children. The package
+// encodes the response as a server does, and validates it by those rules of the engine that depend
+// only on the parent and the declared kinds. The cases of sdk/testdata/answers.json test these rules
+// in the engine and in all SDKs. Its data are the files of the test. Functions are safe for concurrent
 // use.
 //
-// A kind of children is declared as "Deployment.apps/v1", and as "Namespace.v1:Cluster" if it is
-// cluster-scoped. A parent without a namespace is taken for cluster-scoped: each of its children
+// A kind of children is declared as "Deployment.apps/v1", a cluster-scoped one as
+// "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its children
 // needs a namespace, unless its kind is declared as cluster-scoped.
 package hooktest
 
@@ -34,18 +34,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Answer is an answer as the engine reads it.
+// Answer is a response as the engine reads it.
 type Answer struct {
-	// Children are the desired objects (a decorator's attachments) in the hook's order, decoded;
-	// integers are json.Number.
+	// Children are the desired objects (a decorator's attachments) in the order of the response,
+	// decoded. Integers are json.Number.
 	Children []map[string]any
-	// Status is the status, decoded; nil where the hook gave none.
+	// Status is the status, decoded. It is nil if the response has none.
 	Status map[string]any
 }
 
-// Sync asks a composite's function about the objects of a file. Kinds ("Pod.v1") are those that the
-// controller declares beside those that the file has objects of. The error is the function's own,
-// or describes what is wrong with the file or the answer.
+// Sync calls a composite's function with the objects of a file and validates the response. Kinds
+// ("Pod.v1") are the declared kinds of which the file has no object. The error is that of the
+// function, or describes the fault of the file or of the response.
 func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {
@@ -54,9 +54,9 @@ func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*
 	return ask(ctx, hook.Composite{Sync: f}, compositev1.CompositeHookService_Sync_FullMethodName, request, declared)
 }
 
-// Check checks a composite's answer to a request of hook.NewSyncRequest, as Sync does. Kinds are
-// those that the controller declares beside those that the request has groups of. It returns the
-// answer as the engine reads it.
+// Check validates a composite's response to a request of hook.NewSyncRequest, as Sync does. Kinds
+// are the declared kinds of which the request has no group. It returns the response as the engine
+// reads it.
 func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request, kinds)
 	if err != nil {
@@ -70,7 +70,7 @@ func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...stri
 	return ask(context.Background(), hook.Composite{Sync: same, Finalize: same}, method, request, declared)
 }
 
-// CheckDecoration checks a decorator's answer, as Check does.
+// CheckDecoration validates a decorator's response, as Check does.
 func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse, kinds ...string) (*Answer, error) {
 	declared, err := declaredBy(request, kinds)
 	if err != nil {
@@ -84,7 +84,7 @@ func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse,
 	return ask(context.Background(), hook.Decorator{Sync: same, Finalize: same}, method, request, declared)
 }
 
-// declaredBy are the kinds of a request's groups, and others.
+// declaredBy returns the kinds of a request's groups, and others.
 func declaredBy(request *hook.SyncRequest, others []string) (kinds, error) {
 	declared, err := declare(others)
 	if err != nil {
@@ -98,7 +98,7 @@ func declaredBy(request *hook.SyncRequest, others []string) (kinds, error) {
 	return declared, nil
 }
 
-// Finalize asks as Sync does, about a parent that is being deleted.
+// Finalize calls the function as Sync does, for a parent that is finalized.
 func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, true)
 	if err != nil {
@@ -107,8 +107,8 @@ func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string
 	return ask(ctx, hook.Composite{Finalize: f}, compositev1.CompositeHookService_Finalize_FullMethodName, request, declared)
 }
 
-// Decorate asks a decorator's function about the objects of a file: the first is the one to
-// decorate, the others are its attachments.
+// Decorate calls a decorator's function with the objects of a file, and validates the response: the
+// first object is the one to decorate, the others are its attachments.
 func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...string) (*Answer, error) {
 	request, declared, err := read(file, kinds, false)
 	if err != nil {
@@ -117,7 +117,7 @@ func Decorate(ctx context.Context, f hook.DecorateFunc, file string, kinds ...st
 	return ask(ctx, hook.Decorator{Sync: f}, decoratorv1.DecoratorHookService_Sync_FullMethodName, request, declared)
 }
 
-// read makes a request of a file, and returns the kinds that the controller declares.
+// read returns the request of a file, and the declared kinds.
 func read(file string, keys []string, finalizing bool) (*hook.SyncRequest, kinds, error) {
 	declared, err := declare(keys)
 	if err != nil {
@@ -136,7 +136,7 @@ func read(file string, keys []string, finalizing bool) (*hook.SyncRequest, kinds
 	return request, declared, err
 }
 
-// load reads the objects of a file, at least one.
+// load returns the objects of a file, at least one.
 func load(file string) ([]any, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // the test names it
 	if err != nil {
@@ -166,7 +166,7 @@ func load(file string) ([]any, error) {
 	return objects, nil
 }
 
-// ask calls the function, and reads and validates its answer.
+// ask calls the function and validates its response.
 func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequest, declared kinds) (*Answer, error) {
 	response, err := call(ctx, h, method, request)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 // clusterScope marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
 const clusterScope = ":Cluster"
 
-// decoratorAnnotation names the decorator that an object belongs to.
+// decoratorAnnotation is the annotation with the name of an attachment's decorator.
 const decoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
 
-// kinds are the declared kinds, and whether each is known to be cluster-scoped.
+// kinds are the declared kinds; the value reports whether the kind is cluster-scoped.
 type kinds map[string]bool
 
-// declare reads kinds such as "Pod.v1" and "Namespace.v1:Cluster".
+// declare returns the kinds of keys such as "Pod.v1" and "Namespace.v1:Cluster".
 func declare(keys []string) (kinds, error) {
 	declared := kinds{}
 	for _, key := range keys {
@@ -35,7 +35,7 @@ func declare(keys []string) (kinds, error) {
 	return declared, nil
 }
 
-// ref identifies a desired object as the engine does.
+// ref is the identity of a desired object, as in the engine.
 type ref struct{ kind, namespace, name string }
 
 func (r ref) String() string {
@@ -45,16 +45,16 @@ func (r ref) String() string {
 	return fmt.Sprintf("%s %q", r.kind, r.namespace+"/"+r.name)
 }
 
-// validator applies the engine's rules for answers, as far as they follow from the parent and the
-// declared kinds.
+// validator applies those rules of the engine that depend only on the parent and the declared
+// kinds.
 type validator struct {
 	field     string // children or attachments
 	namespace string // the parent's
 	declared  kinds
 }
 
-// validate returns an error if the engine would refuse the answer. If a result is fatal, the engine
-// looks at nothing else but the requirements.
+// validate returns an error if the engine would reject the response. If a result is fatal, the
+// engine reads only the requirements.
 func (v *validator) validate(response proto.Message, objects []map[string]any, desired []*hookv1.DesiredObject) error {
 	r, ok := response.(interface {
 		GetDetails() *hookv1.ResponseDetails
@@ -84,8 +84,7 @@ func (v *validator) validate(response proto.Message, objects []map[string]any, d
 	return validateRemarks(details)
 }
 
-// children returns the identities of desired objects. The error names the first one that the engine
-// would refuse.
+// children returns the identities of the desired objects, or an error for the first invalid one.
 func (v *validator) children(objects []map[string]any) ([]ref, error) {
 	refs := make([]ref, len(objects))
 	first := make(map[ref]int, len(objects))
@@ -110,7 +109,7 @@ func (v *validator) children(objects []map[string]any) ([]ref, error) {
 	return refs, nil
 }
 
-// child validates one desired object, and completes its identity by the parent's namespace.
+// child validates one desired object, and sets its default namespace.
 func (v *validator) child(r *ref, metadata map[string]any) error {
 	if _, declared := v.declared[r.kind]; !declared {
 		keys := strings.Join(slices.Sorted(maps.Keys(v.declared)), ", ")
@@ -130,8 +129,8 @@ func (v *validator) child(r *ref, metadata map[string]any) error {
 	return nil
 }
 
-// place validates name and namespace, and puts in the parent's namespace if the object has none. A
-// kind is taken for namespaced unless it is declared as cluster-scoped.
+// place validates name and namespace. The default namespace is the parent's. A kind is namespaced
+// unless it is declared as cluster-scoped.
 func (v *validator) place(r *ref) error {
 	if r.name == "" {
 		return errors.New("metadata.name is missing; expected a name")
@@ -161,7 +160,8 @@ func (v *validator) place(r *ref) error {
 	return nil
 }
 
-// metadataOf returns an object's metadata; its known fields are of the right types. Case counts.
+// metadataOf returns an object's metadata, or an error if a known field has the wrong type. Case
+// matters.
 func metadataOf(o map[string]any) (map[string]any, error) {
 	metadata, isObject := o["metadata"].(map[string]any)
 	if !isObject {
@@ -191,7 +191,7 @@ func metadataOf(o map[string]any) (map[string]any, error) {
 	return metadata, nil
 }
 
-// dependencies validates what desired objects depend on: other desired objects, without a circle.
+// dependencies validates that objects depend on other desired objects, without a cycle.
 func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) error {
 	places := make(map[ref]int, len(refs))
 	for i, r := range refs {
