@@ -51,7 +51,7 @@ func (p *process) gateway(ctx context.Context, streams *stream.Metrics) (gateway
 	if err != nil {
 		return gatewayServer{}, err
 	}
-	server, err := guard.NewServer(auth.Serving{
+	server, err := guard.NewServer(auth.ServerSettings{
 		TLS:   auth.TLS{Certificate: p.Gateway.TLSCert, Key: p.Gateway.TLSKey, ClientCA: p.Gateway.ClientCA},
 		Log:   klog.FromContext(ctx).WithName("gateway"),
 		Codec: codec.Codec(stream.Limits()),

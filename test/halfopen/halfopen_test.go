@@ -236,7 +236,7 @@ func throughGateway(t *testing.T) (*enginehook.Opened, *silentproxy.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := guard.NewServer(auth.Serving{
+	server, err := guard.NewServer(auth.ServerSettings{
 		TLS: auth.TLS{
 			Certificate: file("tls.crt", certificate),
 			Key:         file("tls.key", key),

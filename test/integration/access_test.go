@@ -61,7 +61,7 @@ func (d *door) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	if err := d.guard.Allow(stream.Context(), caller, d.right()); err != nil {
 		return err
 	}
-	kept, cancel := d.guard.Keep(stream.Context(), caller, d.right())
+	kept, cancel := d.guard.Recheck(stream.Context(), caller, d.right())
 	defer cancel()
 	if err := stream.Send(&streamv1.EngineMessage{}); err != nil {
 		return err
@@ -110,7 +110,7 @@ func open(t *testing.T, clients []byte) *door {
 			t.Fatal(err)
 		}
 	}
-	d.listen(t, auth.Serving{TLS: files, Log: d.logger()})
+	d.listen(t, auth.ServerSettings{TLS: files, Log: d.logger()})
 	return d
 }
 
@@ -134,7 +134,7 @@ func (d *door) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 10})
 }
 
-func (d *door) listen(t *testing.T, s auth.Serving) {
+func (d *door) listen(t *testing.T, s auth.ServerSettings) {
 	t.Helper()
 	server, err := d.guard.NewServer(s)
 	if err != nil {

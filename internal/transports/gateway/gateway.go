@@ -47,7 +47,7 @@ const (
 type Guard interface {
 	Authenticate(ctx context.Context) (*auth.Caller, error)
 	Allow(ctx context.Context, caller *auth.Caller, right auth.Right) error
-	Keep(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
+	Recheck(ctx context.Context, caller *auth.Caller, rights ...auth.Right) (context.Context, context.CancelFunc)
 }
 
 // Settings configure a Gateway.
@@ -154,7 +154,7 @@ func (g *Gateway) Attach(raw grpc.BidiStreamingServer[streamv1.HookMessage, stre
 	if err := g.settings.Guard.Allow(ctx, caller, right); err != nil {
 		return err
 	}
-	guarded, cancel := g.settings.Guard.Keep(ctx, caller, right)
+	guarded, cancel := g.settings.Guard.Recheck(ctx, caller, right)
 	defer cancel()
 	klog.FromContext(ctx).Info("a hook has dialled in", "user", caller.Name, right.Resource, right.Name)
 	defer klog.FromContext(ctx).Info("a hook that dialled in has gone", "user", caller.Name, right.Resource, right.Name)

@@ -60,13 +60,13 @@ type Settings struct {
 
 // Guard recognizes callers and knows what they may do.
 type Guard struct {
-	strange  Client // asks about strangers
-	known    Client // asks about everyone else
-	audience string
-	clock    clock.WithTickerAndDelayedExecution
-	recheck  time.Duration
-	reviewed *reviewed
-	failures *failures // of strangers, by address
+	unknownClient Client // asks about strangers
+	knownClient   Client // asks about everyone else
+	audience      string
+	clock         clock.WithTickerAndDelayedExecution
+	recheck       time.Duration
+	tokens        *tokenCache
+	failures      *failures // of strangers, by address
 }
 
 // New makes a Guard. An error names the setting.
@@ -88,14 +88,14 @@ func New(s Settings) (*Guard, error) {
 		return nil, fmt.Errorf("access: Recheck is %s; expected more than 0 and at most %s", s.Recheck, MaxRecheck)
 	}
 	return &Guard{
-		strange: s.Client, known: s.Known, audience: s.Audience, clock: s.Clock, recheck: s.Recheck, reviewed: newReviewed(),
-		failures: newFailures(s.Clock),
+		unknownClient: s.Client, knownClient: s.Known, audience: s.Audience, clock: s.Clock, recheck: s.Recheck,
+		tokens: newTokenCache(), failures: newFailures(s.Clock),
 	}, nil
 }
 
 // unanswered is the status for a caller about whom the API server could not be asked. What went
 // wrong is for the log: it may have addresses.
-func unanswered(ctx context.Context, resource string, err error) error {
+func reviewFailed(ctx context.Context, resource string, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}

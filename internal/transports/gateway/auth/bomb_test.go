@@ -25,19 +25,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// counting counts the messages that are decoded.
-type counting struct {
+// countingCodec counts the messages that are decoded.
+type countingCodec struct {
 	encoding.CodecV2
 	messages atomic.Int64
 }
 
-func (c *counting) Unmarshal(data mem.BufferSlice, v any) error {
+func (c *countingCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	c.messages.Add(1)
 	return c.CodecV2.Unmarshal(data, v)
 }
 
 // TestNothingIsDecodedOfStrangers calls without a credential, with a wrong one, and compressed: no
-// message is decoded. One of a caller who is recognized is.
+// message is decoded. One of a caller who is authenticated is.
 func TestNothingIsDecodedOfStrangers(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -49,7 +49,7 @@ func TestNothingIsDecodedOfStrangers(t *testing.T) {
 		check(t, status.Convert(err), codes.Unimplemented)
 	}
 	if n := g.codec.messages.Load(); n != 0 {
-		t.Errorf("%d messages of strangers were decoded", n)
+		t.Errorf("%d messages of unauthenticated callers were decoded", n)
 	}
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	if n := g.codec.messages.Load(); n != 1 {
@@ -72,7 +72,7 @@ func TestCompressedCalls(t *testing.T) {
 	check(t, status.Convert(err), codes.Unimplemented, `grpc-encoding is "gzip"`)
 }
 
-// TestSpans are made for callers who were recognized, as roots, whatever a caller wants sampled.
+// TestSpans are made for callers who were authenticated, as roots, whatever a caller wants sampled.
 func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	before := otel.GetTracerProvider()
@@ -107,10 +107,10 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// knock opens TLS connections to a gateway, and calls nothing.
-func (g *gateway) knock(t *testing.T, n int) []net.Conn {
+// openConnections opens TLS connections to a gateway, and calls nothing.
+func (g *gateway) openConnections(t *testing.T, n int) []net.Conn {
 	t.Helper()
-	config := trusting(t, g.own)
+	config := clientTLS(t, g.own)
 	config.NextProtos = []string{"h2"}
 	out := make([]net.Conn, n)
 	for i := range out {
@@ -146,21 +146,21 @@ func TestStrangersConnections(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	check(t, call(t, client, "Bearer good"), codes.OK)
-	idle := g.knock(t, maxStrangersOfOne+2)
+	idle := g.openConnections(t, maxUnauthenticatedPerAddress+2)
 	closed(t, idle[0])
 	closed(t, idle[1])
 	for !g.clock.HasWaiters() {
 		time.Sleep(time.Millisecond)
 	}
-	g.clock.Step(strangerTime)
+	g.clock.Step(authTimeout)
 	closed(t, idle[len(idle)-1])
 	check(t, call(t, client, "Bearer good"), codes.OK)
 }
 
 func TestConnectionsOfACaller(t *testing.T) {
 	g := start(t, logr.Discard())
-	g.now(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
-	for range maxConnectionsOfOne {
+	g.change(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
+	for range maxConnectionsPerCaller {
 		check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 		g.clock.Step(time.Second / 4) // so that rates are not what this is about
 	}
@@ -176,16 +176,16 @@ func TestStrangersOfManyAddresses(t *testing.T) {
 		return c.take(pretended{remote: &net.TCPAddr{IP: net.IPv4(10, 0, 0, host), Port: port}})
 	}
 	victim := take(200, 1)
-	for host := range maxStrangers / maxStrangersOfOne {
-		for port := range maxStrangersOfOne {
+	for host := range maxUnauthenticated / maxUnauthenticatedPerAddress {
+		for port := range maxUnauthenticatedPerAddress {
 			if conn := take(byte(host), port+1); first == nil {
 				first = conn
 			}
 		}
 	}
-	if !first.closed || victim.closed || len(c.strangers) != maxStrangers {
-		t.Errorf("first closed %t, lone one closed %t, %d strangers; expected the first of an address with many to be closed",
-			first.closed, victim.closed, len(c.strangers))
+	if !first.closed || victim.closed || len(c.unauthenticated) != maxUnauthenticated {
+		t.Errorf("first closed %t, lone one closed %t, %d unauthenticated ones; expected the first of an address with many to be closed",
+			first.closed, victim.closed, len(c.unauthenticated))
 	}
 }
 
@@ -202,7 +202,7 @@ func (p pretended) RemoteAddr() net.Addr { return p.remote }
 func (pretended) Close() error           { return nil }
 
 // TestStrangersAtOnce has an API server that does not answer: an address has as many questions
-// under way as it may fail, and another address is still asked about.
+// under way as it may fail, and another address is still lastReview about.
 func TestStrangersAtOnce(t *testing.T) {
 	f := newFailures(fixed())
 	for i := range failureBurst {

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxStrangers bounds the connections on which nobody was recognized yet, and maxStrangersOfOne
+	// maxUnauthenticated bounds the connections on which nobody was authenticated yet, and maxUnauthenticatedPerAddress
 	// those of one address. Beyond that, the oldest is closed.
-	maxStrangers      = 128
-	maxStrangersOfOne = 32
-	// strangerTime is how long a connection may stay without a caller who is recognized.
-	strangerTime = 20 * time.Second
-	// maxConnections bounds the connections of callers who were recognized, and maxConnectionsOfOne
+	maxUnauthenticated           = 128
+	maxUnauthenticatedPerAddress = 32
+	// authTimeout is how long a connection may stay without a caller who is authenticated.
+	authTimeout = 20 * time.Second
+	// maxConnections bounds the connections of callers who were authenticated, and maxConnectionsPerCaller
 	// those of one caller.
-	maxConnections      = 512
-	maxConnectionsOfOne = 64
+	maxConnections          = 512
+	maxConnectionsPerCaller = 64
 )
 
 // connections are those of one server. Strangers' connections are few, and closed in favor of newer
@@ -31,10 +31,10 @@ const (
 type connections struct {
 	clock clock.WithDelayedExecution
 
-	mu        sync.Mutex    // guards the fields below, and the fields of each connection
-	strangers []*connection // the oldest first
-	callers   map[string]int
-	known     int // the sum of callers
+	mu              sync.Mutex    // guards the fields below, and the fields of each connection
+	unauthenticated []*connection // the oldest first
+	callers         map[string]int
+	authenticated   int // the sum of callers
 }
 
 func newConnections(c clock.WithDelayedExecution) *connections {
@@ -87,40 +87,40 @@ func (l *listener) Accept() (net.Conn, error) {
 func (c *connections) take(raw net.Conn) *connection {
 	fresh := &connection{Conn: raw, of: c, address: network(raw.RemoteAddr())}
 	c.mu.Lock()
-	c.strangers = append(c.strangers, fresh)
-	fresh.expiry = c.clock.AfterFunc(strangerTime, func() { go c.expire(fresh) }) // a test's clock waits for it
-	surplus := c.surplus(fresh.address)
+	c.unauthenticated = append(c.unauthenticated, fresh)
+	fresh.expiry = c.clock.AfterFunc(authTimeout, func() { go c.expire(fresh) }) // a test's clock waits for it
+	evicted := c.victim(fresh.address)
 	c.mu.Unlock()
-	if surplus != nil {
-		_ = surplus.Close() // its peer learns of it or not
+	if evicted != nil {
+		_ = evicted.Close() // its peer learns of it or not
 	}
 	return fresh
 }
 
-// surplus is the connection that has to go: the oldest of an address that has too many of them, or
+// victim is the connection that has to go: the oldest of an address that has too many of them, or
 // of the one that has most. The caller holds the lock.
-func (c *connections) surplus(address string) *connection {
+func (c *connections) victim(address string) *connection {
 	count, most := map[string]int{}, address
-	for _, s := range c.strangers {
+	for _, s := range c.unauthenticated {
 		if count[s.address]++; count[s.address] > count[most] {
 			most = s.address
 		}
 	}
-	if count[address] > maxStrangersOfOne {
+	if count[address] > maxUnauthenticatedPerAddress {
 		most = address
-	} else if len(c.strangers) <= maxStrangers {
+	} else if len(c.unauthenticated) <= maxUnauthenticated {
 		return nil
 	}
-	at := slices.IndexFunc(c.strangers, func(s *connection) bool { return s.address == most })
-	return c.strangers[at]
+	at := slices.IndexFunc(c.unauthenticated, func(s *connection) bool { return s.address == most })
+	return c.unauthenticated[at]
 }
 
-// expire closes a connection on which nobody was recognized in time.
+// expire closes a connection on which nobody was authenticated in time.
 func (c *connections) expire(late *connection) {
 	c.mu.Lock()
-	stranger := !late.closed && late.caller == ""
+	expired := !late.closed && late.caller == ""
 	c.mu.Unlock()
-	if stranger {
+	if expired {
 		_ = late.Close() // its peer learns of it or not
 	}
 }
@@ -140,18 +140,18 @@ func (c *connections) forget(gone *connection) {
 func (c *connections) leave(gone *connection) {
 	gone.expiry.Stop()
 	if gone.caller == "" {
-		c.strangers = slices.DeleteFunc(c.strangers, func(s *connection) bool { return s == gone })
+		c.unauthenticated = slices.DeleteFunc(c.unauthenticated, func(s *connection) bool { return s == gone })
 		return
 	}
-	c.known--
+	c.authenticated--
 	if c.callers[gone.caller]--; c.callers[gone.caller] == 0 {
 		delete(c.callers, gone.caller)
 	}
 }
 
-// recognized counts the connection of a call for its caller. The first one whose call is let in
+// authenticated counts the connection of a call for its caller. The first one whose call is let in
 // keeps it.
-func (c *connections) recognized(ctx context.Context, caller *Caller) error {
+func (c *connections) promote(ctx context.Context, caller *Caller) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil
@@ -162,20 +162,20 @@ func (c *connections) recognized(ctx context.Context, caller *Caller) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch known := at.connection; {
-	case known.closed || known.caller != "":
+	switch conn := at.connection; {
+	case conn.closed || conn.caller != "":
 		return nil
-	case c.known >= maxConnections:
+	case c.authenticated >= maxConnections:
 		return refusal(codes.ResourceExhausted, "TooManyConnections",
 			fmt.Sprintf("the gateway has %d connections, which is all it takes; try again later", maxConnections))
-	case c.callers[caller.String()] >= maxConnectionsOfOne:
+	case c.callers[caller.String()] >= maxConnectionsPerCaller:
 		return refusal(codes.ResourceExhausted, "TooManyConnections",
-			fmt.Sprintf("%s has %d connections, expected at most %d", caller, maxConnectionsOfOne, maxConnectionsOfOne))
+			fmt.Sprintf("%s has %d connections, expected at most %d", caller, maxConnectionsPerCaller, maxConnectionsPerCaller))
 	default:
-		c.leave(known)
-		known.caller = caller.String()
-		c.callers[known.caller]++
-		c.known++
+		c.leave(conn)
+		conn.caller = caller.String()
+		c.callers[conn.caller]++
+		c.authenticated++
 		return nil
 	}
 }

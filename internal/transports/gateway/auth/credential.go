@@ -30,36 +30,36 @@ type credential struct {
 
 type credentialKey struct{}
 
-// conceal moves the credential out of the call's metadata to where only this package finds it:
+// hideCredential moves the credential out of the call's metadata to where only this package finds it:
 // handlers may print metadata.
-func conceal(ctx context.Context, shown *credential) context.Context {
+func hideCredential(ctx context.Context, cred *credential) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
 	md.Delete(header)
-	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, shown)
+	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, cred)
 }
 
 // shown is the credential of a call. It is looked for only if the connection is TLS.
-func (g *Guard) shown(ctx context.Context) (*credential, error) {
-	if kept, ok := ctx.Value(credentialKey{}).(*credential); ok {
-		return kept, nil
+func (g *Guard) credentialOf(ctx context.Context) (*credential, error) {
+	if hidden, ok := ctx.Value(credentialKey{}).(*credential); ok {
+		return hidden, nil
 	}
 	connection, ok := secured(ctx)
 	if !ok {
-		return nil, g.unknown("the connection is not TLS")
+		return nil, g.unauthenticated("the connection is not TLS")
 	}
 	values := metadata.ValueFromIncomingContext(ctx, header)
 	switch {
 	case len(values) > 1:
-		return nil, g.unknown(fmt.Sprintf("the call has %d values in its metadata %q", len(values), header))
+		return nil, g.unauthenticated(fmt.Sprintf("the call has %d values in its metadata %q", len(values), header))
 	case len(values) == 1:
 		kind, token, _ := strings.Cut(values[0], " ")
 		token = strings.TrimSpace(token)
 		if !strings.EqualFold(kind, scheme) || token == "" {
-			return nil, g.unknown(fmt.Sprintf("the call's metadata %q is not of the form \"Bearer TOKEN\"", header))
+			return nil, g.unauthenticated(fmt.Sprintf("the call's metadata %q is not of the form \"Bearer TOKEN\"", header))
 		}
 		return &credential{token: token}, nil
 	case len(connection.VerifiedChains) == 0:
-		return nil, g.unknown("the call has neither a token nor a client certificate")
+		return nil, g.unauthenticated("the call has neither a token nor a client certificate")
 	}
 	return &credential{chains: connection.VerifiedChains}, nil
 }
@@ -74,23 +74,23 @@ func secured(ctx context.Context) (tls.ConnectionState, bool) {
 }
 
 // unknown is the status for a call of which one cannot tell whose it is.
-func (g *Guard) unknown(what string) error {
+func (g *Guard) unauthenticated(problem string) error {
 	return refusal(codes.Unauthenticated, "Unauthenticated", fmt.Sprintf(
 		"%s; expected, over TLS, the metadata \"authorization: Bearer TOKEN\" with a valid token of the audience %q "+
-			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA", what, g.audience, g.audience))
+			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA", problem, g.audience, g.audience))
 }
 
 // certified is the caller of a client certificate, as the API server sees one (Kubernetes, "X509
 // client certificates"): the common name is the user, organizations are groups. The certificate was
 // verified when the connection was made; since then it may have expired.
-func (g *Guard) certified(chains [][]*x509.Certificate) (*Caller, error) {
+func (g *Guard) certificateCaller(chains [][]*x509.Certificate) (*Caller, error) {
 	leaf := chains[0][0]
 	name := leaf.Subject.CommonName
 	if name == "" {
-		return nil, g.unknown("the client certificate has no common name")
+		return nil, g.unauthenticated("the client certificate has no common name")
 	}
 	if !current(chains, g.clock.Now()) {
-		return nil, g.unknown(
+		return nil, g.unauthenticated(
 			fmt.Sprintf("the client certificate of %q, or of its authority, is not valid at this time", name))
 	}
 	groups := append([]string{}, leaf.Subject.Organization...)

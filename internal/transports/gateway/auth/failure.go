@@ -15,10 +15,10 @@ const (
 	failureRate  = 5
 	failureBurst = 20
 	// maxPending is how many strangers are looked up at the same time before an address may have
-	// one only, and maxPendingInAll is how many there may be then. Between the two, an address that
+	// one only, and maxPendingTotal is how many there may be then. Between the two, an address that
 	// is not at fault is still served.
 	maxPending      = 64
-	maxPendingInAll = 256
+	maxPendingTotal = 256
 )
 
 // failures bounds the questions about strangers that the API server is asked: by the tokens of an
@@ -47,7 +47,7 @@ func (f *failures) begin(ctx context.Context) (done func(failed bool), err error
 	case float64(mine+1) > f.limits.left(address):
 		return nil, refusal(codes.ResourceExhausted, "TooManyFailures",
 			fmt.Sprintf("expected at most %d tokens a second of %s that are not accepted", failureRate, address))
-	case f.total >= maxPendingInAll, f.total >= maxPending && mine > 0:
+	case f.total >= maxPendingTotal, f.total >= maxPending && mine > 0:
 		return nil, refusal(codes.ResourceExhausted, "TooManyStrangers",
 			"too many callers are being looked up; try again later")
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestFailedReviewIsNoRefusal fails both reviews in each way: the caller is told to try again, not
+// TestFailedReviewIsNoRefusal fails both reviews in each way: the caller is logLimit to try again, not
 // that it is unknown or has no right.
 func TestFailedReviewIsNoRefusal(t *testing.T) {
 	reviews := schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
@@ -20,14 +20,14 @@ func TestFailedReviewIsNoRefusal(t *testing.T) {
 		"504": apierrors.NewServerTimeout(reviews, "create", 1), "too late": context.DeadlineExceeded, "no connection": errDown,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDecider()
+			d := newFakeServer()
 			d.allowed[laptop.Name] = true
 			g := guard(t, d, fixed())
-			d.now(func() { d.down = failure })
+			d.change(func() { d.down = failure })
 			if err := g.Allow(t.Context(), laptop, serve); status.Code(err) != codes.Unavailable {
 				t.Errorf("access review: %v", err)
 			}
-			if _, err := g.recognizeAnew(t.Context(), d, &credential{token: "good"}); status.Code(err) != codes.Unavailable {
+			if _, err := g.authenticateUncached(t.Context(), d, &credential{token: "good"}); status.Code(err) != codes.Unavailable {
 				t.Errorf("token review: %v", err)
 			}
 		})

@@ -39,20 +39,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve is the right that most tests are about.
 var serve = Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: "hello"}
 
-// decider plays the API server: whose tokens there are, who may what, and how it fails.
-type decider struct {
+// fakeServer plays the API server: whose tokens there are, who may what, and how it fails.
+type fakeServer struct {
 	*fake.Clientset
-	mu      sync.Mutex
-	tokens  map[string]authenticationv1.TokenReviewStatus
-	allowed map[string]bool // by name of user
-	why     authorizationv1.SubjectAccessReviewStatus
-	down    error
-	reviews int
-	asked   *authorizationv1.SubjectAccessReviewSpec
+	mu         sync.Mutex
+	tokens     map[string]authenticationv1.TokenReviewStatus
+	allowed    map[string]bool // by name of user
+	why        authorizationv1.SubjectAccessReviewStatus
+	down       error
+	reviews    int
+	lastReview *authorizationv1.SubjectAccessReviewSpec
 }
 
-func newDecider() *decider {
-	d := &decider{
+func newFakeServer() *fakeServer {
+	d := &fakeServer{
 		Clientset: fake.NewClientset(), allowed: map[string]bool{},
 		tokens: map[string]authenticationv1.TokenReviewStatus{"good": accepts("laptop", "1", "hookloop")},
 	}
@@ -72,7 +72,7 @@ func accepts(name, uid string, audiences ...string) authenticationv1.TokenReview
 	}
 }
 
-func (d *decider) reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
+func (d *fakeServer) reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reviews++
@@ -81,21 +81,21 @@ func (d *decider) reviewToken(action clienttesting.Action) (bool, runtime.Object
 	return true, review, d.down
 }
 
-func (d *decider) reviewAccess(action clienttesting.Action) (bool, runtime.Object, error) {
+func (d *fakeServer) reviewAccess(action clienttesting.Action) (bool, runtime.Object, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
-	d.asked = &review.Spec
+	d.lastReview = &review.Spec
 	review.Status = d.why
 	review.Status.Allowed = d.allowed[review.Spec.User]
 	return true, review, d.down
 }
 
 // now changes what the API server says.
-func (d *decider) now(change func()) {
+func (d *fakeServer) change(apply func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	change()
+	apply()
 }
 
 // errDown and errForbidden are what client-go returns without an API server, and without the right
@@ -107,7 +107,7 @@ var (
 )
 
 // guard makes a Guard that asks d.
-func guard(t *testing.T, d *decider, c clock.WithTickerAndDelayedExecution) *Guard {
+func guard(t *testing.T, d *fakeServer, c clock.WithTickerAndDelayedExecution) *Guard {
 	t.Helper()
 	g, err := New(Settings{Client: d, Audience: "hookloop", Clock: c})
 	if err != nil {
@@ -119,7 +119,7 @@ func guard(t *testing.T, d *decider, c clock.WithTickerAndDelayedExecution) *Gua
 // gateway is a server of the options, whose handlers do what a test says.
 type gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
-	*decider
+	*fakeServer
 	t       *testing.T
 	guard   *Guard
 	clock   *clocktesting.FakeClock
@@ -127,7 +127,7 @@ type gateway struct {
 	own     *tlstest.Authority // of the gateway's certificate
 	clients *tlstest.Authority // of the callers'
 	files   TLS
-	codec   *counting
+	codec   *countingCodec
 
 	trigger func(context.Context) error
 	attach  func(grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error
@@ -146,11 +146,11 @@ func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, s
 func start(t *testing.T, log logr.Logger) *gateway {
 	t.Helper()
 	g := &gateway{
-		t: t, decider: newDecider(), clock: clocktesting.NewFakeClock(time.Now()),
+		t: t, fakeServer: newFakeServer(), clock: clocktesting.NewFakeClock(time.Now()),
 		own: tlstest.NewAuthority(t), clients: tlstest.NewAuthority(t),
 	}
 	g.allowed["laptop"] = true
-	g.guard = guard(t, g.decider, g.clock)
+	g.guard = guard(t, g.fakeServer, g.clock)
 	g.trigger = func(ctx context.Context) error {
 		caller, err := g.guard.Authenticate(ctx)
 		if err != nil {
@@ -166,8 +166,8 @@ func start(t *testing.T, log logr.Logger) *gateway {
 	}
 	g.certify(g.own)
 	write(t, g.files.ClientCA, g.clients.PEM)
-	g.codec = &counting{CodecV2: encoding.GetCodecV2("proto")}
-	server, err := g.guard.NewServer(Serving{TLS: g.files, Log: log, Codec: g.codec})
+	g.codec = &countingCodec{CodecV2: encoding.GetCodecV2("proto")}
+	server, err := g.guard.NewServer(ServerSettings{TLS: g.files, Log: log, Codec: g.codec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +208,8 @@ func write(t *testing.T, file string, data []byte) {
 	}
 }
 
-// trusting is a client's side of TLS.
-func trusting(t *testing.T, server *tlstest.Authority, certificates ...tls.Certificate) *tls.Config {
+// clientTLS is a client's side of TLS.
+func clientTLS(t *testing.T, server *tlstest.Authority, certificates ...tls.Certificate) *tls.Config {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
 	if !config.RootCAs.AppendCertsFromPEM(server.PEM) {
@@ -218,8 +218,8 @@ func trusting(t *testing.T, server *tlstest.Authority, certificates ...tls.Certi
 	return config
 }
 
-// shows is a client's certificate.
-func shows(t *testing.T, a *tlstest.Authority, name string) tls.Certificate {
+// clientCertificate is a client's certificate.
+func clientCertificate(t *testing.T, a *tlstest.Authority, name string) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(name))
 	if err != nil {
@@ -242,7 +242,7 @@ func (g *gateway) dial(security credentials.TransportCredentials) streamv1.Gatew
 // trusted dials with the gateway's authority, and certificates.
 func (g *gateway) trusted(certificates ...tls.Certificate) streamv1.GatewayServiceClient {
 	g.t.Helper()
-	return g.dial(credentials.NewTLS(trusting(g.t, g.own, certificates...)))
+	return g.dial(credentials.NewTLS(clientTLS(g.t, g.own, certificates...)))
 }
 
 // call triggers with the given values of the metadata authorization.

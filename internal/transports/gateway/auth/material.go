@@ -77,17 +77,17 @@ func same(a, b [3][]byte) bool {
 
 // read returns the contents of certificate, key and client CA.
 func (t TLS) read() (content [3][]byte, err error) {
-	for i, file := range []struct{ what, name string }{
+	for i, file := range []struct{ role, name string }{
 		{"certificate", t.Certificate}, {"key", t.Key}, {"client CA", t.ClientCA},
 	} {
 		switch {
-		case file.name == "" && file.what == "client CA":
+		case file.name == "" && file.role == "client CA":
 			continue
 		case file.name == "":
-			return content, fmt.Errorf("gateway: no file for the %s; the gateway speaks TLS only", file.what)
+			return content, fmt.Errorf("gateway: no file for the %s; the gateway speaks TLS only", file.role)
 		}
 		if content[i], err = os.ReadFile(file.name); err != nil {
-			return content, fmt.Errorf("gateway: %s: %w", file.what, err)
+			return content, fmt.Errorf("gateway: %s: %w", file.role, err)
 		}
 	}
 	return content, nil

@@ -14,7 +14,7 @@ import (
 // TestRotation replaces the gateway's certificate and its client CA while it runs. New connections
 // see the new ones.
 func TestRotation(t *testing.T) {
-	b := &book{}
+	b := &logBook{}
 	g := start(t, b.logger())
 	before := g.trusted()
 	check(t, call(t, before, "Bearer good"), codes.OK)
@@ -37,22 +37,22 @@ func TestRotation(t *testing.T) {
 	g.own = old
 	check(t, call(t, before, "Bearer good"), codes.OK)
 
-	laptop := shows(t, g.clients, "laptop")
+	laptop := clientCertificate(t, g.clients, "laptop")
 	check(t, call(t, g.trusted(laptop)), codes.OK)
 	write(t, g.files.ClientCA, tlstest.NewAuthority(t).PEM)
 	check(t, call(t, g.trusted(laptop)), codes.Unavailable)
 }
 
-// TestWithoutClientCA no certificate is asked for, and none counts.
+// TestWithoutClientCA no certificate is lastReview for, and none counts.
 func TestWithoutClientCA(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.files.ClientCA = ""
-	server, err := g.guard.NewServer(Serving{TLS: g.files})
+	server, err := g.guard.NewServer(ServerSettings{TLS: g.files})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.listen(server)
-	check(t, call(t, g.trusted(shows(t, g.clients, "laptop"))), codes.Unauthenticated,
+	check(t, call(t, g.trusted(clientCertificate(t, g.clients, "laptop"))), codes.Unauthenticated,
 		"neither a token nor a client certificate")
 	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 }
@@ -64,16 +64,16 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for says, change := range map[string]func(*Serving){
-		"no file for the certificate; the gateway speaks TLS only": func(s *Serving) { s.TLS.Certificate = "" },
-		"no file for the key":               func(s *Serving) { s.TLS.Key = "" },
-		"key: open /nowhere":                func(s *Serving) { s.TLS.Key = "/nowhere" },
-		"certificate " + empty:              func(s *Serving) { s.TLS.Certificate = empty },
-		"client CA " + empty + ": expected": func(s *Serving) { s.TLS.ClientCA = empty },
-		"client CA: open /nowhere":          func(s *Serving) { s.TLS.ClientCA = "/nowhere" },
-		"MessageBytes is -1; expected":      func(s *Serving) { s.MessageBytes = -1 },
+	for says, change := range map[string]func(*ServerSettings){
+		"no file for the certificate; the gateway speaks TLS only": func(s *ServerSettings) { s.TLS.Certificate = "" },
+		"no file for the key":               func(s *ServerSettings) { s.TLS.Key = "" },
+		"key: open /nowhere":                func(s *ServerSettings) { s.TLS.Key = "/nowhere" },
+		"certificate " + empty:              func(s *ServerSettings) { s.TLS.Certificate = empty },
+		"client CA " + empty + ": expected": func(s *ServerSettings) { s.TLS.ClientCA = empty },
+		"client CA: open /nowhere":          func(s *ServerSettings) { s.TLS.ClientCA = "/nowhere" },
+		"MessageBytes is -1; expected":      func(s *ServerSettings) { s.MessageBytes = -1 },
 	} {
-		s := Serving{TLS: g.files}
+		s := ServerSettings{TLS: g.files}
 		change(&s)
 		if _, err := g.guard.NewServer(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error that says %q", err, says)

@@ -39,17 +39,17 @@ func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 		return refusal(codes.InvalidArgument, "InvalidName",
 			fmt.Sprintf("a name in %s has %d bytes; expected 1 to %d", right.Resource, len(right.Name), maxName))
 	}
-	asked, cancel := context.WithTimeout(ctx, reviewTimeout)
+	timeoutCtx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	answer, err := g.known.AuthorizationV1().SubjectAccessReviews().Create(asked, question(caller, right),
+	answer, err := g.knownClient.AuthorizationV1().SubjectAccessReviews().Create(timeoutCtx, question(caller, right),
 		metav1.CreateOptions{})
 	if err != nil {
-		return unanswered(ctx, "subjectaccessreviews", err)
+		return reviewFailed(ctx, "subjectaccessreviews", err)
 	}
 	if answer.Status.Allowed {
 		return nil
 	}
-	return refused(caller, right, answer.Status)
+	return denied(caller, right, answer.Status)
 }
 
 func question(caller *Caller, right Right) *authorizationv1.SubjectAccessReview {
@@ -65,13 +65,13 @@ func question(caller *Caller, right Right) *authorizationv1.SubjectAccessReview 
 	}}
 }
 
-// refused is the status for a caller without a right.
-func refused(caller *Caller, right Right, said authorizationv1.SubjectAccessReviewStatus) error {
+// denied is the status for a caller without a right.
+func denied(caller *Caller, right Right, answer authorizationv1.SubjectAccessReviewStatus) error {
 	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q with the name %q",
 		caller.Name, right.Verb, right.Resource, right.Group, right.Name)
-	reason := said.Reason
+	reason := answer.Reason
 	if reason == "" {
-		reason = said.EvaluationError
+		reason = answer.EvaluationError
 	}
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"

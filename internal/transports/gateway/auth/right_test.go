@@ -23,7 +23,7 @@ var laptop = &Caller{
 
 // TestRefusalNamesTheRight and how to grant it.
 func TestRefusalNamesTheRight(t *testing.T) {
-	d := newDecider()
+	d := newFakeServer()
 	g := guard(t, d, fixed())
 	got := status.Convert(g.Allow(t.Context(), laptop, serve))
 	want := `User "system:serviceaccount:shop:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name ` +
@@ -45,7 +45,7 @@ func TestRefusalNamesTheRight(t *testing.T) {
 
 // TestAsksForTheRight puts all that the API server knows of a caller into its question.
 func TestAsksForTheRight(t *testing.T) {
-	d := newDecider()
+	d := newFakeServer()
 	d.allowed[laptop.Name] = true
 	if err := guard(t, d, fixed()).Allow(t.Context(), laptop, serve); err != nil {
 		t.Fatal(err)
@@ -59,14 +59,14 @@ func TestAsksForTheRight(t *testing.T) {
 			Verb: "serve", Group: "metacontroller.k8s.io", Version: "*", Resource: "hookworkers", Name: "hello",
 		},
 	}
-	if diff := cmp.Diff(want, d.asked); diff != "" {
+	if diff := cmp.Diff(want, d.lastReview); diff != "" {
 		t.Errorf("question (-want +got):\n%s", diff)
 	}
 }
 
 // TestRefusalRepeatsTheReason of the API server, within limits.
 func TestRefusalRepeatsTheReason(t *testing.T) {
-	d := newDecider()
+	d := newFakeServer()
 	g := guard(t, d, fixed())
 	d.why.EvaluationError = `clusterrole "gone" not found`
 	check(t, status.Convert(g.Allow(t.Context(), laptop, serve)), codes.PermissionDenied,
@@ -79,9 +79,9 @@ func TestRefusalRepeatsTheReason(t *testing.T) {
 	}
 }
 
-// TestNamesThatNoObjectHas are not asked about.
+// TestNamesThatNoObjectHas are not lastReview about.
 func TestNamesThatNoObjectHas(t *testing.T) {
-	d := newDecider()
+	d := newFakeServer()
 	d.allowed[laptop.Name] = true
 	g := guard(t, d, fixed())
 	for _, name := range []string{"", strings.Repeat("a", 254)} {
@@ -89,7 +89,7 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 		right.Name = name
 		check(t, status.Convert(g.Allow(t.Context(), laptop, right)), codes.InvalidArgument, "expected 1 to 253")
 	}
-	if d.asked != nil {
-		t.Errorf("the API server was asked %v", d.asked)
+	if d.lastReview != nil {
+		t.Errorf("the API server was asked %v", d.lastReview)
 	}
 }

@@ -54,8 +54,8 @@ const (
 	connectionWindow = 1 << 20
 )
 
-// Serving says how the gateway is served.
-type Serving struct {
+// ServerSettings says how the gateway is served.
+type ServerSettings struct {
 	TLS TLS
 	// Log is the logger in the context of every call (klog.FromContext); the zero value is silent.
 	Log logr.Logger
@@ -69,7 +69,7 @@ type Serving struct {
 // options are those of the gateway's gRPC server: TLS and nothing else, limits, keepalive, and
 // interceptors that authenticate every call (FromContext), bound the new calls of each caller,
 // trace and log calls, and survive panics. The handler authorizes the call (Allow).
-func (g *Guard) options(s Serving, c *connections) ([]grpc.ServerOption, error) {
+func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
 	}
@@ -111,26 +111,26 @@ func (g *Guard) interceptors(
 	log logr.Logger,
 	c *connections,
 ) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
-	panics := recovery.WithRecoveryHandlerContext(survive(log))
+	panics := recovery.WithRecoveryHandlerContext(recoverPanic(log))
 	addresses := newLimits(byAddress, g.clock, addressRate, addressBurst)
-	recognize := g.admit(log, c)
+	authenticate := g.authenticateCall(log, c)
 	callers := newLimits(byCaller, g.clock, callRate, callBurst)
 	calls := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level), logging.WithFieldsFromContext(fields),
 	}
 	return []grpc.UnaryServerInterceptor{
 			recovery.UnaryServerInterceptor(panics),
-			plainUnary,
+			rejectCompressedUnary,
 			ratelimit.UnaryServerInterceptor(addresses),
-			auth.UnaryServerInterceptor(recognize),
+			auth.UnaryServerInterceptor(authenticate),
 			ratelimit.UnaryServerInterceptor(callers),
 			traceUnary,
 			logging.UnaryServerInterceptor(logging.LoggerFunc(record), calls...),
 		}, []grpc.StreamServerInterceptor{
 			recovery.StreamServerInterceptor(panics),
-			plainStream,
+			rejectCompressedStream,
 			ratelimit.StreamServerInterceptor(addresses),
-			auth.StreamServerInterceptor(recognize),
+			auth.StreamServerInterceptor(authenticate),
 			ratelimit.StreamServerInterceptor(callers),
 			logging.StreamServerInterceptor(logging.LoggerFunc(record), calls...),
 		}
@@ -138,22 +138,22 @@ func (g *Guard) interceptors(
 
 // admit recognizes the caller of a call and puts it, and the logger, into its context. A service
 // that had a method AuthFuncOverride would do so in its place; none of ours may.
-func (g *Guard) admit(log logr.Logger, c *connections) auth.AuthFunc {
-	told := rate.NewLimiter(1, 20) // strangers do not fill the log
+func (g *Guard) authenticateCall(log logr.Logger, c *connections) auth.AuthFunc {
+	logLimit := rate.NewLimiter(1, 20) // strangers do not fill the log
 	return func(ctx context.Context) (context.Context, error) {
 		ctx = klog.NewContext(ctx, log)
-		shown, err := g.shown(ctx)
+		cred, err := g.credentialOf(ctx)
 		var caller *Caller
 		if err == nil {
-			caller, err = g.recognize(ctx, shown)
+			caller, err = g.authenticate(ctx, cred)
 		}
 		if err == nil {
-			err = c.recognized(ctx, caller)
+			err = c.promote(ctx, caller)
 		}
 		if err == nil {
-			return context.WithValue(conceal(ctx, shown), callerKey{}, caller), nil
+			return context.WithValue(hideCredential(ctx, cred), callerKey{}, caller), nil
 		}
-		if told.AllowN(g.clock.Now(), 1) {
+		if logLimit.AllowN(g.clock.Now(), 1) {
 			method, _ := grpc.Method(ctx)
 			log.Info("a call is refused", "method", method, "peer", addressOf(ctx), "code",
 				status.Code(err).String(), "why", status.Convert(err).Message())
@@ -170,7 +170,7 @@ func addressOf(ctx context.Context) string {
 }
 
 // survive answers a call whose handler has panicked. The panic's text is for the log only.
-func survive(log logr.Logger) recovery.RecoveryHandlerFuncContext {
+func recoverPanic(log logr.Logger) recovery.RecoveryHandlerFuncContext {
 	return func(ctx context.Context, cause any) error {
 		method, _ := grpc.Method(ctx)
 		log.Error(nil, "panic in the gateway", "method", method, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))

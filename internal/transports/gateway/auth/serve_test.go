@@ -24,13 +24,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// book keeps the lines of a log, at any verbosity.
-type book struct {
+// logBook keeps the lines of a log, at any verbosity.
+type logBook struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (b *book) logger() logr.Logger {
+func (b *logBook) logger() logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -38,7 +38,7 @@ func (b *book) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 10})
 }
 
-func (b *book) text() string {
+func (b *logBook) text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Join(b.lines, "\n")
@@ -49,7 +49,7 @@ func TestStreams(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	keeper, err := New(
-		Settings{Client: g.decider, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
+		Settings{Client: g.fakeServer, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestStreams(t *testing.T) {
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	g.now(func() { delete(g.allowed, "laptop") })
+	g.change(func() { delete(g.allowed, "laptop") })
 	_, err = stream.Recv()
 	check(t, status.Convert(err), codes.PermissionDenied, `User "laptop" cannot serve`)
 
@@ -87,7 +87,7 @@ func TestStreams(t *testing.T) {
 
 // TestLog has every kind of call logged, and finds neither tokens nor metadata.
 func TestLog(t *testing.T) {
-	b := &book{}
+	b := &logBook{}
 	g := start(t, b.logger())
 	client := g.trusted()
 	calls := []func(){
@@ -98,10 +98,10 @@ func TestLog(t *testing.T) {
 	for _, made := range calls {
 		made()
 	}
-	g.now(func() { g.down = errDown })
+	g.change(func() { g.down = errDown })
 	g.clock.Step(time.Hour)
 	check(t, call(t, client, "Bearer good"), codes.Unavailable)
-	g.now(func() { g.down = nil })
+	g.change(func() { g.down = nil })
 	g.trigger = func(context.Context) error { panic("lost my mind") }
 	check(t, call(t, client, "Bearer good"), codes.Internal, "a fault in Hookloop")
 	g.trigger = func(ctx context.Context) error {
@@ -174,7 +174,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 // TestRates bounds each caller, and each address, without harm to others.
 func TestRates(t *testing.T) {
 	g := start(t, logr.Discard())
-	g.now(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
+	g.change(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
 	client := g.trusted()
 	for range callBurst {
 		check(t, call(t, client, "Bearer good"), codes.OK)
@@ -225,7 +225,7 @@ func TestAddresses(t *testing.T) {
 // TestOldTLS is refused.
 func TestOldTLS(t *testing.T) {
 	g := start(t, logr.Discard())
-	config := trusting(t, g.own)
+	config := clientTLS(t, g.own)
 	config.MinVersion, config.MaxVersion, config.NextProtos = tls.VersionTLS10, tls.VersionTLS11, []string{"h2"}
 	connection, err := tls.Dial("tcp", g.address, config)
 	if err == nil {

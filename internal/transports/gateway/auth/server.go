@@ -20,7 +20,7 @@ type Server struct {
 var _ grpc.ServiceRegistrar = (*Server)(nil)
 
 // NewServer makes a Server. An error names the setting.
-func (g *Guard) NewServer(s Serving) (*Server, error) {
+func (g *Guard) NewServer(s ServerSettings) (*Server, error) {
 	connections := newConnections(g.clock)
 	options, err := g.options(s, connections)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	for i, m := range desc.Methods {
 		late.Methods[i] = grpc.MethodDesc{
 			MethodName: m.MethodName,
-			Handler:    decodingLate("/"+desc.ServiceName+"/"+m.MethodName, m),
+			Handler:    decodeAfterInterceptors("/"+desc.ServiceName+"/"+m.MethodName, m),
 		}
 	}
 	s.Server.RegisterService(&late, impl)
@@ -49,8 +49,8 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 // unaryHandler is the type of grpc.MethodDesc.Handler.
 type unaryHandler = func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error)
 
-// decodingLate has interceptors run before the request is decoded. They get no request.
-func decodingLate(method string, m grpc.MethodDesc) unaryHandler {
+// decodeAfterInterceptors has interceptors run before the request is decoded. They get no request.
+func decodeAfterInterceptors(method string, m grpc.MethodDesc) unaryHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		if interceptor == nil {
 			return m.Handler(srv, ctx, decode, nil)
@@ -80,15 +80,15 @@ func checkEncoding(ctx context.Context) error {
 		"grpc-encoding is %q, expected identity: messages are not compressed here", name)
 }
 
-// plainUnary and plainStream refuse compressed calls.
-func plainUnary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// rejectCompressedUnary and rejectCompressedStream refuse compressed calls.
+func rejectCompressedUnary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if err := checkEncoding(ctx); err != nil {
 		return nil, err
 	}
 	return next(ctx, r)
 }
 
-func plainStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func rejectCompressedStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if err := checkEncoding(s.Context()); err != nil {
 		return err
 	}

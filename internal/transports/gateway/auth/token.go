@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// reviewCounts is for how long the API server's word on a token is taken for new calls.
-	reviewCounts = 10 * time.Second
-	// maxReviewed is for how many tokens.
-	maxReviewed = 1024
+	// reviewTTL is for how long the API server's word on a token is taken for new calls.
+	reviewTTL = 10 * time.Second
+	// maxCachedTokens is for how many tokens.
+	maxCachedTokens = 1024
 )
 
 // Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in
@@ -27,64 +27,64 @@ const (
 // statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API server could not be
 // asked.
 func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
-	shown, err := g.shown(ctx)
+	cred, err := g.credentialOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return g.recognize(ctx, shown)
+	return g.authenticate(ctx, cred)
 }
 
 // recognize takes the API server's word of a short while ago. Whoever has none is a stranger.
-func (g *Guard) recognize(ctx context.Context, shown *credential) (*Caller, error) {
-	if shown.token == "" {
-		return g.certified(shown.chains)
+func (g *Guard) authenticate(ctx context.Context, cred *credential) (*Caller, error) {
+	if cred.token == "" {
+		return g.certificateCaller(cred.chains)
 	}
-	caller, current := g.reviewed.get(shown.token, g.clock.Now())
+	caller, current := g.tokens.get(cred.token, g.clock.Now())
 	switch {
 	case current:
 		return caller, nil
 	case caller != nil:
-		return g.recognizeAnew(ctx, g.known, shown)
+		return g.authenticateUncached(ctx, g.knownClient, cred)
 	}
-	return g.meet(ctx, shown)
+	return g.authenticateNew(ctx, cred)
 }
 
 // meet recognizes a stranger, unless too many of the same address were nobody, or are being looked
 // up.
-func (g *Guard) meet(ctx context.Context, shown *credential) (*Caller, error) {
+func (g *Guard) authenticateNew(ctx context.Context, cred *credential) (*Caller, error) {
 	done, err := g.failures.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	caller, err := g.recognizeAnew(ctx, g.strange, shown)
+	caller, err := g.authenticateUncached(ctx, g.unknownClient, cred)
 	done(status.Code(err) == codes.Unauthenticated)
 	return caller, err
 }
 
 // recognizeAnew asks whatever was known before.
-func (g *Guard) recognizeAnew(ctx context.Context, client Client, shown *credential) (*Caller, error) {
-	if shown.token == "" {
-		return g.certified(shown.chains)
+func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *credential) (*Caller, error) {
+	if cred.token == "" {
+		return g.certificateCaller(cred.chains)
 	}
-	asked := g.clock.Now()
-	said, err := g.review(ctx, client, shown.token)
+	sent := g.clock.Now()
+	review, err := g.review(ctx, client, cred.token)
 	if err != nil {
-		return nil, unanswered(ctx, "tokenreviews", err)
+		return nil, reviewFailed(ctx, "tokenreviews", err)
 	}
 	// An authenticator that knows no audiences says none: its tokens are made for the API server,
 	// and are not for us.
-	if !said.Authenticated || said.User.Username == "" || !slices.Contains(said.Audiences, g.audience) {
-		g.reviewed.drop(shown.token)
-		return nil, g.unknown("the token is not accepted")
+	if !review.Authenticated || review.User.Username == "" || !slices.Contains(review.Audiences, g.audience) {
+		g.tokens.drop(cred.token)
+		return nil, g.unauthenticated("the token is not accepted")
 	}
 	caller := &Caller{
-		Name: said.User.Username, UID: said.User.UID, Groups: said.User.Groups,
-		Extra: make(map[string][]string, len(said.User.Extra)), By: ByToken,
+		Name: review.User.Username, UID: review.User.UID, Groups: review.User.Groups,
+		Extra: make(map[string][]string, len(review.User.Extra)), By: ByToken,
 	}
-	for name, values := range said.User.Extra {
+	for name, values := range review.User.Extra {
 		caller.Extra[name] = values
 	}
-	g.reviewed.put(shown.token, caller, asked.Add(reviewCounts))
+	g.tokens.put(cred.token, caller, sent.Add(reviewTTL))
 	return caller, nil
 }
 
@@ -105,18 +105,18 @@ func (g *Guard) review(ctx context.Context, client Client, token string) (authen
 
 // reviewed remembers whose tokens were accepted lately, by the tokens' digests. It is safe for
 // concurrent use.
-type reviewed struct{ callers *lru.Cache }
+type tokenCache struct{ callers *lru.Cache }
 
 type accepted struct {
 	caller *Caller
 	until  time.Time
 }
 
-func newReviewed() *reviewed { return &reviewed{callers: lru.New(maxReviewed)} }
+func newTokenCache() *tokenCache { return &tokenCache{callers: lru.New(maxCachedTokens)} }
 
 // get is whose token it is, as the API server said last, and whether that still counts; nil if
 // it was not accepted.
-func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
+func (r *tokenCache) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
 	if !ok {
 		return nil, false
@@ -125,8 +125,8 @@ func (r *reviewed) get(token string, now time.Time) (*Caller, bool) {
 	return entry.caller, now.Before(entry.until)
 }
 
-func (r *reviewed) put(token string, caller *Caller, until time.Time) {
+func (r *tokenCache) put(token string, caller *Caller, until time.Time) {
 	r.callers.Add(sha256.Sum256([]byte(token)), accepted{caller, until})
 }
 
-func (r *reviewed) drop(token string) { r.callers.Remove(sha256.Sum256([]byte(token))) }
+func (r *tokenCache) drop(token string) { r.callers.Remove(sha256.Sum256([]byte(token))) }

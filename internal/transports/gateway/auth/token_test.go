@@ -22,7 +22,7 @@ import (
 // TestWhoMayCall has callers with all sorts of credentials call over TLS.
 func TestWhoMayCall(t *testing.T) {
 	g := start(t, logr.Discard())
-	g.now(func() {
+	g.change(func() {
 		g.tokens["for-others"] = accepts("laptop", "1", "https://kubernetes.default.svc")
 		g.tokens["no-audience"] = accepts("laptop", "1")
 		g.tokens["nobody"] = accepts("", "", "hookloop")
@@ -32,7 +32,7 @@ func TestWhoMayCall(t *testing.T) {
 		}
 		g.tokens["stranger"] = accepts("stranger", "2", "hookloop")
 	})
-	bare, certified := g.trusted(), g.trusted(shows(t, g.clients, "laptop"))
+	bare, certified := g.trusted(), g.trusted(clientCertificate(t, g.clients, "laptop"))
 	expected := `expected, over TLS, the metadata "authorization: Bearer TOKEN" with a valid token of the audience "hookloop"`
 	for _, test := range []struct {
 		name   string
@@ -55,7 +55,7 @@ func TestWhoMayCall(t *testing.T) {
 		{"no scheme", call(t, bare, "good"), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
 		{"an empty token", call(t, bare, "Bearer "), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
 		{"two tokens", call(t, bare, "Bearer good", "Bearer good"), codes.Unauthenticated, "2 values"},
-		{"a strange authority's certificate", call(t, g.trusted(shows(t, g.own, "laptop"))), codes.Unavailable, ""},
+		{"a strange authority's certificate", call(t, g.trusted(clientCertificate(t, g.own, "laptop"))), codes.Unavailable, ""},
 		{"plain text", call(t, g.dial(insecure.NewCredentials()), "Bearer good"), codes.Unavailable, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) { check(t, test.status, test.code, test.says) })
@@ -66,17 +66,17 @@ func TestWhoMayCall(t *testing.T) {
 func TestAPIServerIsAway(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
-	g.now(func() { g.down = errDown })
+	g.change(func() { g.down = errDown })
 	got := call(t, client, "Bearer good")
 	check(t, got, codes.Unavailable, "the API server does not answer Hookloop's tokenreviews")
 	if strings.Contains(got.Message(), "10.96.0.1") {
 		t.Errorf("%q tells a stranger an address", got.Message())
 	}
-	g.now(func() { g.down = errForbidden })
+	g.change(func() { g.down = errForbidden })
 	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop itself may not create tokenreviews")
-	g.now(func() { g.down = nil })
+	g.change(func() { g.down = nil })
 	check(t, call(t, client, "Bearer good"), codes.OK)
-	g.now(func() { g.down = errDown })
+	g.change(func() { g.down = errDown })
 	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop's subjectaccessreviews")
 }
 
@@ -86,7 +86,7 @@ func TestReviewsAreRemembered(t *testing.T) {
 	client := g.trusted()
 	reviews := func(want int) {
 		t.Helper()
-		g.now(func() {
+		g.change(func() {
 			if g.reviews != want {
 				t.Errorf("%d reviews, want %d", g.reviews, want)
 			}
@@ -96,10 +96,10 @@ func TestReviewsAreRemembered(t *testing.T) {
 		check(t, call(t, client, "Bearer good"), codes.OK)
 	}
 	reviews(1)
-	g.clock.Step(reviewCounts - time.Millisecond)
+	g.clock.Step(reviewTTL - time.Millisecond)
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	reviews(1)
-	g.now(func() { delete(g.tokens, "good") })
+	g.change(func() { delete(g.tokens, "good") })
 	g.clock.Step(time.Millisecond)
 	check(t, call(t, client, "Bearer good"), codes.Unauthenticated)
 	check(t, call(t, client, "Bearer good"), codes.Unauthenticated)
@@ -108,14 +108,14 @@ func TestReviewsAreRemembered(t *testing.T) {
 
 // TestRememberedTokensAreBounded floods the memory.
 func TestRememberedTokensAreBounded(t *testing.T) {
-	r, now := newReviewed(), time.Now()
-	for i := range maxReviewed + 10 {
+	r, now := newTokenCache(), time.Now()
+	for i := range maxCachedTokens + 10 {
 		r.put(fmt.Sprint(i), &Caller{}, now.Add(time.Second))
 	}
-	if r.callers.Len() != maxReviewed {
-		t.Errorf("%d tokens are remembered, want %d", r.callers.Len(), maxReviewed)
+	if r.callers.Len() != maxCachedTokens {
+		t.Errorf("%d tokens are remembered, want %d", r.callers.Len(), maxCachedTokens)
 	}
-	if _, ok := r.get(fmt.Sprint(maxReviewed+9), now); !ok {
+	if _, ok := r.get(fmt.Sprint(maxCachedTokens+9), now); !ok {
 		t.Error("the last token is not remembered")
 	}
 }
@@ -150,7 +150,7 @@ func TestHandlersSeeTheCaller(t *testing.T) {
 
 // TestCertificates turns subjects into users as the API server does.
 func TestCertificates(t *testing.T) {
-	g := guard(t, newDecider(), fixed())
+	g := guard(t, newFakeServer(), fixed())
 	at := g.clock.Now()
 	valid := func(subject pkix.Name) *x509.Certificate {
 		return &x509.Certificate{Subject: subject, NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour)}
@@ -175,7 +175,7 @@ func TestCertificates(t *testing.T) {
 		{"its authority has expired", [][]*x509.Certificate{{ann, late}}, nil, "not valid at this time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := g.certified(test.chains)
+			got, err := g.certificateCaller(test.chains)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("caller (-want +got):\n%s", diff)
 			}
@@ -188,7 +188,7 @@ func TestCertificates(t *testing.T) {
 
 // TestNoConnection is refused: there is no caller outside a call over TLS.
 func TestNoConnection(t *testing.T) {
-	g := guard(t, newDecider(), fixed())
+	g := guard(t, newFakeServer(), fixed())
 	for name, ctx := range map[string]context.Context{
 		"no call":               t.Context(),
 		"an unfinished TLS":     over(t.Context(), tls.ConnectionState{}),

@@ -15,7 +15,7 @@ import (
 // TestStrangersHaveTheirOwnClient, so that whoever is known is looked up while theirs is used up.
 func TestStrangersHaveTheirOwnClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		strange, known := newDecider(), newDecider()
+		strange, known := newFakeServer(), newFakeServer()
 		known.allowed["laptop"] = true
 		g, err := New(Settings{Client: strange, Known: known, Audience: "hookloop", Clock: clock.RealClock{}})
 		if err != nil {
@@ -27,26 +27,26 @@ func TestStrangersHaveTheirOwnClient(t *testing.T) {
 			t.Fatalf("%v; %d reviews by the strangers' client and %d by the other, want the one", err,
 				strange.reviews, known.reviews)
 		}
-		strange.now(func() { strange.down = errDown })
+		strange.change(func() { strange.down = errDown })
 		if err := g.Allow(ctx, caller, serve); err != nil {
 			t.Errorf("a caller's right: %v", err)
 		}
-		time.Sleep(2 * reviewCounts)
+		time.Sleep(2 * reviewTTL)
 		if _, err := g.Authenticate(ctx); err != nil {
 			t.Errorf("a known caller's next call: %v", err)
 		}
-		kept, cancel := g.Keep(ctx, caller, serve)
+		kept, cancel := g.Recheck(ctx, caller, serve)
 		defer cancel()
 		time.Sleep(10 * MaxRecheck)
 		if kept.Err() != nil {
 			t.Errorf("a known caller's stream is ended: %v", kept.Err())
 		}
-		known.now(func() { delete(known.tokens, "good") })
+		known.change(func() { delete(known.tokens, "good") })
 		if _, err := g.Authenticate(ctx); status.Code(err) != codes.Unauthenticated {
 			t.Errorf("a token that was withdrawn: %v", err)
 		}
 		if _, err := g.Authenticate(ctx); status.Code(err) != codes.Unavailable {
-			t.Errorf("whoever shows it is a stranger again: %v", err)
+			t.Errorf("the token is unknown again: %v", err)
 		}
 	})
 }
@@ -63,12 +63,12 @@ func TestFailuresOfAnAddress(t *testing.T) {
 	check(t, call(t, client, "Bearer another"), codes.ResourceExhausted,
 		"at most 5 tokens a second of 127.0.0.1 that are not accepted")
 	if want := 1 + failureBurst; g.reviews != want {
-		t.Errorf("the API server was asked %d times, want %d", g.reviews, want)
+		t.Errorf("the API server was lastReview %d times, want %d", g.reviews, want)
 	}
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	g.clock.Step(time.Second / failureRate)
 	check(t, call(t, client, "Bearer another"), codes.Unauthenticated)
-	g.now(func() { g.down = errDown })
+	g.change(func() { g.down = errDown })
 	g.clock.Step(time.Second)
 	for range 2 * failureBurst {
 		check(t, call(t, client, "Bearer another"), codes.Unavailable)

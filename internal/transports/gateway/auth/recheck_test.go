@@ -31,39 +31,39 @@ func opened(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", "Bearer good"))
 }
 
-// TestKeep opens a stream and, before it has been looked at twice, changes something; time is
+// TestRecheck opens a stream and, before it has been looked at twice, changes something; time is
 // synctest's. A stream lives as long as "alive" and is ended by "ended", both counted from the
 // change.
-func TestKeep(t *testing.T) {
+func TestRecheck(t *testing.T) {
 	for _, test := range []struct {
 		name         string
-		change       func(*decider)
+		change       func(*fakeServer)
 		alive, ended time.Duration
 		code         codes.Code
 		says         string
 	}{
-		{name: "nothing happens", change: func(*decider) {}, alive: 3 * time.Hour},
+		{name: "nothing happens", change: func(*fakeServer) {}, alive: 3 * time.Hour},
 		{
-			name: "the right is taken away", change: func(d *decider) { d.allowed["laptop"] = false },
+			name: "the right is taken away", change: func(d *fakeServer) { d.allowed["laptop"] = false },
 			ended: MaxRecheck, code: codes.PermissionDenied, says: `cannot serve resource "hookworkers"`,
 		},
 		{
-			name: "the token is withdrawn", change: func(d *decider) { delete(d.tokens, "good") },
+			name: "the token is withdrawn", change: func(d *fakeServer) { delete(d.tokens, "good") },
 			ended: MaxRecheck, code: codes.Unauthenticated, says: "the token is not accepted",
 		},
 		{
-			name: "the token is another one's", change: func(d *decider) { d.tokens["good"] = accepts("laptop", "2", "hookloop") },
+			name: "the token is another one's", change: func(d *fakeServer) { d.tokens["good"] = accepts("laptop", "2", "hookloop") },
 			ended: MaxRecheck, code: codes.Unauthenticated, says: `the stream was opened by "laptop"`,
 		},
 		{
-			name: "the API server is away", change: func(d *decider) { d.down = errDown },
+			name: "the API server is away", change: func(d *fakeServer) { d.down = errDown },
 			// The first look that fails is 4 minutes after the change or later; two periods follow.
 			alive: 2 * MaxRecheck * 9 / 10, ended: 3 * MaxRecheck, code: codes.Unavailable, says: "the API server does not answer",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDecider()
+				d := newFakeServer()
 				d.allowed["laptop"] = true
 				g := guard(t, d, clock.RealClock{})
 				ctx := opened(t.Context())
@@ -71,11 +71,11 @@ func TestKeep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				kept, cancel := g.Keep(ctx, caller, serve)
+				kept, cancel := g.Recheck(ctx, caller, serve)
 				defer cancel()
 				time.Sleep(MaxRecheck)
 				synctest.Wait()
-				d.now(func() { test.change(d) })
+				d.change(func() { test.change(d) })
 				time.Sleep(test.alive)
 				synctest.Wait()
 				if err := context.Cause(kept); err != nil {
@@ -92,18 +92,18 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestKeepForgivesOutages that are shorter than three looks, as often as they come.
-func TestKeepForgivesOutages(t *testing.T) {
+// TestRecheckToleratesOutages that are shorter than three looks, as often as they come.
+func TestRecheckToleratesOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDecider()
+		d := newFakeServer()
 		d.allowed["laptop"] = true
 		g := guard(t, d, clock.RealClock{})
-		kept, cancel := g.Keep(opened(t.Context()), &Caller{Name: "laptop", UID: "1"}, serve)
+		kept, cancel := g.Recheck(opened(t.Context()), &Caller{Name: "laptop", UID: "1"}, serve)
 		defer cancel()
 		for range 20 {
-			d.now(func() { d.down = errDown })
+			d.change(func() { d.down = errDown })
 			time.Sleep(2*MaxRecheck*9/10 - time.Second)
-			d.now(func() { d.down = nil })
+			d.change(func() { d.down = nil })
 			time.Sleep(MaxRecheck)
 			if err := context.Cause(kept); err != nil {
 				t.Fatalf("%v, want an open stream", err)
@@ -112,11 +112,11 @@ func TestKeepForgivesOutages(t *testing.T) {
 	})
 }
 
-// TestKeepEnds with the stream, or when it is cancelled, with no word about rights.
-func TestKeepEnds(t *testing.T) {
-	g := guard(t, newDecider(), fixed())
+// TestRecheckEnds with the stream, or when it is cancelled, with no word about rights.
+func TestRecheckEnds(t *testing.T) {
+	g := guard(t, newFakeServer(), fixed())
 	ctx, end := context.WithCancelCause(opened(t.Context()))
-	kept, cancel := g.Keep(ctx, &Caller{Name: "laptop"}, serve)
+	kept, cancel := g.Recheck(ctx, &Caller{Name: "laptop"}, serve)
 	gone := errors.New("the hook has gone")
 	end(gone)
 	<-kept.Done()
@@ -124,7 +124,7 @@ func TestKeepEnds(t *testing.T) {
 	if err := context.Cause(kept); !errors.Is(err, gone) {
 		t.Errorf("the cause is %v, want %v", err, gone)
 	}
-	kept, cancel = g.Keep(opened(t.Context()), &Caller{Name: "laptop"}, serve)
+	kept, cancel = g.Recheck(opened(t.Context()), &Caller{Name: "laptop"}, serve)
 	cancel()
 	cancel()
 	if err := context.Cause(kept); !errors.Is(err, context.Canceled) {
@@ -134,7 +134,7 @@ func TestKeepEnds(t *testing.T) {
 
 // TestPeriods are never longer than they are set, and not anyway.
 func TestPeriods(t *testing.T) {
-	g := guard(t, newDecider(), fixed())
+	g := guard(t, newFakeServer(), fixed())
 	seen := map[time.Duration]bool{}
 	for range 100 {
 		p := g.period()
@@ -150,7 +150,7 @@ func TestPeriods(t *testing.T) {
 
 // TestSettings names the one that is wrong.
 func TestSettings(t *testing.T) {
-	good := Settings{Client: newDecider(), Audience: "hookloop", Clock: fixed()}
+	good := Settings{Client: newFakeServer(), Audience: "hookloop", Clock: fixed()}
 	for says, change := range map[string]func(*Settings){
 		"no Client":                 func(s *Settings) { s.Client = nil },
 		"no Clock":                  func(s *Settings) { s.Clock = nil },

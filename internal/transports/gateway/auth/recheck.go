@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// patience is for how many further periods a stream goes on while the API server cannot be asked.
-const patience = 2
+// maxUnavailable is for how many further periods a stream goes on while the API server cannot be asked.
+const maxUnavailable = 2
 
 // Keep looks again and again, as long as ctx lasts, whether the caller of a stream is still
 // recognized and still has the rights, and otherwise cancels the context that it returns. Its cause
@@ -22,7 +22,7 @@ const patience = 2
 //
 // The first look is after one period, since the caller was just let in. Whoever cannot be looked
 // up, because the API server does not answer, may go on for two further periods.
-func (g *Guard) Keep(
+func (g *Guard) Recheck(
 	ctx context.Context,
 	caller *Caller,
 	rights ...Right,
@@ -31,7 +31,7 @@ func (g *Guard) Keep(
 	ended := make(chan struct{})
 	go func() { // timer → look → cause of the stream's end
 		defer close(ended)
-		end(g.watch(kept, caller, rights))
+		end(g.recheckLoop(kept, caller, rights))
 	}()
 	return kept, func() {
 		end(context.Canceled)
@@ -40,16 +40,16 @@ func (g *Guard) Keep(
 }
 
 // watch returns why the stream must end, or nil when it has ended.
-func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error {
+func (g *Guard) recheckLoop(ctx context.Context, caller *Caller, rights []Right) error {
 	failed := 0
-	for g.pause(ctx) {
-		err := g.lookAgain(ctx, caller, rights)
+	for g.wait(ctx) {
+		err := g.check(ctx, caller, rights)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
 			failed = 0
-		case status.Code(err) == codes.Unavailable && failed < patience:
+		case status.Code(err) == codes.Unavailable && failed < maxUnavailable:
 			failed++
 		default:
 			klog.FromContext(ctx).Info("a stream is ended", "caller", caller.Name, "code",
@@ -61,7 +61,7 @@ func (g *Guard) watch(ctx context.Context, caller *Caller, rights []Right) error
 }
 
 // pause waits for a period, and reports whether the stream is still open.
-func (g *Guard) pause(ctx context.Context) bool {
+func (g *Guard) wait(ctx context.Context) bool {
 	return sleep.For(ctx.Done(), g.clock, g.period())
 }
 
@@ -71,17 +71,17 @@ func (g *Guard) period() time.Duration {
 	return g.recheck - rand.N(g.recheck/10+1) //nolint:gosec // it spreads load and keeps no secret
 }
 
-func (g *Guard) lookAgain(ctx context.Context, caller *Caller, rights []Right) error {
-	shown, err := g.shown(ctx)
+func (g *Guard) check(ctx context.Context, caller *Caller, rights []Right) error {
+	cred, err := g.credentialOf(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := g.recognizeAnew(ctx, g.known, shown)
+	now, err := g.authenticateUncached(ctx, g.knownClient, cred)
 	if err != nil {
 		return err
 	}
 	if now.Name != caller.Name || now.UID != caller.UID {
-		return g.unknown(fmt.Sprintf("the stream was opened by %q, and its credential is now another one's", caller.Name))
+		return g.unauthenticated(fmt.Sprintf("the stream was opened by %q, and its credential is now another one's", caller.Name))
 	}
 	for _, right := range rights {
 		if err := g.Allow(ctx, now, right); err != nil {
