@@ -1,13 +1,12 @@
-// Package auth says who may use the gateway: it recognizes callers by a ServiceAccount's token or
-// a client certificate, asks the API server what they may do, goes on asking while their streams
-// are open, and holds the options that a gRPC server at the edge of a cluster needs.
+// Package auth authenticates and authorizes the callers of the gateway. It accepts ServiceAccount
+// tokens and client certificates, checks rights with the API server, repeats both checks while a
+// stream is open, and builds a gRPC server with the limits that an edge of a cluster needs.
 //
-// It knows nothing of hooks, sessions or messages; the gateway says which right a call needs. Its
-// data comes from the connection, from the metadata of a call, and from the API server's
-// TokenReview and SubjectAccessReview, whose rules it does not repeat. A Guard is safe for
-// concurrent use, and has a goroutine for each stream that it keeps, which ends with the stream.
-// What the tests beside it need of the API server is played to them;
-// test/integration/access_test.go has the real one.
+// It does not depend on hooks, sessions or messages; the gateway names the right that a call
+// requires. Its data comes from the connection, from the metadata of a call, and from the API
+// server's TokenReview and SubjectAccessReview. A Guard is safe for concurrent use. It has one
+// goroutine for each stream that it rechecks, which ends with the stream. The unit tests use a fake
+// API server; test/integration/access_test.go uses a real one.
 package auth
 
 import (
@@ -26,50 +25,52 @@ import (
 )
 
 const (
-	// DefaultAudience is the audience that a token is made for, where nothing else is said.
+	// DefaultAudience is the default audience of tokens.
 	DefaultAudience = "hookloop"
-	// MaxRecheck is the longest time for which a stream is trusted without asking again, and the
-	// default.
+	// MaxRecheck is the maximum, and the default, of the interval between two checks of an open
+	// stream.
 	MaxRecheck = 5 * time.Minute
-	// reviewTimeout bounds one question to the API server.
+	// reviewTimeout bounds one request to the API server.
 	reviewTimeout = 10 * time.Second
 )
 
-// Client is the part of a clientset that is used: to create TokenReviews and SubjectAccessReviews.
+// Client is the part of a clientset that a Guard uses: it creates TokenReviews and
+// SubjectAccessReviews.
 type Client interface {
 	AuthenticationV1() authenticationv1.AuthenticationV1Interface
 	AuthorizationV1() authorizationv1.AuthorizationV1Interface
 }
 
-// Settings make a Guard.
+// Settings configure a Guard.
 type Settings struct {
-	// Client asks the API server about tokens that were not accepted lately. It needs the right to
-	// create tokenreviews. A rate limit of its own keeps strangers from using up anyone else's.
+	// Client reviews tokens that were not accepted recently. It needs the right to create
+	// tokenreviews. Its own rate limit prevents unauthenticated callers from using up the limit of
+	// others.
 	Client Client
-	// Known asks about callers who were recognized, and again about those who have a stream open.
-	// It needs the right to create tokenreviews and subjectaccessreviews, and a rate limit that it
-	// does not share with Client. Without one, Client does.
+	// Known reviews callers that were authenticated before, and callers with open streams. It needs
+	// the right to create tokenreviews and subjectaccessreviews, and a rate limit that it does not
+	// share with Client. The default is Client.
 	Known Client
-	// Audience is what tokens must have been made for.
+	// Audience is the required audience of tokens.
 	Audience string
 	Clock    clock.WithTickerAndDelayedExecution
-	// Recheck is the longest time between two looks at an open stream: MaxRecheck at most, and if
-	// it is 0.
+	// Recheck is the maximum interval between two checks of an open stream. It is at most
+	// MaxRecheck, which is the default.
 	Recheck time.Duration
 }
 
-// Guard recognizes callers and knows what they may do.
+// Guard authenticates and authorizes callers.
 type Guard struct {
-	unknownClient Client // asks about strangers
-	knownClient   Client // asks about everyone else
+	unknownClient Client // reviews unknown tokens
+	knownClient   Client // reviews all others
 	audience      string
 	clock         clock.WithTickerAndDelayedExecution
 	recheck       time.Duration
 	tokens        *tokenCache
-	failures      *failures // of strangers, by address
+	failures      *failures // of unknown tokens, by address
 }
 
-// New makes a Guard. An error names the setting.
+// New returns a Guard. An error names the invalid setting.
 func New(s Settings) (*Guard, error) {
 	if s.Recheck == 0 {
 		s.Recheck = MaxRecheck
@@ -93,8 +94,8 @@ func New(s Settings) (*Guard, error) {
 	}, nil
 }
 
-// unanswered is the status for a caller about whom the API server could not be asked. What went
-// wrong is for the log: it may have addresses.
+// reviewFailed returns the status for a caller if the review failed. The cause goes to the log
+// only, because it may contain addresses.
 func reviewFailed(ctx context.Context, resource string, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()

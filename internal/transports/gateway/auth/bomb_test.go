@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// countingCodec counts the messages that are decoded.
+// countingCodec counts decoded messages.
 type countingCodec struct {
 	encoding.CodecV2
 	messages atomic.Int64
@@ -36,8 +36,8 @@ func (c *countingCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// TestNothingIsDecodedOfStrangers calls without a credential, with a wrong one, and compressed: no
-// message is decoded. One of a caller who is authenticated is.
+// TestNothingIsDecodedOfStrangers calls without a credential, with an invalid one, and with
+// compression. The server decodes no message of these calls, and one of an authenticated caller.
 func TestNothingIsDecodedOfStrangers(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -57,7 +57,7 @@ func TestNothingIsDecodedOfStrangers(t *testing.T) {
 	}
 }
 
-// TestCompressedCalls are refused whoever makes them, as calls and as streams.
+// TestCompressedCalls are rejected for every caller, as unary calls and as streams.
 func TestCompressedCalls(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -72,7 +72,7 @@ func TestCompressedCalls(t *testing.T) {
 	check(t, status.Convert(err), codes.Unimplemented, `grpc-encoding is "gzip"`)
 }
 
-// TestSpans are made for callers who were authenticated, as roots, whatever a caller wants sampled.
+// TestSpans creates root spans for authenticated callers, whatever they want sampled.
 func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	before := otel.GetTracerProvider()
@@ -90,7 +90,7 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = stream.Recv() // its end
+	_, _ = stream.Recv() // waits for its end
 	if n := len(spans.Started()); n != 0 {
 		t.Errorf("%d spans of a stranger's call and of a stream, expected none", n)
 	}
@@ -107,7 +107,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// openConnections opens TLS connections to a gateway, and calls nothing.
+// openConnections opens TLS connections to a gateway without calls.
 func (g *gateway) openConnections(t *testing.T, n int) []net.Conn {
 	t.Helper()
 	config := clientTLS(t, g.own)
@@ -140,8 +140,8 @@ func closed(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestStrangersConnections are closed, the oldest first, before they are too many or too old. Those
-// of callers who are known stay, and are bounded for each caller.
+// TestStrangersConnections closes unauthenticated connections, oldest first, if they are too many
+// or too old. Connections of authenticated callers stay, up to a limit for each caller.
 func TestStrangersConnections(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -162,13 +162,14 @@ func TestConnectionsOfACaller(t *testing.T) {
 	g.change(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
 	for range maxConnectionsPerCaller {
 		check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
-		g.clock.Step(time.Second / 4) // so that rates are not what this is about
+		g.clock.Step(time.Second / 4) // keeps the calls below the rate limits
 	}
 	check(t, call(t, g.trusted(), "Bearer good"), codes.ResourceExhausted, `User "laptop" (by token) has 64 connections`)
 	check(t, call(t, g.trusted(), "Bearer other"), codes.OK)
 }
 
-// TestStrangersOfManyAddresses has the oldest connection of the address with the most give way.
+// TestStrangersOfManyAddresses closes the oldest connection of the address with the most
+// connections.
 func TestStrangersOfManyAddresses(t *testing.T) {
 	c := newConnections(fixed())
 	var first *connection
@@ -184,7 +185,8 @@ func TestStrangersOfManyAddresses(t *testing.T) {
 		}
 	}
 	if !first.closed || victim.closed || len(c.unauthenticated) != maxUnauthenticated {
-		t.Errorf("first closed %t, lone one closed %t, %d unauthenticated ones; expected the first of an address with many to be closed",
+		t.Errorf("first closed %t, lone one closed %t, %d unauthenticated ones; "+
+			"expected the first of an address with many to be closed",
 			first.closed, victim.closed, len(c.unauthenticated))
 	}
 }
@@ -201,8 +203,8 @@ type pretended struct {
 func (p pretended) RemoteAddr() net.Addr { return p.remote }
 func (pretended) Close() error           { return nil }
 
-// TestStrangersAtOnce has an API server that does not answer: an address has as many questions
-// under way as it may fail, and another address is still lastReview about.
+// TestStrangersAtOnce uses an API server that does not answer. The reviews in progress of an
+// address are bounded, and another address is still served.
 func TestStrangersAtOnce(t *testing.T) {
 	f := newFailures(fixed())
 	for i := range failureBurst {

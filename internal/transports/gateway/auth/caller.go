@@ -5,30 +5,29 @@ import (
 	"fmt"
 )
 
-// How a caller was recognized.
+// Methods of authentication.
 const (
 	ByToken       = "token"
 	ByCertificate = "certificate"
 )
 
-// Caller is who makes a call. It is shared, and never changed. It holds nothing by which one could
-// call in the caller's name.
+// Caller is an authenticated caller. It is shared and immutable, and contains no credential.
 type Caller struct {
-	// Name, UID, Groups and Extra are as the API server has them in its own requests.
+	// Name, UID, Groups and Extra have the values of the API server's user info.
 	Name   string
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// By is how the caller was recognized: ByToken or ByCertificate.
+	// By is the method of authentication: ByToken or ByCertificate.
 	By string
 }
 
-// String is the caller's name and how it was recognized.
+// String returns the caller's name and method of authentication.
 func (c *Caller) String() string { return fmt.Sprintf("User %q (by %s)", c.Name, c.By) }
 
 type callerKey struct{}
 
-// FromContext is the caller of a call that the interceptors of ServerOptions have let in.
+// FromContext returns the caller of a call that the server's interceptors have authenticated.
 func FromContext(ctx context.Context) (*Caller, bool) {
 	caller, ok := ctx.Value(callerKey{}).(*Caller)
 	return caller, ok

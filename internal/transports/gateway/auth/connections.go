@@ -14,59 +14,59 @@ import (
 )
 
 const (
-	// maxUnauthenticated bounds the connections on which nobody was authenticated yet, and maxUnauthenticatedPerAddress
-	// those of one address. Beyond that, the oldest is closed.
+	// maxUnauthenticated bounds the connections without an authenticated caller,
+	// maxUnauthenticatedPerAddress those of one address. Beyond the limit, the oldest is closed.
 	maxUnauthenticated           = 128
 	maxUnauthenticatedPerAddress = 32
-	// authTimeout is how long a connection may stay without a caller who is authenticated.
+	// authTimeout bounds the time until a connection has an authenticated caller.
 	authTimeout = 20 * time.Second
-	// maxConnections bounds the connections of callers who were authenticated, and maxConnectionsPerCaller
+	// maxConnections bounds the connections with an authenticated caller, maxConnectionsPerCaller
 	// those of one caller.
 	maxConnections          = 512
 	maxConnectionsPerCaller = 64
 )
 
-// connections are those of one server. Strangers' connections are few, and closed in favor of newer
-// ones; they never take the place of a caller who is known. It is safe for concurrent use.
+// connections limits the connections of one server. Unauthenticated ones are few, and newer ones
+// replace older ones; they never replace an authenticated one. It is safe for concurrent use.
 type connections struct {
 	clock clock.WithDelayedExecution
 
 	mu              sync.Mutex    // guards the fields below, and the fields of each connection
-	unauthenticated []*connection // the oldest first
+	unauthenticated []*connection // oldest first
 	callers         map[string]int
-	authenticated   int // the sum of callers
+	authenticated   int // sum of callers
 }
 
 func newConnections(c clock.WithDelayedExecution) *connections {
 	return &connections{clock: c, callers: map[string]int{}}
 }
 
-// connection is one of them.
+// connection is a limited connection.
 type connection struct {
 	net.Conn
 	of      *connections
-	address string // as limits count it
-	caller  string // empty for a stranger's
+	address string // in the form of the limits' keys
+	caller  string // empty if unauthenticated
 	expiry  clock.Timer
 	closed  bool
 }
 
-// remote is a peer's address, by which its connection is found.
+// remote is a peer's address. It refers to the connection.
 type remote struct {
 	net.Addr
 	connection *connection
 }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 func (c *connection) RemoteAddr() net.Addr { return remote{c.Conn.RemoteAddr(), c} }
 
-// Close closes it, and makes room for another.
+// Close closes the connection and releases its place.
 func (c *connection) Close() error {
 	c.of.forget(c)
 	return c.Conn.Close()
 }
 
-// listener wraps what is accepted.
+// listener wraps accepted connections.
 type listener struct {
 	net.Listener
 	of *connections
@@ -74,7 +74,7 @@ type listener struct {
 
 func (c *connections) listen(l net.Listener) net.Listener { return &listener{l, c} }
 
-// Accept never waits for room: it makes some.
+// Accept never waits for a free place: it closes an older connection instead.
 func (l *listener) Accept() (net.Conn, error) {
 	raw, err := l.Listener.Accept()
 	if err != nil {
@@ -83,22 +83,23 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.of.take(raw), nil
 }
 
-// take counts a new connection, and closes those that are too many.
+// take counts a new connection, and closes another one if the limit is exceeded.
 func (c *connections) take(raw net.Conn) *connection {
 	fresh := &connection{Conn: raw, of: c, address: network(raw.RemoteAddr())}
 	c.mu.Lock()
 	c.unauthenticated = append(c.unauthenticated, fresh)
-	fresh.expiry = c.clock.AfterFunc(authTimeout, func() { go c.expire(fresh) }) // a test's clock waits for it
+	// go, because a test's clock calls the function synchronously
+	fresh.expiry = c.clock.AfterFunc(authTimeout, func() { go c.expire(fresh) })
 	evicted := c.victim(fresh.address)
 	c.mu.Unlock()
 	if evicted != nil {
-		_ = evicted.Close() // its peer learns of it or not
+		_ = evicted.Close() // best effort
 	}
 	return fresh
 }
 
-// victim is the connection that has to go: the oldest of an address that has too many of them, or
-// of the one that has most. The caller holds the lock.
+// victim returns the connection to close: the oldest of an address that exceeds its limit, else the
+// oldest of the address with the most connections. The caller must hold the lock.
 func (c *connections) victim(address string) *connection {
 	count, most := map[string]int{}, address
 	for _, s := range c.unauthenticated {
@@ -115,17 +116,17 @@ func (c *connections) victim(address string) *connection {
 	return c.unauthenticated[at]
 }
 
-// expire closes a connection on which nobody was authenticated in time.
+// expire closes a connection that was not authenticated in time.
 func (c *connections) expire(late *connection) {
 	c.mu.Lock()
 	expired := !late.closed && late.caller == ""
 	c.mu.Unlock()
 	if expired {
-		_ = late.Close() // its peer learns of it or not
+		_ = late.Close() // best effort
 	}
 }
 
-// forget takes a connection off the books.
+// forget removes a closed connection.
 func (c *connections) forget(gone *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +137,7 @@ func (c *connections) forget(gone *connection) {
 	c.leave(gone)
 }
 
-// leave takes a connection out of its class. The caller holds the lock.
+// leave removes a connection from its counter. The caller must hold the lock.
 func (c *connections) leave(gone *connection) {
 	gone.expiry.Stop()
 	if gone.caller == "" {
@@ -149,8 +150,8 @@ func (c *connections) leave(gone *connection) {
 	}
 }
 
-// authenticated counts the connection of a call for its caller. The first one whose call is let in
-// keeps it.
+// promote counts the connection of a call for its caller. It belongs to the caller of its first
+// authenticated call.
 func (c *connections) promote(ctx context.Context, caller *Caller) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -158,7 +159,7 @@ func (c *connections) promote(ctx context.Context, caller *Caller) error {
 	}
 	at, ok := from.Addr.(remote)
 	if !ok {
-		return nil // not one of ours
+		return nil // not from this listener
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

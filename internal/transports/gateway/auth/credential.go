@@ -17,12 +17,11 @@ import (
 const (
 	header = "authorization"
 	scheme = "Bearer"
-	// authenticated is the group that the API server adds to everyone whom it knows.
+	// authenticated is the group that the API server adds to every authenticated user.
 	authenticated = "system:authenticated"
 )
 
-// credential is by what a caller wants to be recognized: a token or, without one, the verified
-// chains of a client certificate.
+// credential is a caller's credential: a token, or the verified chains of a client certificate.
 type credential struct {
 	token  string
 	chains [][]*x509.Certificate
@@ -30,15 +29,15 @@ type credential struct {
 
 type credentialKey struct{}
 
-// hideCredential moves the credential out of the call's metadata to where only this package finds it:
-// handlers may print metadata.
+// hideCredential moves the credential from the call's metadata into a private context value,
+// because handlers may log metadata.
 func hideCredential(ctx context.Context, cred *credential) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
 	md.Delete(header)
 	return context.WithValue(metadata.NewIncomingContext(ctx, md), credentialKey{}, cred)
 }
 
-// shown is the credential of a call. It is looked for only if the connection is TLS.
+// credentialOf returns the credential of a call. It accepts credentials over TLS only.
 func (g *Guard) credentialOf(ctx context.Context) (*credential, error) {
 	if hidden, ok := ctx.Value(credentialKey{}).(*credential); ok {
 		return hidden, nil
@@ -73,16 +72,17 @@ func secured(ctx context.Context) (tls.ConnectionState, bool) {
 	return info.State, ok && info.State.HandshakeComplete
 }
 
-// unknown is the status for a call of which one cannot tell whose it is.
+// unauthenticated returns the status for a call without a valid credential.
 func (g *Guard) unauthenticated(problem string) error {
 	return refusal(codes.Unauthenticated, "Unauthenticated", fmt.Sprintf(
 		"%s; expected, over TLS, the metadata \"authorization: Bearer TOKEN\" with a valid token of the audience %q "+
-			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA", problem, g.audience, g.audience))
+			"(kubectl create token SERVICEACCOUNT --audience %s), or a client certificate of the gateway's client CA",
+		problem, g.audience, g.audience))
 }
 
-// certified is the caller of a client certificate, as the API server sees one (Kubernetes, "X509
-// client certificates"): the common name is the user, organizations are groups. The certificate was
-// verified when the connection was made; since then it may have expired.
+// certificateCaller returns the caller of a client certificate, as the API server does (Kubernetes,
+// "X509 client certificates"): the common name is the user, organizations are groups. The
+// certificate was verified during the handshake, but may have expired since.
 func (g *Guard) certificateCaller(chains [][]*x509.Certificate) (*Caller, error) {
 	leaf := chains[0][0]
 	name := leaf.Subject.CommonName
@@ -97,7 +97,7 @@ func (g *Guard) certificateCaller(chains [][]*x509.Certificate) (*Caller, error)
 	return &Caller{Name: name, Groups: append(groups, authenticated), By: ByCertificate}, nil
 }
 
-// current reports whether one of the chains is valid from end to end.
+// current reports whether all certificates of one chain are valid now.
 func current(chains [][]*x509.Certificate, now time.Time) bool {
 	for _, chain := range chains {
 		valid := true

@@ -10,20 +10,17 @@ import (
 )
 
 const (
-	// An address may show failureRate tokens a second that are not accepted, and failureBurst at
-	// once.
+	// An address may present failureRate invalid tokens a second, with a burst of failureBurst.
 	failureRate  = 5
 	failureBurst = 20
-	// maxPending is how many strangers are looked up at the same time before an address may have
-	// one only, and maxPendingTotal is how many there may be then. Between the two, an address that
-	// is not at fault is still served.
+	// maxPending bounds the reviews of unknown tokens in progress. Beyond it, an address may have
+	// one only, up to maxPendingTotal in all, so that other addresses are still served.
 	maxPending      = 64
 	maxPendingTotal = 256
 )
 
-// failures bounds the questions about strangers that the API server is asked: by the tokens of an
-// address that were not accepted, and by those that are being looked up. It is safe for concurrent
-// use.
+// failures limits the reviews of unknown tokens: by the rejected tokens of an address, and by the
+// reviews in progress. It is safe for concurrent use.
 type failures struct {
 	limits *limits
 
@@ -36,8 +33,8 @@ func newFailures(c clock.PassiveClock) *failures {
 	return &failures{limits: newLimits(byAddress, c, failureRate, failureBurst), pending: map[string]int{}}
 }
 
-// begin counts a question about a stranger, or refuses it. A question that is under way counts as
-// one that fails. done must be called with its outcome.
+// begin counts a review, or rejects it. A review in progress counts as a failure. The caller must
+// call done with the outcome.
 func (f *failures) begin(ctx context.Context) (done func(failed bool), err error) {
 	address := byAddress(ctx)
 	f.mu.Lock()

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestFailedReviewIsNoRefusal fails both reviews in each way: the caller is logLimit to try again, not
-// that it is unknown or has no right.
+// TestFailedReviewIsNoRefusal fails both reviews in each way. The status asks the caller to retry;
+// it does not deny the credential or the right.
 func TestFailedReviewIsNoRefusal(t *testing.T) {
 	reviews := schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
 	for name, failure := range map[string]error{
 		"404": apierrors.NewNotFound(reviews, ""), "409": apierrors.NewConflict(reviews, "", nil), "403": errForbidden,
 		"429": apierrors.NewTooManyRequests("busy", 1), "500": apierrors.NewInternalError(errDown),
-		"504": apierrors.NewServerTimeout(reviews, "create", 1), "too late": context.DeadlineExceeded, "no connection": errDown,
+		"504":      apierrors.NewServerTimeout(reviews, "create", 1),
+		"too late": context.DeadlineExceeded, "no connection": errDown,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newFakeServer()
@@ -27,7 +28,8 @@ func TestFailedReviewIsNoRefusal(t *testing.T) {
 			if err := g.Allow(t.Context(), laptop, serve); status.Code(err) != codes.Unavailable {
 				t.Errorf("access review: %v", err)
 			}
-			if _, err := g.authenticateUncached(t.Context(), d, &credential{token: "good"}); status.Code(err) != codes.Unavailable {
+			_, err := g.authenticateUncached(t.Context(), d, &credential{token: "good"})
+			if status.Code(err) != codes.Unavailable {
 				t.Errorf("token review: %v", err)
 			}
 		})

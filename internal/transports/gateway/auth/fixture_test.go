@@ -36,15 +36,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve is the right that most tests are about.
+// serve is the right that most tests use.
 var serve = Right{Verb: "serve", Group: "metacontroller.k8s.io", Resource: "hookworkers", Name: "hello"}
 
-// fakeServer plays the API server: whose tokens there are, who may what, and how it fails.
+// fakeServer is a fake API server with tokens, rights and failures.
 type fakeServer struct {
 	*fake.Clientset
 	mu         sync.Mutex
 	tokens     map[string]authenticationv1.TokenReviewStatus
-	allowed    map[string]bool // by name of user
+	allowed    map[string]bool // by user name
 	why        authorizationv1.SubjectAccessReviewStatus
 	down       error
 	reviews    int
@@ -91,22 +91,22 @@ func (d *fakeServer) reviewAccess(action clienttesting.Action) (bool, runtime.Ob
 	return true, review, d.down
 }
 
-// now changes what the API server says.
+// change changes the state of the API server.
 func (d *fakeServer) change(apply func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	apply()
 }
 
-// errDown and errForbidden are what client-go returns without an API server, and without the right
-// to ask it.
+// errDown and errForbidden are client-go's errors without an API server, and without the right to
+// create reviews.
 var (
 	errDown      = errors.New("dial tcp 10.96.0.1:443: connect: connection refused")
 	errForbidden = apierrors.NewForbidden(
 		schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "", errors.New("no"))
 )
 
-// guard makes a Guard that asks d.
+// guard returns a Guard that uses d.
 func guard(t *testing.T, d *fakeServer, c clock.WithTickerAndDelayedExecution) *Guard {
 	t.Helper()
 	g, err := New(Settings{Client: d, Audience: "hookloop", Clock: c})
@@ -116,7 +116,7 @@ func guard(t *testing.T, d *fakeServer, c clock.WithTickerAndDelayedExecution) *
 	return g
 }
 
-// gateway is a server of the options, whose handlers do what a test says.
+// gateway is a Server with handlers that a test sets.
 type gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	*fakeServer
@@ -124,8 +124,8 @@ type gateway struct {
 	guard   *Guard
 	clock   *clocktesting.FakeClock
 	address string
-	own     *tlstest.Authority // of the gateway's certificate
-	clients *tlstest.Authority // of the callers'
+	own     *tlstest.Authority // issues the gateway's certificate
+	clients *tlstest.Authority // issues the callers' certificates
 	files   TLS
 	codec   *countingCodec
 
@@ -141,7 +141,7 @@ func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, s
 	return g.attach(stream)
 }
 
-// start serves a gateway on loopback until the test ends. Its Trigger is for whoever may serve
+// start serves a gateway on loopback until the test ends. Its Trigger requires the right to serve
 // hello.
 func start(t *testing.T, log logr.Logger) *gateway {
 	t.Helper()
@@ -187,14 +187,14 @@ func (g *gateway) listen(server *Server) {
 	go func() { ended <- server.Serve(listener) }()
 	g.t.Cleanup(func() {
 		server.Stop()
-		// it may be stopped before it begins
+		// it may be stopped before it starts
 		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			g.t.Error(err)
 		}
 	})
 }
 
-// certify gives the gateway a new certificate.
+// certify issues a new certificate for the gateway.
 func (g *gateway) certify(a *tlstest.Authority) {
 	certificate, key := a.Issue("gateway")
 	write(g.t, g.files.Certificate, certificate)
@@ -208,7 +208,7 @@ func write(t *testing.T, file string, data []byte) {
 	}
 }
 
-// clientTLS is a client's side of TLS.
+// clientTLS returns a client's TLS configuration.
 func clientTLS(t *testing.T, server *tlstest.Authority, certificates ...tls.Certificate) *tls.Config {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: certificates}
@@ -218,7 +218,7 @@ func clientTLS(t *testing.T, server *tlstest.Authority, certificates ...tls.Cert
 	return config
 }
 
-// clientCertificate is a client's certificate.
+// clientCertificate issues a client certificate.
 func clientCertificate(t *testing.T, a *tlstest.Authority, name string) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(name))
@@ -228,7 +228,7 @@ func clientCertificate(t *testing.T, a *tlstest.Authority, name string) tls.Cert
 	return pair
 }
 
-// dial opens a connection of its own.
+// dial opens a new connection.
 func (g *gateway) dial(security credentials.TransportCredentials) streamv1.GatewayServiceClient {
 	g.t.Helper()
 	connection, err := grpc.NewClient("passthrough:"+g.address, grpc.WithTransportCredentials(security))
@@ -239,13 +239,13 @@ func (g *gateway) dial(security credentials.TransportCredentials) streamv1.Gatew
 	return streamv1.NewGatewayServiceClient(connection)
 }
 
-// trusted dials with the gateway's authority, and certificates.
+// trusted dials with the gateway's CA and the given client certificates.
 func (g *gateway) trusted(certificates ...tls.Certificate) streamv1.GatewayServiceClient {
 	g.t.Helper()
 	return g.dial(credentials.NewTLS(clientTLS(g.t, g.own, certificates...)))
 }
 
-// call triggers with the given values of the metadata authorization.
+// call calls Trigger with the given values of the metadata authorization.
 func call(t *testing.T, client streamv1.GatewayServiceClient, authorization ...string) *status.Status {
 	t.Helper()
 	ctx := t.Context()
@@ -256,7 +256,7 @@ func call(t *testing.T, client streamv1.GatewayServiceClient, authorization ...s
 	return status.Convert(err)
 }
 
-// check compares a status with a code, and with what its message says.
+// check compares a status with a code and with parts of its message.
 func check(t *testing.T, got *status.Status, code codes.Code, says ...string) {
 	t.Helper()
 	if got.Code() != code {

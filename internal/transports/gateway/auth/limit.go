@@ -14,27 +14,25 @@ import (
 )
 
 const (
-	// A caller may make callRate new calls a second, and callBurst at once, as when all of a
-	// worker's processes come back together.
+	// A caller may make callRate new calls a second, with a burst of callBurst for the case that
+	// all processes of a worker reconnect together.
 	callRate  = 20
 	callBurst = 100
-	// An address may make addressRate new calls a second, before anyone is asked whose they are.
+	// An address may make addressRate new calls a second, before authentication.
 	addressRate  = 50
 	addressBurst = 200
-	// maxLimited is how many callers, or addresses, are counted one by one; the one that was silent
-	// for longest is forgotten.
+	// maxLimited bounds the number of limiters. The least recently used one is removed.
 	maxLimited = 4096
 )
 
-// limits bounds the new calls of each one, by a key that is taken from the call. It is safe for
-// concurrent use.
+// limits limits the rate of new calls by a key of the call. It is safe for concurrent use.
 type limits struct {
 	key   func(context.Context) string
 	clock clock.PassiveClock
 	limit rate.Limit
 	burst int
 
-	mu  sync.Mutex // guards the step from looking for a key to adding it
+	mu  sync.Mutex // makes lookup and insertion of a key one step
 	all *lru.Cache
 }
 
@@ -42,7 +40,7 @@ func newLimits(key func(context.Context) string, c clock.PassiveClock, limit rat
 	return &limits{key: key, clock: c, limit: limit, burst: burst, all: lru.New(maxLimited)}
 }
 
-// Limit says, as an error, that a call is one too many.
+// Limit returns an error if a call exceeds the rate.
 func (l *limits) Limit(ctx context.Context) error {
 	if l.take(ctx) {
 		return nil
@@ -50,24 +48,24 @@ func (l *limits) Limit(ctx context.Context) error {
 	return fmt.Errorf("expected at most %g new calls a second of %s", float64(l.limit), l.key(ctx))
 }
 
-// take counts a call, and reports whether it was not one too many.
+// take counts a call, and reports whether it is within the rate.
 func (l *limits) take(ctx context.Context) bool { return l.of(l.key(ctx)).AllowN(l.clock.Now(), 1) }
 
-// left returns how many calls would not be too many.
+// left returns the number of further calls within the rate.
 func (l *limits) left(key string) float64 { return l.of(key).TokensAt(l.clock.Now()) }
 
 func (l *limits) of(key string) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, ok := l.all.Get(key); ok {
-		return known.(*rate.Limiter) // nothing else is added
+		return known.(*rate.Limiter) // the only type that is added
 	}
 	fresh := rate.NewLimiter(l.limit, l.burst)
 	l.all.Add(key, fresh)
 	return fresh
 }
 
-// byCaller counts for each user.
+// byCaller returns a key for each user.
 func byCaller(ctx context.Context) string {
 	if caller, ok := FromContext(ctx); ok {
 		return caller.String()
@@ -75,7 +73,7 @@ func byCaller(ctx context.Context) string {
 	return "callers without a name"
 }
 
-// byAddress counts for each IPv4 address and each /64 of IPv6, which is what one host may have.
+// byAddress returns a key for each IPv4 address and each IPv6 /64, which one host may own.
 func byAddress(ctx context.Context) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok || from.Addr == nil {
@@ -84,7 +82,7 @@ func byAddress(ctx context.Context) string {
 	return network(from.Addr)
 }
 
-// network is the IPv4 address, or the /64 of the IPv6 address, of a peer.
+// network returns the IPv4 address, or the /64 of the IPv6 address, of a peer.
 func network(of net.Addr) string {
 	at, err := netip.ParseAddrPort(of.String())
 	if err != nil {

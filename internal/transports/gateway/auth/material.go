@@ -12,34 +12,34 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TLS names the PEM files of the gateway's side of TLS. They are read for each connection, so that
-// they may be replaced at any time.
+// TLS names the PEM files of the gateway's TLS configuration. They are read for each connection, so
+// that they can be replaced at any time.
 type TLS struct {
-	// Certificate and Key are the gateway's.
+	// Certificate and Key are the gateway's own.
 	Certificate, Key string
-	// ClientCA is whose client certificates are recognized. Empty, none is asked for.
+	// ClientCA verifies client certificates. If it is empty, the gateway requests none.
 	ClientCA string
 }
 
-// material turns the files into a configuration. While they cannot be used, as in the middle of a
-// rotation, the last that could be is.
+// material builds the TLS configuration from the files. If they are invalid, as during a rotation,
+// it continues to use the last valid configuration.
 type material struct {
 	files TLS
 	log   logr.Logger
 
 	mu      sync.Mutex // guards the fields below
-	content [3][]byte  // of which config was made
+	content [3][]byte  // the source of config
 	config  *tls.Config
-	fault   string // the last one that was logged
+	fault   string // last one logged
 }
 
-// newMaterial reads the files once. An error names the one that is wrong.
+// newMaterial reads the files once. An error names the invalid file.
 func newMaterial(files TLS, log logr.Logger) (*material, error) {
 	m := &material{files: files, log: log}
 	return m, m.load()
 }
 
-// current is the configuration for one connection.
+// current returns the configuration for one connection.
 func (m *material) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +54,7 @@ func (m *material) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return m.config, nil
 }
 
-// load makes a new configuration if a file has changed.
+// load builds a new configuration if a file has changed.
 func (m *material) load() error {
 	content, err := m.files.read()
 	if err != nil {
@@ -98,8 +98,8 @@ func (t TLS) config(content [3][]byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: certificate %s with key %s: %w", t.Certificate, t.Key, err)
 	}
-	// A resumed session would take over what was verified when it was made; without tickets each
-	// connection is verified.
+	// A resumed TLS session would keep an outdated verification of the client. Without tickets, the
+	// gateway verifies each connection.
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS12,
 		Certificates:           []tls.Certificate{pair},

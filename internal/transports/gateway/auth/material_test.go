@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestRotation replaces the gateway's certificate and its client CA while it runs. New connections
-// see the new ones.
+// TestRotation replaces the gateway's certificate and its client CA at run time. New connections
+// use the new ones.
 func TestRotation(t *testing.T) {
 	b := &logBook{}
 	g := start(t, b.logger())
@@ -22,7 +22,7 @@ func TestRotation(t *testing.T) {
 	old := g.own
 	g.own = tlstest.NewAuthority(t)
 	certificate, key := g.own.Issue("gateway")
-	write(t, g.files.Certificate, certificate) // the key is not there yet
+	write(t, g.files.Certificate, certificate) // without its key, as in the middle of a rotation
 	for range 3 {
 		connection := g.trusted()
 		check(t, call(t, connection, "Bearer good"), codes.Unavailable)
@@ -43,7 +43,7 @@ func TestRotation(t *testing.T) {
 	check(t, call(t, g.trusted(laptop)), codes.Unavailable)
 }
 
-// TestWithoutClientCA no certificate is lastReview for, and none counts.
+// TestWithoutClientCA requests no client certificate, and ignores one.
 func TestWithoutClientCA(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.files.ClientCA = ""
@@ -57,7 +57,7 @@ func TestWithoutClientCA(t *testing.T) {
 	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 }
 
-// TestFilesThatCannotBeUsed are named before the gateway listens.
+// TestFilesThatCannotBeUsed fails before the gateway listens.
 func TestFilesThatCannotBeUsed(t *testing.T) {
 	g := start(t, logr.Discard())
 	empty := filepath.Join(t.TempDir(), "empty")

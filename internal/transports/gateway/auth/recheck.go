@@ -12,16 +12,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxUnavailable is for how many further periods a stream goes on while the API server cannot be asked.
+// maxUnavailable bounds the consecutive periods in which a stream continues although the API server
+// does not answer.
 const maxUnavailable = 2
 
-// Keep looks again and again, as long as ctx lasts, whether the caller of a stream is still
-// recognized and still has the rights, and otherwise cancels the context that it returns. Its cause
-// (context.Cause) is then the status with which the handler ends the stream. ctx is the stream's
-// own. cancel must be called when the stream ends; it returns when no goroutine is left.
+// Recheck authenticates and authorizes the caller of a stream periodically until ctx ends. If a
+// check fails, it cancels the context that it returns; the cause (context.Cause) is the status for
+// the end of the stream. ctx is the stream's context. The caller must call cancel when the stream
+// ends; cancel waits for the goroutine.
 //
-// The first look is after one period, since the caller was just let in. Whoever cannot be looked
-// up, because the API server does not answer, may go on for two further periods.
+// The first check runs after one period. If the API server does not answer, the stream continues
+// for two further periods.
 func (g *Guard) Recheck(
 	ctx context.Context,
 	caller *Caller,
@@ -29,7 +30,7 @@ func (g *Guard) Recheck(
 ) (kept context.Context, cancel context.CancelFunc) {
 	kept, end := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
-	go func() { // timer → look → cause of the stream's end
+	go func() { // timer → check → cause of the stream's end
 		defer close(ended)
 		end(g.recheckLoop(kept, caller, rights))
 	}()
@@ -39,7 +40,7 @@ func (g *Guard) Recheck(
 	}
 }
 
-// watch returns why the stream must end, or nil when it has ended.
+// recheckLoop returns the reason to end the stream, or nil if the stream has ended.
 func (g *Guard) recheckLoop(ctx context.Context, caller *Caller, rights []Right) error {
 	failed := 0
 	for g.wait(ctx) {
@@ -60,15 +61,15 @@ func (g *Guard) recheckLoop(ctx context.Context, caller *Caller, rights []Right)
 	return nil
 }
 
-// pause waits for a period, and reports whether the stream is still open.
+// wait waits for one period, and reports whether the stream is still open.
 func (g *Guard) wait(ctx context.Context) bool {
 	return sleep.For(ctx.Done(), g.clock, g.period())
 }
 
-// period is up to a tenth less than Recheck, so that streams that were opened together are not
-// looked at together.
+// period returns Recheck minus a random tenth, so that streams that were opened together are not
+// checked together.
 func (g *Guard) period() time.Duration {
-	return g.recheck - rand.N(g.recheck/10+1) //nolint:gosec // it spreads load and keeps no secret
+	return g.recheck - rand.N(g.recheck/10+1) //nolint:gosec // it spreads load and protects no secret
 }
 
 func (g *Guard) check(ctx context.Context, caller *Caller, rights []Right) error {
@@ -81,7 +82,8 @@ func (g *Guard) check(ctx context.Context, caller *Caller, rights []Right) error
 		return err
 	}
 	if now.Name != caller.Name || now.UID != caller.UID {
-		return g.unauthenticated(fmt.Sprintf("the stream was opened by %q, and its credential is now another one's", caller.Name))
+		return g.unauthenticated(
+			fmt.Sprintf("the stream was opened by %q, and its credential is now another one's", caller.Name))
 	}
 	for _, right := range rights {
 		if err := g.Allow(ctx, now, right); err != nil {

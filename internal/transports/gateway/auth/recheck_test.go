@@ -20,20 +20,19 @@ import (
 
 func fixed() clock.WithTickerAndDelayedExecution { return clocktesting.NewFakeClock(time.Now()) }
 
-// over is the context of a call over a connection.
+// over returns the context of a call over a connection.
 func over(ctx context.Context, state tls.ConnectionState) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: credentials.TLSInfo{State: state}})
 }
 
-// opened is the context of a call with the token "good" over TLS.
+// opened returns the context of a call with the token "good" over TLS.
 func opened(ctx context.Context) context.Context {
 	ctx = over(ctx, tls.ConnectionState{HandshakeComplete: true})
 	return metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", "Bearer good"))
 }
 
-// TestRecheck opens a stream and, before it has been looked at twice, changes something; time is
-// synctest's. A stream lives as long as "alive" and is ended by "ended", both counted from the
-// change.
+// TestRecheck opens a stream and changes something before the second check, in synctest's time. The
+// stream must be open after "alive" and closed after "ended", both counted from the change.
 func TestRecheck(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -52,13 +51,15 @@ func TestRecheck(t *testing.T) {
 			ended: MaxRecheck, code: codes.Unauthenticated, says: "the token is not accepted",
 		},
 		{
-			name: "the token is another one's", change: func(d *fakeServer) { d.tokens["good"] = accepts("laptop", "2", "hookloop") },
-			ended: MaxRecheck, code: codes.Unauthenticated, says: `the stream was opened by "laptop"`,
+			name:   "the token is another one's",
+			change: func(d *fakeServer) { d.tokens["good"] = accepts("laptop", "2", "hookloop") },
+			ended:  MaxRecheck, code: codes.Unauthenticated, says: `the stream was opened by "laptop"`,
 		},
 		{
 			name: "the API server is away", change: func(d *fakeServer) { d.down = errDown },
-			// The first look that fails is 4 minutes after the change or later; two periods follow.
-			alive: 2 * MaxRecheck * 9 / 10, ended: 3 * MaxRecheck, code: codes.Unavailable, says: "the API server does not answer",
+			// The first failing check is at least 4 minutes after the change; two periods follow.
+			alive: 2 * MaxRecheck * 9 / 10, ended: 3 * MaxRecheck, code: codes.Unavailable,
+			says: "the API server does not answer",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckToleratesOutages that are shorter than three looks, as often as they come.
+// TestRecheckToleratesOutages shorter than three checks, however often they occur.
 func TestRecheckToleratesOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeServer()
@@ -112,7 +113,7 @@ func TestRecheckToleratesOutages(t *testing.T) {
 	})
 }
 
-// TestRecheckEnds with the stream, or when it is cancelled, with no word about rights.
+// TestRecheckEnds with the stream or with cancel, without a log message about rights.
 func TestRecheckEnds(t *testing.T) {
 	g := guard(t, newFakeServer(), fixed())
 	ctx, end := context.WithCancelCause(opened(t.Context()))
@@ -132,7 +133,7 @@ func TestRecheckEnds(t *testing.T) {
 	}
 }
 
-// TestPeriods are never longer than they are set, and not anyway.
+// TestPeriods are at most Recheck, and vary.
 func TestPeriods(t *testing.T) {
 	g := guard(t, newFakeServer(), fixed())
 	seen := map[time.Duration]bool{}
@@ -148,7 +149,7 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestSettings names the one that is wrong.
+// TestSettings names the invalid setting.
 func TestSettings(t *testing.T) {
 	good := Settings{Client: newFakeServer(), Audience: "hookloop", Clock: fixed()}
 	for says, change := range map[string]func(*Settings){

@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// level is how loud a call is recorded by how it ended: what is usual is for those who look closer,
-// a fault of ours for all.
+// level returns the log level of a call by its result: debug for expected results, error for
+// internal ones.
 func level(code codes.Code) logging.Level {
 	switch code {
 	case codes.OK, codes.Canceled, codes.ResourceExhausted:
@@ -21,7 +21,7 @@ func level(code codes.Code) logging.Level {
 	}
 }
 
-// fields say whose call it was.
+// fields returns the log fields for the caller.
 func fields(ctx context.Context) logging.Fields {
 	caller, ok := FromContext(ctx)
 	if !ok {
@@ -30,8 +30,7 @@ func fields(ctx context.Context) logging.Fields {
 	return logging.Fields{"caller", caller.Name, "by", caller.By}
 }
 
-// record writes a line for a call that has ended, with its fields: neither metadata nor messages
-// are among them.
+// record logs a call that has ended. Its fields contain neither metadata nor messages.
 func record(ctx context.Context, at logging.Level, message string, fields ...any) {
 	log := klog.FromContext(ctx)
 	switch {

@@ -6,10 +6,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// domain says whose reasons those in google.rpc.ErrorInfo are.
+// domain is the domain of the reasons in google.rpc.ErrorInfo.
 const domain = "hookloop.stream.v1"
 
-// refusal is a status with a reason for programs; metadata is pairs of names and values.
+// refusal returns a status with a machine-readable reason. metadata is a list of alternating names
+// and values.
 func refusal(code codes.Code, reason, message string, metadata ...string) error {
 	plain := status.New(code, message)
 	info := &errdetails.ErrorInfo{Reason: reason, Domain: domain, Metadata: map[string]string{}}
@@ -17,7 +18,7 @@ func refusal(code codes.Code, reason, message string, metadata ...string) error 
 		info.Metadata[metadata[i]] = metadata[i+1]
 	}
 	detailed, err := plain.WithDetails(info)
-	if err != nil { // a name or value that is not UTF-8
+	if err != nil { // a name or value is not UTF-8
 		return plain.Err()
 	}
 	return detailed.Err()

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxName is the longest name that an object may have.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
-	// maxReason bounds what is repeated of the API server's reason, in bytes.
+	// maxReason bounds the quoted part of the API server's reason, in bytes.
 	maxReason = 300
 )
 
-// Right is what a caller must be allowed: a verb on a cluster-scoped resource that has a name.
+// Right is a verb on a named cluster-scoped resource.
 type Right struct {
 	Verb     string
 	Group    string
@@ -25,15 +25,15 @@ type Right struct {
 	Name     string
 }
 
-// Rule is the rule of a ClusterRole that grants the right.
+// Rule returns the ClusterRole rule that grants the right.
 func (r Right) Rule() string {
 	return fmt.Sprintf("{apiGroups: [%q], resources: [%q], resourceNames: [%q], verbs: [%q]}", r.Group, r.Resource,
 		r.Name, r.Verb)
 }
 
-// Allow asks the API server whether a caller has a right. The errors are statuses:
-// PERMISSION_DENIED names the right and how to grant it, INVALID_ARGUMENT a name that no object can
-// have, and UNAVAILABLE reports that the API server could not be asked.
+// Allow checks with the API server that a caller has a right. Errors are statuses:
+// PERMISSION_DENIED names the right and the rule that grants it, INVALID_ARGUMENT rejects an
+// invalid name, UNAVAILABLE reports that the API server did not answer.
 func (g *Guard) Allow(ctx context.Context, caller *Caller, right Right) error {
 	if right.Name == "" || len(right.Name) > maxName {
 		return refusal(codes.InvalidArgument, "InvalidName",
@@ -65,7 +65,7 @@ func question(caller *Caller, right Right) *authorizationv1.SubjectAccessReview 
 	}}
 }
 
-// denied is the status for a caller without a right.
+// denied returns the status for a caller without a right.
 func denied(caller *Caller, right Right, answer authorizationv1.SubjectAccessReviewStatus) error {
 	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q with the name %q",
 		caller.Name, right.Verb, right.Resource, right.Group, right.Name)

@@ -21,12 +21,13 @@ var laptop = &Caller{
 	By:     ByToken,
 }
 
-// TestRefusalNamesTheRight and how to grant it.
+// TestRefusalNamesTheRight and the rule that grants it.
 func TestRefusalNamesTheRight(t *testing.T) {
 	d := newFakeServer()
 	g := guard(t, d, fixed())
 	got := status.Convert(g.Allow(t.Context(), laptop, serve))
-	want := `User "system:serviceaccount:shop:laptop" cannot serve resource "hookworkers" in API group "metacontroller.k8s.io" with the name ` +
+	want := `User "system:serviceaccount:shop:laptop" cannot serve resource "hookworkers" ` +
+		`in API group "metacontroller.k8s.io" with the name ` +
 		`"hello"; grant it with a ClusterRole rule {apiGroups: ["metacontroller.k8s.io"], resources: ["hookworkers"], ` +
 		`resourceNames: ["hello"], verbs: ["serve"]}`
 	check(t, got, codes.PermissionDenied)
@@ -43,7 +44,7 @@ func TestRefusalNamesTheRight(t *testing.T) {
 	}
 }
 
-// TestAsksForTheRight puts all that the API server knows of a caller into its question.
+// TestAsksForTheRight sends all of the caller's user info in the review.
 func TestAsksForTheRight(t *testing.T) {
 	d := newFakeServer()
 	d.allowed[laptop.Name] = true
@@ -64,7 +65,7 @@ func TestAsksForTheRight(t *testing.T) {
 	}
 }
 
-// TestRefusalRepeatsTheReason of the API server, within limits.
+// TestRefusalRepeatsTheReason quotes the API server's reason up to a limit.
 func TestRefusalRepeatsTheReason(t *testing.T) {
 	d := newFakeServer()
 	g := guard(t, d, fixed())
@@ -79,7 +80,7 @@ func TestRefusalRepeatsTheReason(t *testing.T) {
 	}
 }
 
-// TestNamesThatNoObjectHas are not lastReview about.
+// TestNamesThatNoObjectHas are rejected without a review.
 func TestNamesThatNoObjectHas(t *testing.T) {
 	d := newFakeServer()
 	d.allowed[laptop.Name] = true

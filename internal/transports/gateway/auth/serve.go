@@ -24,51 +24,53 @@ import (
 )
 
 const (
-	// DefaultMessageBytes bounds one gRPC message in either direction. Larger messages of a session
-	// travel in fragments of 1 MiB, and some bytes around each.
+	// DefaultMessageBytes bounds one gRPC message in either direction: a session's fragment of 1
+	// MiB with its envelope.
 	DefaultMessageBytes = 1<<20 + 64<<10
-	// MaxStreams is how many calls a connection may have open at once.
+	// MaxStreams bounds the concurrent calls of a connection.
 	MaxStreams = 100
-	// MaxHeaderBytes bounds the metadata of a call, the token included.
+	// MaxHeaderBytes bounds the metadata of a call, including the token.
 	MaxHeaderBytes = 16 << 10
-	// MaxConnectionAge is for how long a connection takes new calls. Its open ones go on for
-	// MaxConnectionGrace; then it is closed, so that every client shows its certificate, or a fresh
-	// token, anew. gRPC varies it by up to a tenth.
+	// MaxConnectionAge is the time after which a connection accepts no new calls. After
+	// MaxConnectionGrace more, it is closed, so that every client presents its certificate or a
+	// fresh token again. gRPC adds a jitter of up to a tenth.
 	MaxConnectionAge = time.Hour
-	// MaxConnectionGrace is what calls that are open at MaxConnectionAge have left.
+	// MaxConnectionGrace is the time that open calls have left after MaxConnectionAge.
 	MaxConnectionGrace = 5 * time.Minute
 
-	// minPing is how often a client may ping. One that does so more often is cut off.
+	// minPing is the minimum interval between a client's pings. The server disconnects a client
+	// that pings more often.
 	minPing = 5 * time.Second
-	// The server pings a silent connection after pingAfter, and closes one that is silent for
-	// pingTimeout more. Together they bound how long a peer behind a dead network is asked in vain.
+	// The server pings a silent connection after pingAfter, and closes it after pingTimeout more.
+	// The sum bounds the time until an unreachable peer is detected.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxIdle is for how long a connection without calls stays.
+	// maxIdle is the lifetime of a connection without calls.
 	maxIdle = 15 * time.Minute
-	// handshakeTimeout bounds TLS and the begin of HTTP/2.
+	// handshakeTimeout bounds the handshakes of TLS and HTTP/2.
 	handshakeTimeout = 10 * time.Second
-	// streamWindow and connectionWindow bound what a client may send before it is read. Left to
-	// gRPC, they grow to 16 MiB for each stream.
+	// streamWindow and connectionWindow bound the data that a client may send before the server
+	// reads it. gRPC's own default grows to 16 MiB for each stream.
 	streamWindow     = 64 << 10
 	connectionWindow = 1 << 20
 )
 
-// ServerSettings says how the gateway is served.
+// ServerSettings configure a Server.
 type ServerSettings struct {
 	TLS TLS
-	// Log is the logger in the context of every call (klog.FromContext); the zero value is silent.
+	// Log is the logger in the context of every call (klog.FromContext). The zero value discards
+	// all messages.
 	Log logr.Logger
-	// MessageBytes is DefaultMessageBytes if it is 0.
+	// MessageBytes bounds one message; 0 means DefaultMessageBytes.
 	MessageBytes int
-	// Codec decodes messages of callers who were recognized, and should bound what they unfold to;
-	// nil means gRPC's own.
+	// Codec decodes messages of authenticated callers, and should bound their decoded size. nil
+	// means gRPC's own codec.
 	Codec encoding.CodecV2
 }
 
-// options are those of the gateway's gRPC server: TLS and nothing else, limits, keepalive, and
-// interceptors that authenticate every call (FromContext), bound the new calls of each caller,
-// trace and log calls, and survive panics. The handler authorizes the call (Allow).
+// options returns the options of the gateway's gRPC server: TLS, limits, keepalive, and
+// interceptors that authenticate every call (FromContext), limit the new calls of each caller,
+// trace and log calls, and recover from panics. The handler authorizes the call (Allow).
 func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, error) {
 	if s.MessageBytes == 0 {
 		s.MessageBytes = DefaultMessageBytes
@@ -104,9 +106,9 @@ func (g *Guard) options(s ServerSettings, c *connections) ([]grpc.ServerOption, 
 	return options, nil
 }
 
-// interceptors are those of unary calls and of streams, in the order in which a call passes them.
-// Addresses are limited before anyone is recognized, since that may cost a question to the API
-// server. Calls of strangers leave no span.
+// interceptors returns the interceptors of unary calls and of streams, in their order. The limit of
+// an address comes before authentication, which may cost a request to the API server.
+// Unauthenticated calls create no span.
 func (g *Guard) interceptors(
 	log logr.Logger,
 	c *connections,
@@ -136,10 +138,10 @@ func (g *Guard) interceptors(
 		}
 }
 
-// admit recognizes the caller of a call and puts it, and the logger, into its context. A service
-// that had a method AuthFuncOverride would do so in its place; none of ours may.
+// authenticateCall authenticates a call and puts the caller and the logger into its context. A
+// service with a method AuthFuncOverride would bypass it; ours must not have one.
 func (g *Guard) authenticateCall(log logr.Logger, c *connections) auth.AuthFunc {
-	logLimit := rate.NewLimiter(1, 20) // strangers do not fill the log
+	logLimit := rate.NewLimiter(1, 20) // protects the log from unauthenticated callers
 	return func(ctx context.Context) (context.Context, error) {
 		ctx = klog.NewContext(ctx, log)
 		cred, err := g.credentialOf(ctx)
@@ -169,7 +171,8 @@ func addressOf(ctx context.Context) string {
 	return ""
 }
 
-// survive answers a call whose handler has panicked. The panic's text is for the log only.
+// recoverPanic returns the status of a call if its handler panics. The panic's text goes to the log
+// only.
 func recoverPanic(log logr.Logger) recovery.RecoveryHandlerFuncContext {
 	return func(ctx context.Context, cause any) error {
 		method, _ := grpc.Method(ctx)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// logBook keeps the lines of a log, at any verbosity.
+// logBook records the lines of a log at any verbosity.
 type logBook struct {
 	mu    sync.Mutex
 	lines []string
@@ -44,11 +44,11 @@ func (b *logBook) text() string {
 	return strings.Join(b.lines, "\n")
 }
 
-// TestStreams lets a stream in, and ends it with the reason when the right is taken away.
+// TestStreams accepts a stream, and ends it with the reason if the right is revoked.
 func TestStreams(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
-	keeper, err := New(
+	guard, err := New(
 		Settings{Client: g.fakeServer, Audience: "hookloop", Clock: clock.RealClock{}, Recheck: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestStreams(t *testing.T) {
 		if !ok {
 			return errors.New("no caller")
 		}
-		kept, cancel := keeper.Keep(stream.Context(), caller, serve)
+		kept, cancel := guard.Recheck(stream.Context(), caller, serve)
 		defer cancel()
 		if err := stream.Send(&streamv1.EngineMessage{}); err != nil {
 			return err
@@ -85,7 +85,7 @@ func TestStreams(t *testing.T) {
 	check(t, status.Convert(err), codes.Unauthenticated, "neither a token nor a client certificate")
 }
 
-// TestLog has every kind of call logged, and finds neither tokens nor metadata.
+// TestLog logs each kind of call, without tokens and metadata.
 func TestLog(t *testing.T) {
 	b := &logBook{}
 	g := start(t, b.logger())
@@ -111,7 +111,8 @@ func TestLog(t *testing.T) {
 	check(t, call(t, client, "Bearer good"), codes.OK)
 	text := b.text()
 	for _, want := range []string{
-		`"caller"="laptop" "by"="token"`, `"a call is refused"`, "connection refused", "lost my mind", `"grpc.method"="Trigger"`, "from a handler",
+		`"caller"="laptop" "by"="token"`, `"a call is refused"`, "connection refused", "lost my mind",
+		`"grpc.method"="Trigger"`, "from a handler",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not say %s:\n%s", want, text)
@@ -139,13 +140,13 @@ func TestSizes(t *testing.T) {
 	check(t, call(t, client, "Bearer good"), codes.OK)
 }
 
-// TestStreamsOfAConnection has one caller open as many streams as a connection may have; one more
-// waits until another ends.
+// TestStreamsOfAConnection opens the maximum number of streams of a connection. One more waits
+// until another ends.
 func TestStreamsOfAConnection(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
 	g.attach = func(stream grpc.BidiStreamingServer[streamv1.HookMessage, streamv1.EngineMessage]) error {
-		g.clock.Step(time.Second) // so that the caller's rate is not what this is about
+		g.clock.Step(time.Second) // keeps the calls below the caller's rate limit
 		if err := stream.Send(&streamv1.EngineMessage{}); err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 	check(t, status.Convert(err), codes.DeadlineExceeded)
 }
 
-// TestRates bounds each caller, and each address, without harm to others.
+// TestRates limits each caller and each address, without an effect on others.
 func TestRates(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.change(func() { g.tokens["other"], g.allowed["other"] = accepts("other", "2", "hookloop"), true })
@@ -192,7 +193,7 @@ func TestRates(t *testing.T) {
 	check(t, last, codes.ResourceExhausted, "at most 50 new calls a second of 127.0.0.1")
 }
 
-// TestLimitsAreBounded floods them with keys.
+// TestLimitsAreBounded uses many keys.
 func TestLimitsAreBounded(t *testing.T) {
 	l := newLimits(byAddress, fixed(), 1, 1)
 	for i := range maxLimited + 10 {
@@ -207,10 +208,11 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAddresses takes the hosts of one IPv6 network for one.
+// TestAddresses maps the hosts of one IPv6 network to one key.
 func TestAddresses(t *testing.T) {
 	for address, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
 	} {
 		at, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(address, "1234"))
 		if err != nil {
@@ -222,7 +224,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestOldTLS is refused.
+// TestOldTLS is rejected.
 func TestOldTLS(t *testing.T) {
 	g := start(t, logr.Discard())
 	config := clientTLS(t, g.own)

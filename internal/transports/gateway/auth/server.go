@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Server is a gRPC server that authenticates a call before it reads a byte of its messages, and
-// bounds its connections. Services are registered and served as with *grpc.Server.
+// Server is a gRPC server that authenticates a call before it decodes any message, and bounds its
+// connections. Services are registered and served as with *grpc.Server.
 type Server struct {
 	*grpc.Server
 	connections *connections
@@ -19,7 +19,7 @@ type Server struct {
 
 var _ grpc.ServiceRegistrar = (*Server)(nil)
 
-// NewServer makes a Server. An error names the setting.
+// NewServer returns a Server. An error names the invalid setting.
 func (g *Guard) NewServer(s ServerSettings) (*Server, error) {
 	connections := newConnections(g.clock)
 	options, err := g.options(s, connections)
@@ -29,11 +29,11 @@ func (g *Guard) NewServer(s ServerSettings) (*Server, error) {
 	return &Server{grpc.NewServer(options...), connections}, nil
 }
 
-// Serve accepts connections until the server is stopped. It returns as grpc.Server does.
+// Serve accepts connections until the server is stopped. It returns the errors of grpc.Server.
 func (s *Server) Serve(l net.Listener) error { return s.Server.Serve(s.connections.listen(l)) }
 
-// RegisterService registers a service. Generated handlers of unary methods decode the request and
-// then run the interceptors; these run the interceptors first.
+// RegisterService registers a service. Generated handlers of unary methods decode the request
+// before they run the interceptors; the registered ones run the interceptors first.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))
@@ -49,9 +49,12 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 // unaryHandler is the type of grpc.MethodDesc.Handler.
 type unaryHandler = func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error)
 
-// decodeAfterInterceptors has interceptors run before the request is decoded. They get no request.
+// decodeAfterInterceptors returns a handler that runs the interceptors before it decodes the
+// request. The interceptors receive no request.
 func decodeAfterInterceptors(method string, m grpc.MethodDesc) unaryHandler {
-	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	return func(
+		srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
+	) (any, error) {
 		if interceptor == nil {
 			return m.Handler(srv, ctx, decode, nil)
 		}
@@ -62,8 +65,8 @@ func decodeAfterInterceptors(method string, m grpc.MethodDesc) unaryHandler {
 	}
 }
 
-// checkEncoding refuses compressed messages: a few bytes could stand for many. Decompressors are
-// registered for the whole process, so that a server cannot be without one.
+// checkEncoding rejects compressed messages, because a few bytes may decompress to a large message.
+// Decompressors are registered for the whole process, so a server cannot omit them.
 func checkEncoding(ctx context.Context) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
 	if !ok {
@@ -80,7 +83,7 @@ func checkEncoding(ctx context.Context) error {
 		"grpc-encoding is %q, expected identity: messages are not compressed here", name)
 }
 
-// rejectCompressedUnary and rejectCompressedStream refuse compressed calls.
+// rejectCompressedUnary and rejectCompressedStream reject compressed calls.
 func rejectCompressedUnary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if err := checkEncoding(ctx); err != nil {
 		return nil, err

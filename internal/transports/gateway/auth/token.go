@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// reviewTTL is for how long the API server's word on a token is taken for new calls.
+	// reviewTTL is the time for which new calls use a cached review of a token.
 	reviewTTL = 10 * time.Second
-	// maxCachedTokens is for how many tokens.
+	// maxCachedTokens bounds the number of cached reviews.
 	maxCachedTokens = 1024
 )
 
-// Authenticate says who makes a call, from the context that gRPC gives its handler: by the token in
-// its metadata or, if there is none, by the client certificate of its connection. The errors are
-// statuses: UNAUTHENTICATED says what was expected, UNAVAILABLE that the API server could not be
-// asked.
+// Authenticate returns the caller of a call, from the context that gRPC passes to the handler: by
+// the token in the metadata, else by the client certificate of the connection. Errors are statuses:
+// UNAUTHENTICATED describes the expected credential, UNAVAILABLE reports that the API server did
+// not answer.
 func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	cred, err := g.credentialOf(ctx)
 	if err != nil {
@@ -34,7 +34,8 @@ func (g *Guard) Authenticate(ctx context.Context) (*Caller, error) {
 	return g.authenticate(ctx, cred)
 }
 
-// recognize takes the API server's word of a short while ago. Whoever has none is a stranger.
+// authenticate uses a cached review if it is recent. An unknown token is reviewed with the limits
+// for unknown callers.
 func (g *Guard) authenticate(ctx context.Context, cred *credential) (*Caller, error) {
 	if cred.token == "" {
 		return g.certificateCaller(cred.chains)
@@ -49,8 +50,8 @@ func (g *Guard) authenticate(ctx context.Context, cred *credential) (*Caller, er
 	return g.authenticateNew(ctx, cred)
 }
 
-// meet recognizes a stranger, unless too many of the same address were nobody, or are being looked
-// up.
+// authenticateNew reviews an unknown token, unless its address has too many failures or reviews in
+// progress.
 func (g *Guard) authenticateNew(ctx context.Context, cred *credential) (*Caller, error) {
 	done, err := g.failures.begin(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (g *Guard) authenticateNew(ctx context.Context, cred *credential) (*Caller,
 	return caller, err
 }
 
-// recognizeAnew asks whatever was known before.
+// authenticateUncached ignores cached reviews.
 func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *credential) (*Caller, error) {
 	if cred.token == "" {
 		return g.certificateCaller(cred.chains)
@@ -71,8 +72,8 @@ func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *c
 	if err != nil {
 		return nil, reviewFailed(ctx, "tokenreviews", err)
 	}
-	// An authenticator that knows no audiences says none: its tokens are made for the API server,
-	// and are not for us.
+	// An authenticator that does not support audiences returns none. Its tokens are for the API
+	// server, and are not accepted here.
 	if !review.Authenticated || review.User.Username == "" || !slices.Contains(review.Audiences, g.audience) {
 		g.tokens.drop(cred.token)
 		return nil, g.unauthenticated("the token is not accepted")
@@ -88,8 +89,8 @@ func (g *Guard) authenticateUncached(ctx context.Context, client Client, cred *c
 	return caller, nil
 }
 
-// review asks the API server. Its client must not log what it sends, whatever the verbosity: that
-// is the token.
+// review creates a TokenReview. The client must not log the request at any verbosity, because it
+// contains the token.
 func (g *Guard) review(ctx context.Context, client Client, token string) (authenticationv1.TokenReviewStatus, error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout)
 	defer cancel()
@@ -103,7 +104,7 @@ func (g *Guard) review(ctx context.Context, client Client, token string) (authen
 	return answer.Status, nil
 }
 
-// reviewed remembers whose tokens were accepted lately, by the tokens' digests. It is safe for
+// tokenCache holds the callers of recently accepted tokens, by the tokens' digests. It is safe for
 // concurrent use.
 type tokenCache struct{ callers *lru.Cache }
 
@@ -114,14 +115,14 @@ type accepted struct {
 
 func newTokenCache() *tokenCache { return &tokenCache{callers: lru.New(maxCachedTokens)} }
 
-// get is whose token it is, as the API server said last, and whether that still counts; nil if
-// it was not accepted.
+// get returns the caller of the last review of a token, and whether the review is still valid. The
+// caller is nil if there is no accepted review.
 func (r *tokenCache) get(token string, now time.Time) (*Caller, bool) {
 	found, ok := r.callers.Get(sha256.Sum256([]byte(token)))
 	if !ok {
 		return nil, false
 	}
-	entry := found.(accepted) // put is the only one that writes
+	entry := found.(accepted) // the only type that put adds
 	return entry.caller, now.Before(entry.until)
 }
 

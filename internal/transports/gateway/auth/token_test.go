@@ -19,7 +19,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// TestWhoMayCall has callers with all sorts of credentials call over TLS.
+// TestWhoMayCall calls over TLS with all kinds of credentials.
 func TestWhoMayCall(t *testing.T) {
 	g := start(t, logr.Discard())
 	g.change(func() {
@@ -33,7 +33,9 @@ func TestWhoMayCall(t *testing.T) {
 		g.tokens["stranger"] = accepts("stranger", "2", "hookloop")
 	})
 	bare, certified := g.trusted(), g.trusted(clientCertificate(t, g.clients, "laptop"))
-	expected := `expected, over TLS, the metadata "authorization: Bearer TOKEN" with a valid token of the audience "hookloop"`
+	const rejected = "the token is not accepted"
+	expected := `expected, over TLS, the metadata "authorization: Bearer TOKEN" ` +
+		`with a valid token of the audience "hookloop"`
 	for _, test := range []struct {
 		name   string
 		status *status.Status
@@ -43,26 +45,30 @@ func TestWhoMayCall(t *testing.T) {
 		{"a token", call(t, bare, "Bearer good"), codes.OK, ""},
 		{"the scheme in lower case", call(t, bare, "bearer good"), codes.OK, ""},
 		{"a certificate", call(t, certified), codes.OK, ""},
-		{"a user without the right", call(t, bare, "Bearer stranger"), codes.PermissionDenied, `User "stranger" cannot serve`},
+		{"a user without the right", call(t, bare, "Bearer stranger"), codes.PermissionDenied,
+			`User "stranger" cannot serve`},
 		{"neither", call(t, bare), codes.Unauthenticated, "neither a token nor a client certificate; " + expected},
 		{"an unknown token", call(t, bare, "Bearer bad"), codes.Unauthenticated, "the token is not accepted; " + expected},
-		{"a token of another audience", call(t, bare, "Bearer for-others"), codes.Unauthenticated, "the token is not accepted"},
-		{"a token of an authenticator without audiences", call(t, bare, "Bearer no-audience"), codes.Unauthenticated, "the token is not accepted"},
-		{"a token of no user", call(t, bare, "Bearer nobody"), codes.Unauthenticated, "the token is not accepted"},
-		{"a token that is refused with a user", call(t, bare, "Bearer denied"), codes.Unauthenticated, "the token is not accepted"},
-		{"a token with a certificate is judged alone", call(t, certified, "Bearer bad"), codes.Unauthenticated, "the token is not accepted"},
+		{"a token of another audience", call(t, bare, "Bearer for-others"), codes.Unauthenticated, rejected},
+		{"a token of an authenticator without audiences", call(t, bare, "Bearer no-audience"), codes.Unauthenticated, rejected},
+		{"a token of no user", call(t, bare, "Bearer nobody"), codes.Unauthenticated, rejected},
+		{"a token that is refused with a user", call(t, bare, "Bearer denied"), codes.Unauthenticated, rejected},
+		{"a token with a certificate is judged alone", call(t, certified, "Bearer bad"), codes.Unauthenticated, rejected},
 		{"another scheme", call(t, bare, "Basic good"), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
 		{"no scheme", call(t, bare, "good"), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
 		{"an empty token", call(t, bare, "Bearer "), codes.Unauthenticated, `not of the form "Bearer TOKEN"`},
 		{"two tokens", call(t, bare, "Bearer good", "Bearer good"), codes.Unauthenticated, "2 values"},
-		{"a strange authority's certificate", call(t, g.trusted(clientCertificate(t, g.own, "laptop"))), codes.Unavailable, ""},
+		{
+			"an unknown authority's certificate",
+			call(t, g.trusted(clientCertificate(t, g.own, "laptop"))), codes.Unavailable, "",
+		},
 		{"plain text", call(t, g.dial(insecure.NewCredentials()), "Bearer good"), codes.Unavailable, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) { check(t, test.status, test.code, test.says) })
 	}
 }
 
-// TestAPIServerIsAway has the message say what the caller needs to know, and no more.
+// TestAPIServerIsAway returns a message that is useful to the caller and discloses nothing.
 func TestAPIServerIsAway(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -80,7 +86,7 @@ func TestAPIServerIsAway(t *testing.T) {
 	check(t, call(t, client, "Bearer good"), codes.Unavailable, "Hookloop's subjectaccessreviews")
 }
 
-// TestReviewsAreRemembered for ten seconds, and no refusals are.
+// TestReviewsAreRemembered caches accepted reviews for ten seconds, and no rejected ones.
 func TestReviewsAreRemembered(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
@@ -106,7 +112,7 @@ func TestReviewsAreRemembered(t *testing.T) {
 	reviews(3)
 }
 
-// TestRememberedTokensAreBounded floods the memory.
+// TestRememberedTokensAreBounded uses many tokens.
 func TestRememberedTokensAreBounded(t *testing.T) {
 	r, now := newTokenCache(), time.Now()
 	for i := range maxCachedTokens + 10 {
@@ -148,7 +154,7 @@ func TestHandlersSeeTheCaller(t *testing.T) {
 	check(t, call(t, g.trusted(), "Bearer good"), codes.OK)
 }
 
-// TestCertificates turns subjects into users as the API server does.
+// TestCertificates maps subjects to users as the API server does.
 func TestCertificates(t *testing.T) {
 	g := guard(t, newFakeServer(), fixed())
 	at := g.clock.Now()
@@ -161,14 +167,15 @@ func TestCertificates(t *testing.T) {
 	early := valid(pkix.Name{CommonName: "ann"})
 	early.NotBefore = at.Add(time.Second)
 	ann := valid(pkix.Name{CommonName: "ann", Organization: []string{"dev", "ops"}})
+	member := &Caller{Name: "ann", Groups: []string{"dev", "ops", authenticated}, By: ByCertificate}
 	for _, test := range []struct {
 		name   string
 		chains [][]*x509.Certificate
 		want   *Caller
 		says   string
 	}{
-		{"a user with groups", [][]*x509.Certificate{{ann, ca}}, &Caller{Name: "ann", Groups: []string{"dev", "ops", authenticated}, By: ByCertificate}, ""},
-		{"one of two chains is valid", [][]*x509.Certificate{{ann, late}, {ann, ca}}, &Caller{Name: "ann", Groups: []string{"dev", "ops", authenticated}, By: ByCertificate}, ""},
+		{"a user with groups", [][]*x509.Certificate{{ann, ca}}, member, ""},
+		{"one of two chains is valid", [][]*x509.Certificate{{ann, late}, {ann, ca}}, member, ""},
 		{"no name", [][]*x509.Certificate{{valid(pkix.Name{Organization: []string{"dev"}}), ca}}, nil, "no common name"},
 		{"expired", [][]*x509.Certificate{{late, ca}}, nil, `of "ann", or of its authority, is not valid at this time`},
 		{"not yet valid", [][]*x509.Certificate{{early, ca}}, nil, "not valid at this time"},
@@ -186,7 +193,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestNoConnection is refused: there is no caller outside a call over TLS.
+// TestNoConnection is rejected: a caller requires a call over TLS.
 func TestNoConnection(t *testing.T) {
 	g := guard(t, newFakeServer(), fixed())
 	for name, ctx := range map[string]context.Context{

@@ -12,7 +12,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestStrangersHaveTheirOwnClient, so that whoever is known is looked up while theirs is used up.
+// TestStrangersHaveTheirOwnClient reviews known callers while the client for unknown tokens is
+// unavailable.
 func TestStrangersHaveTheirOwnClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		strange, known := newFakeServer(), newFakeServer()
@@ -51,8 +52,7 @@ func TestStrangersHaveTheirOwnClient(t *testing.T) {
 	})
 }
 
-// TestFailuresOfAnAddress bounds the tokens that are tried, without harm to those who are known
-// there.
+// TestFailuresOfAnAddress limits invalid tokens, without an effect on known callers of the address.
 func TestFailuresOfAnAddress(t *testing.T) {
 	g := start(t, logr.Discard())
 	client := g.trusted()
