@@ -99,12 +99,14 @@ language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-sum
 	@exec $(BIN)/language $(LANGUAGE)
 
 .PHONY: lint
-lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, and the hook contract (lint, format, breaking changes)
+lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, the list of the public API, and the hook contract
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh
 	$(BIN)/golangci-lint run ./...
 	for module in $(MODULES); do (cd $$module && $(CURDIR)/$(BIN)/golangci-lint run ./...); done
+	@go -C tools/code build -o $(CURDIR)/$(BIN)/api ./api
+	$(BIN)/api -check
 
 .PHONY: gen
 gen: $(TOOLS) $(TYPESCRIPT) ## Generate the code of the contract in all languages, deep copies and CRDs
