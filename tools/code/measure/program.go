@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/tools/code/source"
@@ -15,13 +16,18 @@ import (
 type program struct {
 	Dir      string `json:"dir"`
 	Bytes    int64  `json:"bytes"`    // of the binary, with symbols
+	Release  int64  `json:"release"`  // of the binary as it is released
 	Packages int    `json:"packages"` // all dependencies, with those of the standard library
 	Standard int    `json:"standard"` // of these, packages of the standard library
 	SumLines int    `json:"sumLines"` // lines of its module's go.sum
 }
 
-// measureProgram builds the program in dir into a temporary folder. The binary is as "go build"
-// makes it, without the revision of the repository.
+// release are the flags of a binary as the SDK's README recommends it: without symbols, and without
+// the templates of gRPC's own traces, for which the linker keeps all exported methods.
+var release = []string{"-ldflags=-s -w", "-tags=grpcnotrace"}
+
+// measureProgram builds the program in dir twice, into a temporary folder: as "go build" makes it,
+// and with the flags of a release; both without the revision of the repository.
 func measureProgram(ctx context.Context, root, dir string) (program, error) {
 	p := program{Dir: dir}
 	at := filepath.Join(root, dir)
@@ -33,18 +39,23 @@ func measureProgram(ctx context.Context, root, dir string) (program, error) {
 	if p.Bytes, err = binarySize(ctx, at); err != nil {
 		return program{}, err
 	}
+	if p.Release, err = binarySize(ctx, at, release...); err != nil {
+		return program{}, err
+	}
 	p.SumLines, err = sumLines(ctx, at)
 	return p, err
 }
 
-func binarySize(ctx context.Context, dir string) (int64, error) {
+// binarySize returns the size of the program in dir, built with some flags.
+func binarySize(ctx context.Context, dir string, flags ...string) (int64, error) {
 	folder, err := os.MkdirTemp("", "measure-")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	binary := filepath.Join(folder, "program")
-	if _, err := source.Output(ctx, dir, "go", "build", "-buildvcs=false", "-o", binary, "."); err != nil {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-o", binary}, flags, []string{"."})
+	if _, err := source.Output(ctx, dir, "go", args...); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(binary)

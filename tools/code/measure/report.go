@@ -103,8 +103,9 @@ func (r *report) commitTable() *table {
 func (r *report) programTable() *table {
 	p := r.Program
 	const title = "A program built with the SDK"
-	t := newTable(title, "", "MB", "bytes", "packages", "of the standard library", "lines of go.sum")
-	t.add(p.Dir, ratio(int(p.Bytes), 1_000_000), p.Bytes, p.Packages, p.Standard, p.SumLines)
+	t := newTable(title, "", "MB", "bytes", "MB released", "packages", "of the standard library", "lines of go.sum")
+	t.add(p.Dir, ratio(int(p.Bytes), 1_000_000), p.Bytes, ratio(int(p.Release), 1_000_000),
+		p.Packages, p.Standard, p.SumLines)
 	return t
 }
 
