@@ -217,12 +217,12 @@ func TestErrors(t *testing.T) {
 				!strings.HasPrefix(err.Error(), string(test.verb)+` Page.v1 "shop/a": `) {
 				t.Errorf("describe = %v", err)
 			}
-			if got := ResultOf(err); got != test.result {
+			if got := resultOf(err); got != test.result {
 				t.Errorf("ResultOf = %s, want %s", got, test.result)
 			}
 		})
 	}
-	if got := ResultOf(nil); got != "ok" {
+	if got := resultOf(nil); got != "ok" {
 		t.Errorf("ResultOf(nil) = %s", got)
 	}
 }

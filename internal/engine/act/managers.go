@@ -30,7 +30,7 @@ func (w *Writer) FieldManagers(
 	}
 	for at := path; at != ""; at = parentPath(at) {
 		for _, m := range metadata.ManagedFields {
-			ours := m.Manager == applier || slices.Contains(Managers, m.Manager)
+			ours := m.Manager == applier || slices.Contains(engineManagers, m.Manager)
 			if m.FieldsV1 == nil || ours || slices.Contains(managers, m.Manager) {
 				continue
 			}

@@ -122,8 +122,8 @@ func (w *Writer) patchMetadata(ctx context.Context, a plan.Action, fields map[st
 	return w.Patch(ctx, a.Resource, a.Ref, types.MergePatchType, map[string]any{"metadata": fields}, "")
 }
 
-// ResultOf returns the name of an error for metrics and spans, out of a bounded set.
-func ResultOf(err error) string {
+// resultOf returns the name of an error for metrics and spans, out of a bounded set.
+func resultOf(err error) string {
 	var taken *TakenError
 	switch {
 	case err == nil:

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 )
 
-// Managers are the engine's field managers for all writes but server-side apply: those of its
+// engineManagers are the engine's field managers for all writes but server-side apply: those of its
 // dynamic apply, and of Metacontroller's. The API server derives them from the user agent.
-var Managers = []string{"hookloop", "metacontroller"}
+var engineManagers = []string{"hookloop", "metacontroller"}
 
 // recordApply turns the managedFields of a created object into those of an apply. Children are
 // created by POST, which never takes over an existing object. But the API server records a POST as
@@ -110,7 +110,7 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 	if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
 		return nil, ErrStale
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(append([]string{a.Manager}, Managers...)...), a.Manager)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(append([]string{a.Manager}, engineManagers...)...), a.Manager)
 	if err != nil || len(bytes.TrimSpace(patch)) == 0 {
 		return nil, err
 	}

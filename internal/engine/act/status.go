@@ -21,7 +21,7 @@ func (w *Writer) ReplaceStatus(
 	if r.HasStatus {
 		subresource = "status"
 	}
-	ctx, span := w.Tracer.Start(ctx, SpanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient),
+	ctx, span := w.Tracer.Start(ctx, spanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
 			attribute.String("hookloop.write.verb", "status"),
 			attribute.String("hookloop.write.resource", r.String()),
@@ -32,7 +32,7 @@ func (w *Writer) ReplaceStatus(
 	defer span.End()
 	written, err := w.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)
 	err = statusError(o, err)
-	result := ResultOf(err)
+	result := resultOf(err)
 	if err != nil {
 		span.SetStatus(codes.Error, result)
 	}

@@ -256,9 +256,9 @@ var requests = map[plan.Verb]string{
 	plan.PatchMetadata:   "patch",
 }
 
-// SpanName returns the name of a request's span: "update deployments.apps", "patch
+// spanName returns the name of a request's span: "update deployments.apps", "patch
 // websites.example.com/status". Subresource may be empty.
-func SpanName(request string, r object.Resource, subresource string) string {
+func spanName(request string, r object.Resource, subresource string) string {
 	name := request + " " + r.GroupResource()
 	if subresource != "" {
 		name += "/" + subresource
@@ -269,7 +269,7 @@ func SpanName(request string, r object.Resource, subresource string) string {
 func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, trace.Span) {
 	return w.Tracer.Start(
 		ctx,
-		SpanName(requests[a.Verb], a.Resource, ""),
+		spanName(requests[a.Verb], a.Resource, ""),
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
 			attribute.String("hookloop.write.verb", string(a.Verb)),
@@ -282,7 +282,7 @@ func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, tra
 }
 
 func (w *Writer) end(span trace.Span, a plan.Action, err error) {
-	result := ResultOf(err)
+	result := resultOf(err)
 	w.Meter.Wrote(string(a.Verb), result)
 	span.SetAttributes(attribute.String("hookloop.write.result", result))
 	if err != nil {

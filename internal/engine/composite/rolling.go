@@ -50,7 +50,7 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 		}
 		checks := rollout.Checks{Observed: rule.UpdateStrategy.Method == v1alpha1.UpdateRollingInPlace}
 		for _, c := range rule.UpdateStrategy.StatusChecks.Conditions {
-			checks.Conditions = append(checks.Conditions, rollout.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+			checks.Conditions = append(checks.Conditions, rollout.ConditionCheck{Type: c.Type, Status: c.Status, Reason: c.Reason})
 		}
 		r.checks[children[i].GVK] = checks
 	}
@@ -128,7 +128,7 @@ func (s *Shape) roll(in plan.Input, answers []*hook.Answer, desired *plan.Desire
 	}
 	w := rollout.World{Paused: o.Finalizing}
 	for _, children := range older[1:] {
-		w.Older = append(w.Older, names(children))
+		w.Previous = append(w.Previous, names(children))
 	}
 	if w.Latest, err = s.latest(in, desired.Children); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MergeKeys are the keys that match items of lists, in the order in which they are tried.
-var MergeKeys = []string{"containerPort", "port", "mountPath", "name", "uid", "ip", "path"}
+// mergeKeys are the keys that match items of lists, in the order in which they are tried.
+var mergeKeys = []string{"containerPort", "port", "mountPath", "name", "uid", "ip", "path"}
 
 // system are the metadata fields of the API server, which an apply never changes.
 var system = []string{
@@ -154,7 +154,7 @@ func replaced(observed, desired []any) []any {
 // mergeKey returns the first key with different values for the items of each list; empty if no key
 // has them.
 func mergeKey(lists ...[]any) string {
-	for _, key := range MergeKeys {
+	for _, key := range mergeKeys {
 		if keyed(key, lists) {
 			return key
 		}

@@ -70,7 +70,7 @@ func Children(in Input, a *hook.Answer) ([]Child, error) {
 	if err != nil || len(a.States) == 0 {
 		return children, err
 	}
-	return Order(&in.Observed.Scope, children, a.States)
+	return order(&in.Observed.Scope, children, a.States)
 }
 
 // items validates the objects of an answer.

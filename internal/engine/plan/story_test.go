@@ -89,12 +89,10 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	parent := parentOf(t, section(archive, "parent.yaml"))
 	observed := &plan.Observed{Parent: parent, Scope: scopeOf(t, parent, section(archive, "scope.yaml"))}
 	observed.Children = complete(observed.Scope, childrenOf(t, parent, section(archive, "observed.yaml"))...)
-	children, err := plan.Children(plan.Input{Observed: observed}, &hook.Answer{Children: itemsOf(t, section(archive, "answer.json"))})
-	if err != nil {
-		return "error: " + err.Error() + "\n"
-	}
-	desired, err := statesOf(t, observed.Scope, children, section(archive, "states.yaml"))
-	if err != nil {
+	answer := &hook.Answer{Children: itemsOf(t, section(archive, "answer.json"))}
+	desired := readStates(t, answer, section(archive, "states.yaml"))
+	var err error
+	if desired.Children, err = plan.Children(plan.Input{Observed: observed}, answer); err != nil {
 		return "error: " + err.Error() + "\n"
 	}
 	result, err := plan.Make(plan.Input{Observed: observed}, desired)
@@ -104,8 +102,8 @@ func tell(t *testing.T, archive *txtar.Archive) string {
 	return show(t, result)
 }
 
-// statesOf reads states.yaml and puts it into the desired children.
-func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string) (*plan.Desired, error) {
+// readStates reads states.yaml into an answer, and returns the rest of the desired state.
+func readStates(t testing.TB, answer *hook.Answer, text string) *plan.Desired {
 	t.Helper()
 	var file struct {
 		Finalizer string
@@ -118,17 +116,15 @@ func statesOf(t testing.TB, scope plan.Scope, children []plan.Child, text string
 	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
 		t.Fatalf("states.yaml: %v", err)
 	}
-	var states []hook.ChildState
 	for _, s := range file.States {
 		state := hook.ChildState{Index: s.Child, Ready: s.Ready}
 		for _, d := range s.DependsOn {
 			state.DependsOn = append(state.DependsOn,
 				hook.Dependency{Ref: refOf(d.APIVersion, d.Kind, d.Namespace, d.Name), Condition: d.Condition})
 		}
-		states = append(states, state)
+		answer.States = append(answer.States, state)
 	}
-	ordered, err := plan.Order(&scope, children, states)
-	return &plan.Desired{Children: ordered, RemoveFinalizer: file.Finalizer}, err
+	return &plan.Desired{RemoveFinalizer: file.Finalizer}
 }
 
 func refOf(apiVersion, kind, namespace, name string) object.Ref {

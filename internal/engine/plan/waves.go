@@ -18,8 +18,8 @@ import (
 // although no answer names them any more.
 const DependsOnAnnotation = "hookloop.dev/depends-on"
 
-// Order puts states into the desired children of an answer. The error is an *AnswerError.
-func Order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, error) {
+// order puts states into the desired children of an answer. The error is an *AnswerError.
+func order(scope *Scope, children []Child, states []hook.ChildState) ([]Child, error) {
 	states, err := located(scope, children, states)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func lacks(d hook.Dependency, present *object.Object, ready *bool) string {
 	holds := "True"
 	return rollout.Checks{
 		Observed:   true,
-		Conditions: []rollout.Condition{{Type: d.Condition, Status: &holds}},
+		Conditions: []rollout.ConditionCheck{{Type: d.Condition, Status: &holds}},
 	}.Lacks(present)
 }
 

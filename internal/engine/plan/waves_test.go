@@ -57,15 +57,15 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 		if err != nil {
 			t.Fatal(err)
 		}
-		var states []hook.ChildState
+		answer := &hook.Answer{Children: items}
 		for i := range on {
 			state := hook.ChildState{Index: i}
 			for _, j := range on[i] {
 				state.DependsOn = append(state.DependsOn, hook.Dependency{Ref: children[j].Ref})
 			}
-			states = append(states, state)
+			answer.States = append(answer.States, state)
 		}
-		if children, err = plan.Order(&w.scope, children, states); err != nil {
+		if children, err = plan.Children(w.input(), answer); err != nil {
 			t.Fatal(err)
 		}
 		result, err := plan.Make(w.input(), &plan.Desired{Children: children})
@@ -101,12 +101,14 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 // has states without dependencies.
 func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
 	w := newWorld(t, inPlace)
-	plain, err := read(w.scope, []json.RawMessage{[]byte(pod)})
+	items := []json.RawMessage{[]byte(pod)}
+	plain, err := read(w.scope, items)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ready := true
-	stated, err := plan.Order(&w.scope, plain, []hook.ChildState{{Index: 0, Ready: &ready}})
+	stated, err := plan.Children(w.input(),
+		&hook.Answer{Children: items, States: []hook.ChildState{{Index: 0, Ready: &ready}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,15 @@ import (
 // Checks are the conditions that a child at the latest revision must meet before the next one moves
 // (updateStrategy.statusChecks).
 type Checks struct {
-	Conditions []Condition
+	Conditions []ConditionCheck
 	// Observed requires that the status of a child with observed generations is current. It is for
 	// children that are updated in place.
 	Observed bool
 }
 
-// Condition is a condition that a child's status must have. A nil Status or Reason accepts any.
-type Condition struct {
+// ConditionCheck is a condition that a child's status must have. A nil Status or Reason accepts
+// any.
+type ConditionCheck struct {
 	Type           string
 	Status, Reason *string
 }
@@ -52,7 +53,7 @@ func (c Checks) Lacks(child *object.Object) string {
 	return ""
 }
 
-func (r *reported) lacks(want Condition) string {
+func (r *reported) lacks(want ConditionCheck) string {
 	for _, c := range r.Conditions {
 		switch {
 		case c.Type != want.Type:

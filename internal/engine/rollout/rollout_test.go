@@ -221,7 +221,7 @@ func TestChildren(t *testing.T) {
 
 func TestChecks(t *testing.T) {
 	text := func(s string) *string { return &s }
-	ready := []Condition{{Type: "Ready", Status: text("True")}}
+	ready := []ConditionCheck{{Type: "Ready", Status: text("True")}}
 	tests := []struct {
 		name   string
 		checks Checks
@@ -245,12 +245,12 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			"any status",
-			Checks{Conditions: []Condition{{Type: "Ready"}}},
+			Checks{Conditions: []ConditionCheck{{Type: "Ready"}}},
 			`{"conditions":[{"type":"Ready","status":"False"}]}`,
 			"",
 		},
 		{
-			"another reason", Checks{Conditions: []Condition{{Type: "Ready", Reason: text("Up")}}},
+			"another reason", Checks{Conditions: []ConditionCheck{{Type: "Ready", Reason: text("Up")}}},
 			`{"conditions":[{"type":"Ready","reason":"Down"}]}`, `has condition Ready with reason "Down", expected "Up"`,
 		},
 		{"seen by its controller", Checks{Observed: true}, `{"observedGeneration":3}`, ""},
@@ -282,8 +282,8 @@ func ExampleHistory_Next() {
 	pod := func(i int) Member { return Member{Kind: "Pod", Name: fmt.Sprint("web-", i)} }
 	history := History{{}, {Members: map[Member]bool{pod(0): true, pod(1): true}}}
 	step := history.Next(World{
-		Latest: []Child{{Member: pod(0)}, {Member: pod(1)}},
-		Older:  []map[Member]bool{{pod(0): true, pod(1): true}},
+		Latest:   []Child{{Member: pod(0)}, {Member: pod(1)}},
+		Previous: []map[Member]bool{{pod(0): true, pod(1): true}},
 	})
 	fmt.Println(step.State, step.Message)
 	fmt.Println(Children(step.Members[0]), Children(step.Members[1]))

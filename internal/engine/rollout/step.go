@@ -15,9 +15,9 @@ type Child struct {
 type World struct {
 	// Latest are the children that the latest revision desires, in its hook's order.
 	Latest []Child
-	// Older holds the children that each older revision desires, in the history's order: Older[0] is
-	// history[1].
-	Older []map[Member]bool
+	// Previous holds the children that each previous revision desires, in the history's order:
+	// Previous[0] is history[1].
+	Previous []map[Member]bool
 	// Paused keeps further children from moving to the latest revision.
 	Paused bool
 }
@@ -47,7 +47,7 @@ type Step struct {
 // latest immediately. A child that the latest does not desire belongs to no revision. Of all others
 // the first moves to the latest, if no child of the latest lacks anything.
 func (h History) Next(w World) Step {
-	s := Step{At: h.standing(w), State: Done, Message: "all children are at the latest revision"}
+	s := Step{At: h.recordedAt(w), State: Done, Message: "all children are at the latest revision"}
 	next := -1
 	for i, c := range w.Latest {
 		if s.At[c.Member] > 0 {
@@ -68,12 +68,12 @@ func (h History) Next(w World) Step {
 	return s
 }
 
-// standing returns the revision of each child before anything moves.
-func (h History) standing(w World) map[Member]int {
+// recordedAt returns the revision of each child before anything moves.
+func (h History) recordedAt(w World) map[Member]int {
 	recorded := map[Member]int{}
 	for i, r := range h {
 		for m := range r.Members {
-			if _, younger := recorded[m]; !younger && (i == 0 || w.Older[i-1][m]) {
+			if _, younger := recorded[m]; !younger && (i == 0 || w.Previous[i-1][m]) {
 				recorded[m] = i
 			}
 		}

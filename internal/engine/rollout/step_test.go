@@ -73,10 +73,10 @@ func written(history, latest, older string) (History, World) {
 		w.Latest = append(w.Latest, c)
 	}
 	for text := range strings.FieldsSeq(older) {
-		w.Older = append(w.Older, lettered(text))
+		w.Previous = append(w.Previous, lettered(text))
 	}
-	for len(w.Older) < len(h)-1 {
-		w.Older = append(w.Older, nil)
+	for len(w.Previous) < len(h)-1 {
+		w.Previous = append(w.Previous, nil)
 	}
 	return h, w
 }
@@ -212,7 +212,7 @@ func (c *cluster) seen() (History, World) {
 	for i, r := range c.history {
 		h = append(h, &Revision{Members: r.members})
 		if i > 0 {
-			w.Older = append(w.Older, wants)
+			w.Previous = append(w.Previous, wants)
 		}
 	}
 	return h, w
