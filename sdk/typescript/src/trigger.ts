@@ -2,7 +2,9 @@
 import { create } from "@bufbuild/protobuf";
 import { status as Code } from "@grpc/grpc-js";
 import type { ControllerKind } from "./constants.js";
-import { type Trigger as TriggerMessage, type TriggerResult, TriggerSchema } from "./gen/hookloop/stream/v1/stream_pb.js";
+import {
+  type Trigger as TriggerMessage, type TriggerResult, TriggerSchema,
+} from "./gen/hookloop/stream/v1/stream_pb.js";
 
 /** The name of a parent. A cluster-scoped parent has no namespace. */
 export interface ParentName {

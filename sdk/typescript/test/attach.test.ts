@@ -55,7 +55,8 @@ test("an attached hook reconnects, and resumes its session", async () => {
   assert.match(statusOf(gateway.engine, await first.line.next("answer")), /\["a"\]/);
 
   writeFileSync(files.token, "second\n");
-  first.line.send({ case: "goAway", value: { status: { code: Code.PERMISSION_DENIED, message: "the right is gone" } } });
+  const status = { code: Code.PERMISSION_DENIED, message: "the right is gone" };
+  first.line.send({ case: "goAway", value: { status } });
   first.line.call.emit("error", { code: Code.PERMISSION_DENIED, details: "the right is gone" });
   const second = await gateway.accept();
   assert.equal(second.attached.sessionId, "kept");

@@ -64,7 +64,10 @@ export function fragments(message: Message, size: number): Uint8Array[] {
   const data = serialize(message);
   const totalBytes = BigInt(data.length);
   return Array.from({ length: Math.ceil(data.length / size) }, (_, index) =>
-    serialize({ case: "fragment", value: { index, totalBytes, data: data.subarray(index * size, (index + 1) * size) } }),
+    serialize({
+      case: "fragment",
+      value: { index, totalBytes, data: data.subarray(index * size, (index + 1) * size) },
+    }),
   );
 }
 
@@ -78,7 +81,12 @@ export class Engine {
   constructor(readonly session = "s") {}
 
   hello(maxMessageBytes = 64n << 20n): Message {
-    return { case: "hello", value: { versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes, capabilities: CAPABILITIES } };
+    return {
+      case: "hello",
+      value: {
+        versions: [1], sessionId: this.session, buildId: "engine", maxMessageBytes, capabilities: CAPABILITIES,
+      },
+    };
   }
 
   /**

@@ -143,7 +143,8 @@ test("children, status and time", async () => {
   });
   assert.equal(textOf(got.status), `{"n":${BIG}}`);
   assert.match(textOf(got.children[0]!.body), new RegExp(`"n":${BIG}`));
-  assert.deepEqual([got.children.length, got.details?.resyncAfter?.seconds, got.details?.resyncAfter?.nanos], [2, 1n, 5e8]);
+  const resync = got.details?.resyncAfter;
+  assert.deepEqual([got.children.length, resync?.seconds, resync?.nanos], [2, 1n, 5e8]);
   const nothing = await encoded<SyncMessage>({});
   assert.deepEqual([nothing.status, nothing.children, nothing.details?.resyncAfter], [undefined, [], undefined]);
   assert.equal(((await encoded({ finalized: true }, "finalize")) as Message & { finalized?: boolean }).finalized, true);

@@ -17,7 +17,8 @@ import type { Method, Request, Response } from "../codec.js";
 import { InvalidRequest } from "../errors.js";
 import { DesiredObjectSchema } from "../gen/hookloop/hook/v1/desired_pb.js";
 import {
-  type AnswerSchema, type AttachSchema, type Call, Capability, type DesiredSchema, type EngineMessage, EngineMessageSchema,
+  type AnswerSchema, type AttachSchema, type Call, Capability, type DesiredSchema, type EngineMessage,
+  EngineMessageSchema,
   type Hello, HookMessageSchema, type TriggerResult, type TriggerSchema, WelcomeSchema,
 } from "../gen/hookloop/stream/v1/stream_pb.js";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.js";

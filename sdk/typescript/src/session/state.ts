@@ -1,6 +1,8 @@
 /** The state of a session: the observed sets and the last responses of its subjects. */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { type Call, type SubjectState as SubjectDigest, SubjectStateSchema } from "../gen/hookloop/stream/v1/stream_pb.js";
+import {
+  type Call, type SubjectState as SubjectDigest, SubjectStateSchema,
+} from "../gen/hookloop/stream/v1/stream_pb.js";
 import { encodeDigest, type Hash } from "./digest.js";
 import { fieldBytes } from "./fragment.js";
 import type { ItemList } from "./list.js";
