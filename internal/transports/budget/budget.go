@@ -122,12 +122,12 @@ func (b *Budget) Usage() []Usage {
 
 // ExhaustedError reports that a share has no room.
 type ExhaustedError struct {
-	Part               Part
-	Asked, Used, Limit int64
+	Part                Part
+	Needed, Used, Limit int64
 }
 
 // Error names the share, the sizes and the flag.
 func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("memory budget %q: %d bytes needed, %d of %d in use; expected less, or a larger --memory-budget",
-		e.Part, e.Asked, e.Used, e.Limit)
+		e.Part, e.Needed, e.Used, e.Limit)
 }

@@ -13,11 +13,11 @@ import (
 
 const total = 2400
 
-func exhausted(t *testing.T, err error, asked int64) {
+func exhausted(t *testing.T, err error, needed int64) {
 	t.Helper()
 	var e *budget.ExhaustedError
-	if !errors.As(err, &e) || e.Asked != asked {
-		t.Errorf("got %v, want an ExhaustedError for %d bytes", err, asked)
+	if !errors.As(err, &e) || e.Needed != needed {
+		t.Errorf("got %v, want an ExhaustedError for %d bytes", err, needed)
 	}
 }
 
@@ -113,13 +113,13 @@ func TestAcquireWaits(t *testing.T) {
 // holder is an account that drops what it is told to.
 type holder struct {
 	account *budget.Account
-	asked   []int64
+	needed  []int64
 }
 
 func join(s *budget.Share, bytes int64) *holder {
 	h := &holder{}
 	h.account = s.Join(func(limit int64) {
-		h.asked = append(h.asked, limit)
+		h.needed = append(h.needed, limit)
 		h.account.Set(limit)
 	})
 	h.account.Set(bytes)
@@ -132,11 +132,11 @@ func TestTheLargestShrink(t *testing.T) {
 	s := b.Share(budget.Sessions)
 	small, large, larger := join(s, 50), join(s, 200), join(s, 300)
 	s.Balance()
-	if diff := cmp.Diff([][]int64{nil, {175}, {175}}, [][]int64{small.asked, large.asked, larger.asked}); diff != "" {
+	if diff := cmp.Diff([][]int64{nil, {175}, {175}}, [][]int64{small.needed, large.needed, larger.needed}); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
 	s.Balance()
-	if len(larger.asked) != 1 {
+	if len(larger.needed) != 1 {
 		t.Error("within the limit there is something to evict")
 	}
 	larger.account.Close()
@@ -151,11 +151,11 @@ func TestCachesTakeRoom(t *testing.T) {
 	b := budget.New(total)
 	h := join(b.Share(budget.Sessions), 400)
 	b.Report(600)
-	if h.asked != nil {
+	if h.needed != nil {
 		t.Error("caches within their share take room from others")
 	}
 	b.Report(800)
-	if diff := cmp.Diff([]int64{300}, h.asked); diff != "" {
+	if diff := cmp.Diff([]int64{300}, h.needed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	b.Report(100_000)

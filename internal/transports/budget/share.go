@@ -89,7 +89,7 @@ func (s *Share) Release(n int64) {
 
 func (s *Share) refuse(n int64) error {
 	s.refused.Add(1)
-	return &ExhaustedError{Part: s.part, Asked: n, Used: s.taken.Load() + s.held.Load(), Limit: s.Limit()}
+	return &ExhaustedError{Part: s.part, Needed: n, Used: s.taken.Load() + s.held.Load(), Limit: s.Limit()}
 }
 
 func (s *Share) usage() Usage {

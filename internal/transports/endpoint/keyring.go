@@ -17,12 +17,12 @@ import (
 const (
 	// Lifetime is how long what was read of a Secret or ConfigMap counts without being read again.
 	Lifetime = 60 * time.Second
-	// renewal is the shortest time between two readings that calls ask for because they were
+	// minRenewInterval is the shortest time between two readings that calls ask for because they were
 	// refused.
-	renewal = 5 * time.Second
-	// pause is how long a fault counts without another reading, so that a thousand parents' calls
+	minRenewInterval = 5 * time.Second
+	// faultTTL is how long a fault counts without another reading, so that a thousand parents' calls
 	// do not bring a thousand readings.
-	pause = time.Second
+	faultTTL = time.Second
 )
 
 // Material is what one call is made with.
@@ -68,7 +68,7 @@ func NewKeyring(s Security, at, serverName string, to Destination, settings hook
 	if k.clock == nil {
 		k.clock = clock.RealClock{}
 	}
-	if !k.refers() {
+	if !k.hasReferences() {
 		_, err := k.Current(context.Background())
 		return k, err
 	}
@@ -76,7 +76,7 @@ func NewKeyring(s Security, at, serverName string, to Destination, settings hook
 }
 
 // refers reports whether something is to be read from the cluster.
-func (k *Keyring) refers() bool {
+func (k *Keyring) hasReferences() bool {
 	s := k.security
 	bundle := s.CABundle != nil && (s.CABundle.SecretRef != nil || s.CABundle.ConfigMapRef != nil)
 	return bundle || s.ClientTLS != nil || s.Authorization != nil || s.BasicAuth != nil
@@ -90,9 +90,9 @@ func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	defer k.mu.Unlock()
 	age := k.clock.Since(k.read)
 	switch {
-	case k.material != nil && (!k.refers() || age < Lifetime):
+	case k.material != nil && (!k.hasReferences() || age < Lifetime):
 		return k.material, nil
-	case k.fault != nil && age < pause:
+	case k.fault != nil && age < faultTTL:
 		return nil, k.fault
 	}
 	return k.load(ctx)
@@ -106,7 +106,7 @@ func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	if k.material != nil && k.material.ID != used.ID {
 		return true, nil
 	}
-	if !k.refers() || k.clock.Since(k.renewed) < renewal {
+	if !k.hasReferences() || k.clock.Since(k.renewed) < minRenewInterval {
 		return false, k.fault
 	}
 	k.renewed = k.clock.Now()
@@ -117,9 +117,9 @@ func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 // load reads everything and keeps it, or the reason why it cannot be used.
 func (k *Keyring) load(ctx context.Context) (*Material, error) {
 	m, err := k.assemble(ctx)
-	var unread *unreadError
+	var lookup *lookupError
 	switch {
-	case errors.As(err, &unread) && k.material != nil:
+	case errors.As(err, &lookup) && k.material != nil:
 		m, err = k.material, nil
 	case err != nil && ctx.Err() != nil: // this caller has gone, which is nothing to tell others
 		return nil, err

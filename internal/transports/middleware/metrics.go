@@ -78,9 +78,9 @@ func code(err error) string {
 	if err == nil {
 		return "200"
 	}
-	var said coded
-	if errors.As(err, &said) {
-		return said.Code()
+	var withCode coded
+	if errors.As(err, &withCode) {
+		return withCode.Code()
 	}
 	return errorType(err)
 }

@@ -47,7 +47,7 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 
 // wrap puts the layers around a hook, the span outermost.
 func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
-	h := recovered(opened.Hook, string(settings.Op)+" "+opened.Address)
+	h := withRecovery(opened.Hook, string(settings.Op)+" "+opened.Address)
 	if s.Metrics != nil {
 		h = s.Metrics.measure(h, settings, opened.Address)
 	}
@@ -55,11 +55,11 @@ func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Sett
 	if tracer == nil {
 		tracer = noop.NewTracerProvider().Tracer("")
 	}
-	return traced(h, tracer, attributes(transport, settings, opened.Address))
+	return withSpan(h, tracer, attributes(transport, settings, opened.Address))
 }
 
-// recovered turns a panic of a transport into an error of the hook.
-func recovered(next hook.Hook, name string) hook.Hook {
+// withRecovery turns a panic of a transport into an error of the hook.
+func withRecovery(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
 			var panicked *panics.Error

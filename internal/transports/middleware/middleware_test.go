@@ -27,7 +27,7 @@ func (statusError) Error() string { return "status 503" }
 func (statusError) Code() string  { return "503" }
 
 // wrapped opens a hook that asks f, with all layers.
-func wrapped(t *testing.T, s Settings, f hook.Func) hook.Hook {
+func wrap(t *testing.T, s Settings, f hook.Func) hook.Hook {
 	t.Helper()
 	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
 		return &hook.Opened{Hook: f, Address: "http://hello/sync"}, nil
@@ -71,11 +71,11 @@ func TestEveryCallIsASpan(t *testing.T) {
 			spans := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 			inside := trace.SpanContext{}
-			asked := wrapped(t, Settings{Tracer: tracer}, func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			h := wrap(t, Settings{Tracer: tracer}, func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 				inside = trace.SpanContextFromContext(ctx)
 				return o.f(ctx, q)
 			})
-			_, err := asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			_, err := h.Ask(t.Context(), &hook.Question{Op: hook.Sync})
 			ended := spans.Ended()
 			if len(ended) != 1 || ended[0].Name() != "ask Sync" || ended[0].SpanKind() != trace.SpanKindClient {
 				t.Fatalf("got spans %v, want one client span ask", ended)
@@ -102,8 +102,8 @@ func TestEveryCallIsCounted(t *testing.T) {
 	for name, o := range outcomes {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			asked := wrapped(t, Settings{Metrics: NewMetrics(registry)}, o.f)
-			_, _ = asked.Ask(t.Context(), &hook.Question{Op: hook.Sync})
+			h := wrap(t, Settings{Metrics: NewMetrics(registry)}, o.f)
+			_, _ = h.Ask(t.Context(), &hook.Question{Op: hook.Sync})
 			labels := `controller_name="hello",controller_type="CompositeController"`
 			want := `# HELP metacontroller_sync_in_flight_requests Calls of sync hooks under way.
 # TYPE metacontroller_sync_in_flight_requests gauge

@@ -20,8 +20,8 @@ func attributes(transport string, s hook.Settings, address string) []attribute.K
 	}
 }
 
-// traced opens the client span `ask`, within which a hook's own spans appear.
-func traced(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
+// withSpan opens the client span `ask`, within which a hook's own spans appear.
+func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		ctx, span := tracer.Start(
 			ctx,

@@ -17,23 +17,23 @@ import (
 
 // reading assembles a Material. It reads each object once, so that a certificate and its key, or a
 // user and its password, are of one version.
-type reading struct {
+type assembler struct {
 	security *Security
 	at       string
 	to       Destination
 	lookup   hook.Lookup
-	seen     map[string]*hook.Source
+	sources  map[string]*hook.Source
 }
 
-// unreadError reports that an object could not be read: whether it is there, and what it holds, is
+// lookupError reports that an object could not be read: whether it is there, and what it holds, is
 // not known.
-type unreadError struct{ error }
+type lookupError struct{ error }
 
-func (e *unreadError) Unwrap() error { return e.error }
+func (e *lookupError) Unwrap() error { return e.error }
 
 // assemble reads everything.
 func (k *Keyring) assemble(ctx context.Context) (*Material, error) {
-	r := &reading{security: &k.security, at: k.at, to: k.to, lookup: k.lookup, seen: map[string]*hook.Source{}}
+	r := &assembler{security: &k.security, at: k.at, to: k.to, lookup: k.lookup, sources: map[string]*hook.Source{}}
 	m := &Material{TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.serverName}}
 	digest := sha256.New()
 	for _, part := range []func(context.Context, *Material) ([]byte, error){r.trust, r.certificate, r.authorization, r.basic} {
@@ -49,7 +49,7 @@ func (k *Keyring) assemble(ctx context.Context) (*Material, error) {
 }
 
 // trust sets the roots.
-func (r *reading) trust(ctx context.Context, m *Material) ([]byte, error) {
+func (r *assembler) trust(ctx context.Context, m *Material) ([]byte, error) {
 	b := r.security.CABundle
 	if b == nil {
 		return nil, nil
@@ -75,7 +75,7 @@ func (r *reading) trust(ctx context.Context, m *Material) ([]byte, error) {
 }
 
 // certificate sets the client's certificate.
-func (r *reading) certificate(ctx context.Context, m *Material) ([]byte, error) {
+func (r *assembler) certificate(ctx context.Context, m *Material) ([]byte, error) {
 	c := r.security.ClientTLS
 	if c == nil {
 		return nil, nil
@@ -98,7 +98,7 @@ func (r *reading) certificate(ctx context.Context, m *Material) ([]byte, error) 
 }
 
 // authorization sets the header by field authorization.
-func (r *reading) authorization(ctx context.Context, m *Material) ([]byte, error) {
+func (r *assembler) authorization(ctx context.Context, m *Material) ([]byte, error) {
 	a := r.security.Authorization
 	if a == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (r *reading) authorization(ctx context.Context, m *Material) ([]byte, error
 	if strings.EqualFold(a.Type, "basic") {
 		return nil, fmt.Errorf("%sauthorization.type: is %q; use basicAuth", r.at, a.Type)
 	}
-	credentials, err := r.word(ctx, "authorization.secretRef", a.SecretRef, cmp.Or(a.SecretRef.Key, "token"))
+	credentials, err := r.headerValue(ctx, "authorization.secretRef", a.SecretRef, cmp.Or(a.SecretRef.Key, "token"))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (r *reading) authorization(ctx context.Context, m *Material) ([]byte, error
 }
 
 // basic sets the header by field basicAuth (RFC 7617).
-func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
+func (r *assembler) basic(ctx context.Context, m *Material) ([]byte, error) {
 	b := r.security.BasicAuth
 	if b == nil {
 		return nil, nil
@@ -123,7 +123,7 @@ func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
 	if r.security.Authorization != nil {
 		return nil, fmt.Errorf("%sbasicAuth: is set beside authorization; expected one of them", r.at)
 	}
-	user, err := r.word(ctx, "basicAuth.secretRef", b.SecretRef, cmp.Or(b.UsernameKey, "username"))
+	user, err := r.headerValue(ctx, "basicAuth.secretRef", b.SecretRef, cmp.Or(b.UsernameKey, "username"))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
 			"%sbasicAuth.usernameKey: the user name has a colon, which ends a user name; expected one without",
 			r.at)
 	}
-	password, err := r.word(ctx, "basicAuth.secretRef", b.SecretRef, cmp.Or(b.PasswordKey, "password"))
+	password, err := r.headerValue(ctx, "basicAuth.secretRef", b.SecretRef, cmp.Or(b.PasswordKey, "password"))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r *reading) basic(ctx context.Context, m *Material) ([]byte, error) {
 }
 
 // word is a value that goes into a header: without the line end that files have, and on one line.
-func (r *reading) word(ctx context.Context, field string, from Reference, key string) (string, error) {
+func (r *assembler) headerValue(ctx context.Context, field string, from Reference, key string) (string, error) {
 	value, err := r.secret(ctx, field, from, key)
 	if err != nil {
 		return "", err
@@ -156,13 +156,13 @@ func (r *reading) word(ctx context.Context, field string, from Reference, key st
 }
 
 // secret is one key of a Secret, if its value may go to the hook.
-func (r *reading) secret(ctx context.Context, field string, from Reference, key string) ([]byte, error) {
+func (r *assembler) secret(ctx context.Context, field string, from Reference, key string) ([]byte, error) {
 	if r.lookup == nil || r.to.allows(from.Namespace, "") {
 		return r.value(ctx, field, "Secret", from, key)
 	}
 	source, err := r.object(ctx, "Secret", from)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, &unreadError{fmt.Errorf("%s%s: %w", r.at, field, err)}
+		return nil, &lookupError{fmt.Errorf("%s%s: %w", r.at, field, err)}
 	}
 	if err != nil || !r.to.allows(from.Namespace, source.Annotations[AllowedHostsAnnotation]) {
 		return nil, r.to.refusal(r.at, field, from)
@@ -171,7 +171,7 @@ func (r *reading) secret(ctx context.Context, field string, from Reference, key 
 }
 
 // value is one key of an object.
-func (r *reading) value(ctx context.Context, field, kind string, from Reference, key string) ([]byte, error) {
+func (r *assembler) value(ctx context.Context, field, kind string, from Reference, key string) ([]byte, error) {
 	if r.lookup == nil {
 		return nil, fmt.Errorf("%s%s: nothing can be read from the cluster here; expected an inline value", r.at, field)
 	}
@@ -180,7 +180,7 @@ func (r *reading) value(ctx context.Context, field, kind string, from Reference,
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s%s: there is no %s %s/%s", r.at, field, kind, from.Namespace, from.Name)
 	case err != nil:
-		return nil, &unreadError{fmt.Errorf("%s%s: %w", r.at, field, err)}
+		return nil, &lookupError{fmt.Errorf("%s%s: %w", r.at, field, err)}
 	case len(source.Data[key]) == 0:
 		return nil, fmt.Errorf("%s%s: %s %s/%s has no key %s", r.at, field, kind, from.Namespace, from.Name, key)
 	}
@@ -188,14 +188,14 @@ func (r *reading) value(ctx context.Context, field, kind string, from Reference,
 }
 
 // object reads an object at most once.
-func (r *reading) object(ctx context.Context, kind string, from Reference) (*hook.Source, error) {
+func (r *assembler) object(ctx context.Context, kind string, from Reference) (*hook.Source, error) {
 	name := kind + "/" + from.Namespace + "/" + from.Name
-	if source, ok := r.seen[name]; ok {
+	if source, ok := r.sources[name]; ok {
 		return source, nil
 	}
 	source, err := r.lookup(ctx, kind, from.Namespace, from.Name)
 	if err == nil {
-		r.seen[name] = source
+		r.sources[name] = source
 	}
 	return source, err
 }
