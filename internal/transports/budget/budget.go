@@ -1,11 +1,11 @@
-// Package budget divides the memory that the process may use among the parts that grow with what
-// peers send: messages that are being decoded, sessions, kept answers, recordings. What a part
-// cannot have is waited for, evicted or refused, and counted.
+// Package budget divides the memory of the process among the parts that grow with the input from
+// peers: decoded messages, sessions, cached answers, recordings. If a share is exhausted, callers
+// wait, entries are evicted or requests are refused; all of it is counted.
 //
-// It allocates nothing itself: its users report sizes, which are estimates. It is not for the API
-// server's objects, which cannot be refused; their size is reported (Report), and what can be
-// evicted makes room for them. The limit comes from a flag or from the container. A Budget is safe
-// for concurrent use, and a nil *Budget or *Share has no limit. Tests drive it with numbers alone.
+// The package allocates nothing itself: its users report estimated sizes. The API server's objects
+// cannot be refused; their size is reported (Report), and evictable shares make room for them. The
+// limit comes from a flag or from the container. A Budget is safe for concurrent use, and a nil
+// *Budget or *Share has no limit. Tests use numbers only.
 package budget
 
 import (
@@ -14,43 +14,42 @@ import (
 	"sync/atomic"
 )
 
-// Part names a use of memory; it is the label "part" of the metrics.
+// Part is a use of memory, and the label "part" of the metrics.
 type Part string
 
 const (
-	// Decoding is messages and answers from hooks that are read, decoded and used by a sync.
+	// Decoding is messages and answers of hooks from reading to the end of the sync.
 	Decoding Part = "decoding"
-	// Sessions is what the engine remembers of the hooks at the other ends of streams.
+	// Sessions is the engine's state of streams.
 	Sessions Part = "sessions"
-	// Answers is webhook answers that are kept for their ETag.
+	// Answers is webhook answers that are cached with their ETag.
 	Answers Part = "answers"
-	// Recordings is what is recorded of questions and answers.
+	// Recordings is recorded questions and answers.
 	Recordings Part = "recordings"
-	// Plans is what is remembered of each parent's last answer and plan.
+	// Plans is each parent's last answer and plan.
 	Plans Part = "plans"
-	// Caches is the API server's objects. It is reported, and never refused.
+	// Caches is the API server's objects. It is reported and never refused.
 	Caches Part = "caches"
 )
 
-// divisors are the parts of the limit: one n-th each. What is left is for everything else and for
-// garbage.
+// divisors divide the limit: a part's share is the limit divided by its divisor. The rest is for
+// everything else and for garbage.
 var divisors = map[Part]int64{Decoding: 4, Sessions: 6, Answers: 24, Recordings: 24, Plans: 12, Caches: 4}
 
-// evictable are the parts that make room for caches.
+// evictable are the parts that make room for Caches.
 var evictable = []Part{Sessions, Answers, Recordings, Plans}
 
-// MessageBytes bounds what one message may take once it is built, whatever the limit of the
-// process.
+// MessageBytes bounds the decoded size of one message, independent of the process's limit.
 const MessageBytes = 128 << 20
 
 // Budget is the memory of one process.
 type Budget struct {
 	limit  int64
-	shares map[Part]*Share // complete from the beginning
+	shares map[Part]*Share // immutable after New
 	caches atomic.Int64
 }
 
-// New divides limit bytes. Without a limit (0) it returns nil.
+// New divides limit bytes. It returns nil if limit is 0.
 func New(limit int64) *Budget {
 	if limit <= 0 {
 		return nil
@@ -62,7 +61,7 @@ func New(limit int64) *Budget {
 	return b
 }
 
-// Limit is what the process may use in all; 0 is no limit.
+// Limit returns the limit of the process; 0 means no limit.
 func (b *Budget) Limit() int64 {
 	if b == nil {
 		return 0
@@ -78,8 +77,7 @@ func (b *Budget) Share(part Part) *Share {
 	return b.shares[part]
 }
 
-// Report sets the size of the caches. The shares that can be evicted shrink by what caches have
-// beyond theirs.
+// Report sets the size of the caches. If it exceeds their share, the evictable shares shrink.
 func (b *Budget) Report(caches int64) {
 	if b == nil {
 		return
@@ -90,7 +88,7 @@ func (b *Budget) Report(caches int64) {
 	}
 }
 
-// excess is what caches have beyond their share.
+// excess returns the bytes by which the caches exceed their share.
 func (b *Budget) excess() int64 { return max(0, b.caches.Load()-b.shares[Caches].size) }
 
 // Usage is the state of one share.
@@ -98,11 +96,11 @@ type Usage struct {
 	Part Part
 	// Bytes are in use, of Limit.
 	Bytes, Limit int64
-	// Refused counts requests that were refused, Evicted the bytes that were dropped to make room.
+	// Refused counts refused requests, Evicted the bytes dropped to make room.
 	Refused, Evicted uint64
 }
 
-// Usage lists all shares in the order of their names.
+// Usage returns the state of all shares, sorted by part.
 func (b *Budget) Usage() []Usage {
 	if b == nil {
 		return nil
@@ -120,7 +118,7 @@ func (b *Budget) Usage() []Usage {
 	return out
 }
 
-// ExhaustedError reports that a share has no room.
+// ExhaustedError reports that a share has no room for a request.
 type ExhaustedError struct {
 	Part                Part
 	Needed, Used, Limit int64

@@ -21,7 +21,7 @@ func exhausted(t *testing.T, err error, needed int64) {
 	}
 }
 
-// usage is one part's.
+// usage returns one part's usage.
 func usage(b *budget.Budget, part budget.Part) budget.Usage {
 	for _, u := range b.Usage() {
 		if u.Part == part {
@@ -48,8 +48,8 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsDoesNotWait refuses a lease at once to a caller that holds one: two such callers
-// could wait for each other.
+// TestWhoHoldsDoesNotWait refuses a lease immediately to a caller that holds one, because two such
+// callers could deadlock.
 func TestWhoHoldsDoesNotWait(t *testing.T) {
 	s := budget.New(total).Share(budget.Decoding)
 	first, err := s.Lease(t.Context(), 500, false)
@@ -64,8 +64,7 @@ func TestWhoHoldsDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestClosedAccountHoldsNothing sets an account that has been closed, as a shrink does that was
-// under way.
+// TestClosedAccountHoldsNothing calls Set on a closed account, as a concurrent shrink may.
 func TestClosedAccountHoldsNothing(t *testing.T) {
 	b := budget.New(total)
 	account := b.Share(budget.Sessions).Join(func(int64) {})
@@ -77,7 +76,7 @@ func TestClosedAccountHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestAcquireWaits has the second caller wait for the first, and be refused at its deadline.
+// TestAcquireWaits makes the second caller wait for the first, until its deadline.
 func TestAcquireWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(total)
@@ -110,7 +109,7 @@ func TestAcquireWaits(t *testing.T) {
 	})
 }
 
-// holder is an account that drops what it is told to.
+// holder is an account that drops data on request.
 type holder struct {
 	account *budget.Account
 	needed  []int64
@@ -126,7 +125,7 @@ func join(s *budget.Share, bytes int64) *holder {
 	return h
 }
 
-// TestTheLargestShrink leaves small holders alone, and has large ones shrink to the same size.
+// TestTheLargestShrink keeps small holders, and shrinks large ones to the same size.
 func TestTheLargestShrink(t *testing.T) {
 	b := budget.New(total)
 	s := b.Share(budget.Sessions)
@@ -146,7 +145,7 @@ func TestTheLargestShrink(t *testing.T) {
 	}
 }
 
-// TestCachesTakeRoom shrinks what can be evicted when the caches grow, and never to nothing.
+// TestCachesTakeRoom shrinks the evictable shares when the caches grow, but never to zero.
 func TestCachesTakeRoom(t *testing.T) {
 	b := budget.New(total)
 	h := join(b.Share(budget.Sessions), 400)

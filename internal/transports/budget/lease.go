@@ -2,15 +2,15 @@ package budget
 
 import "context"
 
-// Lease is what one message takes of a share while it is read, decoded and used. It is not safe for
+// Lease is the memory of one message while it is read, decoded and used. It is not safe for
 // concurrent use.
 type Lease struct {
 	share *Share
 	bytes int64
 }
 
-// Lease begins with n bytes. It waits for them until ctx ends, unless the caller holds some of the
-// share already: callers that hold and wait could wait for each other.
+// Lease reserves n bytes. It waits until ctx ends, unless the caller already holds a part of the
+// share: callers that hold and wait could deadlock.
 func (s *Share) Lease(ctx context.Context, n int64, holds bool) (*Lease, error) {
 	var err error
 	if holds {
@@ -24,8 +24,8 @@ func (s *Share) Lease(ctx context.Context, n int64, holds bool) (*Lease, error) 
 	return &Lease{s, n}, nil
 }
 
-// Resize has the lease take n bytes in all. It does not wait for more: two leases could wait for
-// each other.
+// Resize changes the lease to n bytes in total. It does not wait, because two leases could
+// deadlock.
 func (l *Lease) Resize(n int64) error {
 	if n > l.bytes {
 		if err := l.share.TryAcquire(n - l.bytes); err != nil {
@@ -38,7 +38,7 @@ func (l *Lease) Resize(n int64) error {
 	return nil
 }
 
-// Release gives everything back. It may be called more than once, and of no lease.
+// Release returns all bytes. It is idempotent, and does nothing on a nil Lease.
 func (l *Lease) Release() {
 	if l == nil {
 		return
@@ -47,5 +47,6 @@ func (l *Lease) Release() {
 	l.bytes = 0
 }
 
-// MessageLimit is how much one message may take: MessageBytes, or all that there is.
+// MessageLimit returns the maximum size of one message: MessageBytes, or the whole share if that is
+// less.
 func (s *Share) MessageLimit() int64 { return min(MessageBytes, s.Limit()) }

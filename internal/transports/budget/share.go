@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Share is the memory of one part. It is taken for a time (Acquire, Release), or held by accounts
-// that can be told to shrink (Join).
+// Share is the memory of one part. Acquire and Release use it for a time; accounts (Join) hold it,
+// and shrink on request.
 type Share struct {
 	budget *Budget
 	part   Part
@@ -21,7 +21,7 @@ type Share struct {
 	taken            atomic.Int64 // by Acquire; at most size
 	held             atomic.Int64 // by accounts
 	refused, evicted atomic.Uint64
-	balancing        sync.Mutex // held by the one caller that balances
+	balancing        sync.Mutex // held while one caller balances
 
 	mu       sync.Mutex // guards accounts
 	accounts []*Account
@@ -31,7 +31,7 @@ func newShare(b *Budget, part Part, size int64) *Share {
 	return &Share{budget: b, part: part, size: size, room: semaphore.NewWeighted(size)}
 }
 
-// Limit is how much the part may have now.
+// Limit returns the current limit of the part.
 func (s *Share) Limit() int64 {
 	if s == nil {
 		return 1<<63 - 1
@@ -46,9 +46,8 @@ func (s *Share) Limit() int64 {
 	return max(s.size/4, s.size-int64(float64(s.budget.excess())*float64(s.size)/float64(all)))
 }
 
-// Acquire takes n bytes. It waits for others to release theirs until ctx ends; then, or where n is
-// more than there ever is, it returns an *ExhaustedError. Who holds some already must not wait for
-// more: use TryAcquire.
+// Acquire reserves n bytes. It waits for releases until ctx ends. At the deadline, or if n exceeds
+// the share, it returns an *ExhaustedError. A caller that already holds bytes must use TryAcquire.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -66,7 +65,7 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// TryAcquire takes n bytes, or returns an *ExhaustedError at once.
+// TryAcquire reserves n bytes, or returns an *ExhaustedError immediately.
 func (s *Share) TryAcquire(n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -78,7 +77,7 @@ func (s *Share) TryAcquire(n int64) error {
 	return nil
 }
 
-// Release gives back what was acquired.
+// Release returns acquired bytes.
 func (s *Share) Release(n int64) {
 	if s == nil || n <= 0 {
 		return
@@ -100,19 +99,18 @@ func (s *Share) usage() Usage {
 	return Usage{Part: s.part, Bytes: used, Limit: s.Limit(), Refused: s.refused.Load(), Evicted: s.evicted.Load()}
 }
 
-// Account is what one holder has of a share. The zero value of *Account counts nothing.
+// Account is one holder's part of a share. A nil *Account counts nothing.
 type Account struct {
 	share  *Share
 	shrink func(limit int64)
 	bytes  atomic.Int64
 
-	mu     sync.Mutex // guards closed, and makes it one step with a change of bytes
+	mu     sync.Mutex // guards closed, and makes checking it and changing bytes one step
 	closed bool
 }
 
-// Join opens an account. shrink must drop what was used longest ago until the holder has at most
-// limit bytes, as far as that can be dropped, and call Set. It is called by Balance, from any
-// goroutine.
+// Join opens an account. shrink must drop the least recently used data until the holder has at most
+// limit bytes, as far as possible, and call Set. Balance calls it from any goroutine.
 func (s *Share) Join(shrink func(limit int64)) *Account {
 	if s == nil {
 		return nil
@@ -124,21 +122,21 @@ func (s *Share) Join(shrink func(limit int64)) *Account {
 	return a
 }
 
-// Set notes what the holder has now. Balance should follow, where the caller holds no lock that
-// shrink takes.
+// Set records the holder's size. Balance should follow, if the caller holds no lock that shrink
+// takes.
 func (a *Account) Set(bytes int64) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed { // a shrink that was under way when the account was closed
+	if a.closed { // a concurrent shrink may call Set after Close
 		return
 	}
 	a.share.held.Add(bytes - a.bytes.Swap(bytes))
 }
 
-// Close ends the account; the holder has nothing any more.
+// Close ends the account and releases its bytes.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -153,9 +151,9 @@ func (a *Account) Close() {
 	a.closed = true
 }
 
-// Balance has the largest accounts shrink while the part has more than its limit: each to an equal
-// part of it. Another caller that is at it makes it return at once. The caller must not hold a lock
-// that an account's shrink takes.
+// Balance shrinks the largest accounts to an equal size while the part exceeds its limit. It
+// returns immediately if another caller is balancing. The caller must not hold a lock that an
+// account's shrink takes.
 func (s *Share) Balance() {
 	if s == nil || s.held.Load() <= s.Limit() || !s.balancing.TryLock() {
 		return
@@ -176,8 +174,8 @@ func (s *Share) Balance() {
 	}
 }
 
-// level is the most that each account may have, so that all together have at most limit: small
-// accounts leave their rest to large ones.
+// level returns the maximum size of an account, so that all accounts together fit the limit. Small
+// accounts leave room for large ones.
 func level(accounts []*Account, limit int64) int64 {
 	sizes := make([]int64, len(accounts))
 	for i, a := range accounts {

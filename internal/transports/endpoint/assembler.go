@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// reading assembles a Material. It reads each object once, so that a certificate and its key, or a
-// user and its password, are of one version.
+// assembler assembles a Material. It reads each object once, so that a certificate and its key, or
+// a user and a password, have the same version.
 type assembler struct {
 	security *Security
 	at       string
@@ -25,18 +25,19 @@ type assembler struct {
 	sources  map[string]*hook.Source
 }
 
-// lookupError reports that an object could not be read: whether it is there, and what it holds, is
-// not known.
+// lookupError reports that an object could not be read. Its existence and contents are unknown.
 type lookupError struct{ error }
 
 func (e *lookupError) Unwrap() error { return e.error }
 
-// assemble reads everything.
+// assemble reads all referenced values.
 func (k *Keyring) assemble(ctx context.Context) (*Material, error) {
 	r := &assembler{security: &k.security, at: k.at, to: k.to, lookup: k.lookup, sources: map[string]*hook.Source{}}
 	m := &Material{TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.serverName}}
 	digest := sha256.New()
-	for _, part := range []func(context.Context, *Material) ([]byte, error){r.trust, r.certificate, r.authorization, r.basic} {
+	for _, part := range []func(context.Context, *Material) ([]byte, error){
+		r.trust, r.certificate, r.authorization, r.basic,
+	} {
 		used, err := part(ctx, m)
 		if err != nil {
 			return nil, err
@@ -48,7 +49,7 @@ func (k *Keyring) assemble(ctx context.Context) (*Material, error) {
 	return m, nil
 }
 
-// trust sets the roots.
+// trust sets the root CAs.
 func (r *assembler) trust(ctx context.Context, m *Material) ([]byte, error) {
 	b := r.security.CABundle
 	if b == nil {
@@ -74,7 +75,7 @@ func (r *assembler) trust(ctx context.Context, m *Material) ([]byte, error) {
 	return pem, nil
 }
 
-// certificate sets the client's certificate.
+// certificate sets the client certificate.
 func (r *assembler) certificate(ctx context.Context, m *Material) ([]byte, error) {
 	c := r.security.ClientTLS
 	if c == nil {
@@ -89,7 +90,7 @@ func (r *assembler) certificate(ctx context.Context, m *Material) ([]byte, error
 		return nil, err
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil { // the error could quote what it could not read
+	if err != nil { // the error could quote a value
 		return nil, fmt.Errorf("%sclientTLS: Secret %s/%s holds no certificate with its key; expected PEM", r.at,
 			c.SecretRef.Namespace, c.SecretRef.Name)
 	}
@@ -97,7 +98,7 @@ func (r *assembler) certificate(ctx context.Context, m *Material) ([]byte, error
 	return bytes.Join([][]byte{certificate, key}, []byte{0}), nil
 }
 
-// authorization sets the header by field authorization.
+// authorization sets the header from the field authorization.
 func (r *assembler) authorization(ctx context.Context, m *Material) ([]byte, error) {
 	a := r.security.Authorization
 	if a == nil {
@@ -114,7 +115,7 @@ func (r *assembler) authorization(ctx context.Context, m *Material) ([]byte, err
 	return []byte(m.Header), nil
 }
 
-// basic sets the header by field basicAuth (RFC 7617).
+// basic sets the header from the field basicAuth (RFC 7617).
 func (r *assembler) basic(ctx context.Context, m *Material) ([]byte, error) {
 	b := r.security.BasicAuth
 	if b == nil {
@@ -140,7 +141,7 @@ func (r *assembler) basic(ctx context.Context, m *Material) ([]byte, error) {
 	return []byte(m.Header), nil
 }
 
-// word is a value that goes into a header: without the line end that files have, and on one line.
+// headerValue returns a value for a header: one line, without the line end of a file.
 func (r *assembler) headerValue(ctx context.Context, field string, from Reference, key string) (string, error) {
 	value, err := r.secret(ctx, field, from, key)
 	if err != nil {
@@ -155,7 +156,7 @@ func (r *assembler) headerValue(ctx context.Context, field string, from Referenc
 	return word, nil
 }
 
-// secret is one key of a Secret, if its value may go to the hook.
+// secret returns one key of a Secret, if its value may be sent to the hook.
 func (r *assembler) secret(ctx context.Context, field string, from Reference, key string) ([]byte, error) {
 	if r.lookup == nil || r.to.allows(from.Namespace, "") {
 		return r.value(ctx, field, "Secret", from, key)
@@ -170,7 +171,7 @@ func (r *assembler) secret(ctx context.Context, field string, from Reference, ke
 	return r.value(ctx, field, "Secret", from, key)
 }
 
-// value is one key of an object.
+// value returns one key of an object.
 func (r *assembler) value(ctx context.Context, field, kind string, from Reference, key string) ([]byte, error) {
 	if r.lookup == nil {
 		return nil, fmt.Errorf("%s%s: nothing can be read from the cluster here; expected an inline value", r.at, field)

@@ -10,38 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AllowedHostsAnnotation on a Secret names the hosts, apart from Services in its own namespace, to
-// which hooks may have its values sent: "hooks.example.com, other.example.com:8443".
+// AllowedHostsAnnotation on a Secret lists hosts, in addition to Services in its own namespace, to
+// which hooks may send its values: "hooks.example.com, other.example.com:8443".
 const AllowedHostsAnnotation = "hookloop.dev/allowed-hosts"
 
-// DefaultClusterDomain ends the full names of Services where nothing else is known.
+// DefaultClusterDomain is the default domain of Services.
 const DefaultClusterDomain = "cluster.local"
 
-// anyNamespace among Policy.Unrestricted stands for all namespaces.
+// anyNamespace in Policy.Unrestricted means all namespaces.
 const anyNamespace = "*"
 
-// Policy says where values of Secrets may go. Whoever may declare a controller could otherwise have
-// any Secret sent to an address of theirs. The zero value is the rule without exceptions.
+// Policy restricts the destinations of Secrets' values. Without it, anyone who may create a
+// controller could send any Secret to an address of their choice. The zero value is the rule
+// without exceptions.
 type Policy struct {
-	// ClusterDomain ends the full names of Services; empty means DefaultClusterDomain.
+	// ClusterDomain is the domain of Services; empty means DefaultClusterDomain.
 	ClusterDomain string
-	// Unrestricted are the namespaces whose Secrets may go anywhere, as Metacontroller lets them;
-	// "*" stands for all.
+	// Unrestricted are the namespaces with Secrets that may be sent anywhere, as in Metacontroller;
+	// "*" means all.
 	Unrestricted []string
 }
 
-// Destination is where a hook is asked.
+// Destination is the address of a hook.
 type Destination struct {
-	// Hosts are its addresses, each with its port: host:port. All of them must be allowed.
+	// Hosts are its addresses as host:port. All of them must be allowed.
 	Hosts []string
-	// Plain is without TLS.
+	// Plain means without TLS.
 	Plain bool
 	Policy
 }
 
-// allows reports whether values of a Secret with the given annotation may go there: to a Service in
-// the Secret's own namespace; to hosts that the annotation names, over TLS or on the loopback;
-// anywhere from an unrestricted namespace. The engine's own namespace is like any other.
+// allows reports whether values of a Secret with the given annotation may be sent to the
+// destination. It must be a Service in the Secret's namespace, or hosts in the annotation over TLS
+// or on loopback. An unrestricted namespace allows all destinations. The engine's own namespace has
+// no special rule.
 func (d Destination) allows(namespace, annotation string) bool {
 	if d.unrestricted(namespace) {
 		return true
@@ -56,8 +58,8 @@ func (d Destination) allows(namespace, annotation string) bool {
 	return len(d.Hosts) > 0
 }
 
-// refusal is the error for a Secret whose values may not go there. It is the same whether or not
-// there is such a Secret, which is nobody's business who may not use it.
+// refusal returns the error for a Secret that may not be sent there. It does not disclose whether
+// the Secret exists.
 func (d Destination) refusal(at, field string, from Reference) error {
 	how := "over TLS"
 	if d.Plain {
@@ -89,12 +91,12 @@ func (p Policy) domain() string {
 	return strings.ToLower(strings.Trim(p.ClusterDomain, "."))
 }
 
-// service is a Service's name in the DNS of the cluster.
+// service is a Service's name in cluster DNS.
 type service struct{ namespace, full string }
 
-// service reads NAME.NAMESPACE, NAME.NAMESPACE.svc and NAME.NAMESPACE.svc.DOMAIN, and the names of
-// single Pods below the latter two; nil for other hosts. A name with a dot at its end is a whole
-// one.
+// service parses NAME.NAMESPACE, NAME.NAMESPACE.svc and NAME.NAMESPACE.svc.DOMAIN, and names of
+// single Pods below the latter two. It returns nil for other hosts. A trailing dot makes a name
+// fully qualified.
 func (p Policy) service(host string) *service {
 	name, _ := splitHost(host)
 	if _, err := netip.ParseAddr(name); err == nil {
@@ -123,10 +125,10 @@ func (p Policy) service(host string) *service {
 	return &service{labels[len(labels)-1], strings.Join(labels, ".") + ".svc." + p.domain() + "."}
 }
 
-// Resolved is the name by which a host is to be resolved: for a Service in the namespace of a
-// Secret that is sent there its whole name, so that no search path and no public domain (a
-// namespace may be called dev, or com) leads elsewhere. Otherwise it is the host itself, and direct
-// is false. direct also forbids a proxy, which would resolve the name in its own way.
+// Resolved returns the name to resolve for a host. For a Service in the namespace of a Secret that
+// is sent to it, this is the full name, so that no search path and no public domain (a namespace
+// may have the name of one, such as dev or com) applies; direct is then true. Otherwise it is the
+// host itself. direct also forbids a proxy, which would resolve the name on its own.
 func (s *Security) Resolved(p Policy, host string) (resolved string, direct bool) {
 	found := p.service(host)
 	if found == nil {
@@ -141,10 +143,10 @@ func (s *Security) Resolved(p Policy, host string) (resolved string, direct bool
 	return host, false
 }
 
-// SendsSecrets reports whether values of Secrets go to the hook.
+// SendsSecrets reports whether the hook receives values of Secrets.
 func (s *Security) SendsSecrets() bool { return len(s.secrets()) > 0 }
 
-// secrets are the Secrets whose values go to the hook.
+// secrets returns the Secrets with values that the hook receives.
 func (s *Security) secrets() []Reference {
 	var out []Reference
 	if s.Authorization != nil {
@@ -159,7 +161,7 @@ func (s *Security) secrets() []Reference {
 	return out
 }
 
-// names reports whether an annotation names a host. Without a port it names all ports.
+// names reports whether an annotation lists a host. An entry without a port matches all ports.
 func names(annotation, host string) bool {
 	name, port := splitHost(host)
 	entries := strings.FieldsFunc(annotation, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
@@ -175,7 +177,7 @@ func loopback(host string) bool {
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// splitHost is a host in lower case and its port, which may be missing.
+// splitHost returns a host in lower case and its port, which may be empty.
 func splitHost(host string) (name, port string) {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -184,8 +186,8 @@ func splitHost(host string) (name, port string) {
 	return lower(name), port
 }
 
-// lower is a text with its ASCII letters in lower case. Other letters stay: İ is an i to
-// strings.ToLower, and not in the names of DNS.
+// lower returns a text with its ASCII letters in lower case. Unlike strings.ToLower, it does not
+// map İ to i, as in DNS.
 func lower(text string) string {
 	out := []byte(text)
 	for i, b := range out {

@@ -2,7 +2,7 @@ package endpoint
 
 import "testing"
 
-// TestWhereSecretsMayGo is the rule about values of Secrets in namespace hooks.
+// TestWhereSecretsMayGo checks the destinations of Secrets in namespace hooks.
 func TestWhereSecretsMayGo(t *testing.T) {
 	const annotation = "API.example.com, other.example.com:8443 127.0.0.1 [::1]:80 localhost"
 	tests := []struct {
@@ -57,11 +57,26 @@ func TestPolicies(t *testing.T) {
 		Destination
 		want bool
 	}{
-		"an unrestricted namespace":   {Destination{Hosts: []string{"evil.com:80"}, Plain: true, Policy: Policy{Unrestricted: []string{"hooks"}}}, true},
-		"all namespaces":              {Destination{Hosts: []string{"evil.com:80"}, Plain: true, Policy: Policy{Unrestricted: []string{"*"}}}, true},
-		"another namespace":           {Destination{Hosts: []string{"evil.com:80"}, Policy: Policy{Unrestricted: []string{"shop"}}}, false},
-		"the cluster's domain":        {Destination{Hosts: []string{"web.hooks.svc.k8s.test:80"}, Policy: Policy{ClusterDomain: "K8s.test."}}, true},
-		"not the default one then":    {Destination{Hosts: []string{"web.hooks.svc.cluster.local:80"}, Policy: Policy{ClusterDomain: "k8s.test"}}, false},
+		"an unrestricted namespace": {
+			Destination{Hosts: []string{"evil.com:80"}, Plain: true, Policy: Policy{Unrestricted: []string{"hooks"}}},
+			true,
+		},
+		"all namespaces": {
+			Destination{Hosts: []string{"evil.com:80"}, Plain: true, Policy: Policy{Unrestricted: []string{"*"}}},
+			true,
+		},
+		"another namespace": {
+			Destination{Hosts: []string{"evil.com:80"}, Policy: Policy{Unrestricted: []string{"shop"}}},
+			false,
+		},
+		"the cluster's domain": {
+			Destination{Hosts: []string{"web.hooks.svc.k8s.test:80"}, Policy: Policy{ClusterDomain: "K8s.test."}},
+			true,
+		},
+		"not the default one then": {
+			Destination{Hosts: []string{"web.hooks.svc.cluster.local:80"}, Policy: Policy{ClusterDomain: "k8s.test"}},
+			false,
+		},
 		"one of two addresses is not": {Destination{Hosts: []string{"web.hooks:80", "10.0.0.1:80"}}, false},
 		"no address":                  {Destination{}, false},
 	} {
@@ -71,7 +86,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestServicesAreResolvedByTheirWholeName has a name with two labels not lead to a public domain.
+// TestServicesAreResolvedByTheirWholeName prevents a name with two labels from resolving to a
+// public domain.
 func TestServicesAreResolvedByTheirWholeName(t *testing.T) {
 	s := Security{Authorization: &Authorization{SecretRef: Reference{Name: "token", Namespace: "dev"}}}
 	for host, want := range map[string]string{

@@ -1,10 +1,9 @@
-// Package endpoint holds what every hook's address needs, whatever is spoken to it: the timeout,
-// whom to trust and what to show, the addresses that are never dialled, and how much of a hook's
-// own words a message may quote.
+// Package endpoint has the common parts of dialling a hook: the timeout, CAs and credentials,
+// forbidden addresses, and excerpts of a hook's texts.
 //
-// It speaks no protocol and opens no connection. Its data comes from the controller's spec, and
-// from Secrets and ConfigMaps by a function that is handed in. Everything in it is safe for
-// concurrent use; table tests cover it.
+// It implements no protocol and opens no connection. Its data comes from the controller's spec, and
+// from Secrets and ConfigMaps through a lookup function. Everything in it is safe for concurrent
+// use; table tests cover it.
 package endpoint
 
 import (
@@ -14,14 +13,13 @@ import (
 	"unicode"
 )
 
-// DefaultTimeout is how long a call may take where the spec names no timeout, or one that is not
-// above 0.
+// DefaultTimeout is the timeout of a call if the spec sets none, or one that is not positive.
 const DefaultTimeout = 10 * time.Second
 
-// MaxRetryAfter bounds a hook's wish to be asked later: as long as the longest backoff.
+// MaxRetryAfter bounds the delay that a hook requests. It equals the longest backoff.
 const MaxRetryAfter = 1000 * time.Second
 
-// Timeout reads the field timeout, a Go duration.
+// Timeout parses the field timeout, a Go duration.
 func Timeout(text string) (time.Duration, error) {
 	if text == "" {
 		return DefaultTimeout, nil
@@ -36,11 +34,10 @@ func Timeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// maxExcerpt bounds what a message quotes of a hook's words, in bytes.
+// maxExcerpt bounds a quotation of a hook's text, in bytes.
 const maxExcerpt = 256
 
-// Excerpt is the beginning of a text from outside as one line of printable characters, at most 256
-// bytes.
+// Excerpt returns the first 256 bytes of an untrusted text, as one line of printable characters.
 func Excerpt(text []byte) string {
 	valid := strings.ToValidUTF8(string(text[:min(len(text), maxExcerpt)]), "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -7,7 +7,9 @@ import (
 )
 
 func TestTimeout(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": DefaultTimeout, "0s": DefaultTimeout, "-1s": DefaultTimeout, "1m30s": 90 * time.Second} {
+	for text, want := range map[string]time.Duration{
+		"": DefaultTimeout, "0s": DefaultTimeout, "-1s": DefaultTimeout, "1m30s": 90 * time.Second,
+	} {
 		if got, err := Timeout(text); got != want || err != nil {
 			t.Errorf("%q: got %s, %v, want %s", text, got, err, want)
 		}
@@ -36,7 +38,7 @@ func TestGuard(t *testing.T) {
 		"[fd00:c1::a9fe:a9fe]:80": true,
 		"[fd00:42::42]:80":        true,
 		"[fd00:a9fe:a9fe::1]:80":  true,
-		// The same by way of a translator or a tunnel.
+		// The same through a translator or a tunnel.
 		"[::ffff:168.63.129.16]:80":           true,
 		"[::169.254.169.254]:80":              true,
 		"[::ffff:0:169.254.169.254]:80":       true,

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// metadata is where clouds serve credentials to whoever asks, apart from link-local addresses.
+// metadata are addresses at which clouds serve credentials, in addition to link-local ones.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("100.100.100.200"),    // Alibaba Cloud
 	netip.MustParseAddr("168.63.129.16"),      // Azure, the wire server
@@ -20,8 +20,8 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Akamai
 }
 
-// Guard is a net.Dialer's Control. It refuses link-local and metadata addresses, after names have
-// been resolved.
+// Guard is a net.Dialer's Control function. It refuses link-local and metadata addresses after name
+// resolution.
 func Guard(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -30,8 +30,8 @@ func Guard(_, address string, _ syscall.RawConn) error {
 	return Refuse(at.Addr())
 }
 
-// Refuse is Guard for an address that somebody else will dial. An address that leads to another
-// one, by a translator or a tunnel, is refused as that one is.
+// Refuse is Guard for an address that another component dials. An address that a translator or
+// tunnel maps to a forbidden one is refused, too.
 func Refuse(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if slices.ContainsFunc(append(embedded(ip), ip), forbidden) {
@@ -44,7 +44,8 @@ func forbidden(ip netip.Addr) bool {
 	return ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || slices.Contains(metadata, ip)
 }
 
-// embedding is a prefix of IPv6 addresses that hold an IPv4 address, and where its bytes are.
+// embedding is a prefix of IPv6 addresses that contain an IPv4 address, and the positions of its
+// bytes.
 type embedding struct {
 	prefix   netip.Prefix
 	at       [4]int
@@ -65,7 +66,7 @@ var embeddings = []embedding{
 	{prefix: netip.MustParsePrefix("2001::/32"), at: [4]int{12, 13, 14, 15}, inverted: true}, // Teredo (RFC 4380)
 }
 
-// embedded are the IPv4 addresses that an IPv6 address may lead to.
+// embedded returns the IPv4 addresses that an IPv6 address may map to.
 func embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
 		return nil

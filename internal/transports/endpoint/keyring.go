@@ -15,36 +15,36 @@ import (
 )
 
 const (
-	// Lifetime is how long what was read of a Secret or ConfigMap counts without being read again.
+	// Lifetime is the time for which the contents of a Secret or ConfigMap are used before they are
+	// read again.
 	Lifetime = 60 * time.Second
-	// minRenewInterval is the shortest time between two readings that calls ask for because they were
-	// refused.
+	// minRenewInterval is the minimum interval between two reads that refused calls cause.
 	minRenewInterval = 5 * time.Second
-	// faultTTL is how long a fault counts without another reading, so that a thousand parents' calls
-	// do not bring a thousand readings.
+	// faultTTL is the time for which a failure is cached, so that a thousand parents' calls do not
+	// cause a thousand reads.
 	faultTTL = time.Second
 )
 
-// Material is what one call is made with.
+// Material is the TLS configuration and credentials of a call.
 type Material struct {
-	// TLS is for the client's side; the caller must not change it.
+	// TLS is the client's configuration; the caller must not modify it.
 	TLS *tls.Config
-	// Header is the value of the header Authorization; empty for none.
+	// Header is the value of the header Authorization; may be empty.
 	Header string
-	// ID differs where anything in it differs. It tells nothing of what that is.
+	// ID is a digest of the contents.
 	ID [sha256.Size]byte
 }
 
-// SameClient reports whether a connection made with m names the same client as one made with other.
+// SameClient reports whether m and other have the same client certificate.
 func (m *Material) SameClient(other *Material) bool {
 	return slices.EqualFunc(m.TLS.Certificates, other.TLS.Certificates, func(a, b tls.Certificate) bool {
 		return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 	})
 }
 
-// Keyring resolves a Security. It reads Secrets and ConfigMaps when they are needed, keeps what it
-// has read for Lifetime, and reads anew when a call was refused, so that what rotates in the
-// cluster is taken up without a restart. It is safe for concurrent use.
+// Keyring resolves a Security. It reads Secrets and ConfigMaps on demand, caches them for Lifetime,
+// and reads again after a refused call, so that rotations need no restart. It is safe for
+// concurrent use.
 type Keyring struct {
 	security   Security
 	at         string
@@ -55,14 +55,14 @@ type Keyring struct {
 
 	mu       sync.Mutex // guards the fields below
 	material *Material
-	fault    error // why there is no material; at most one of the two is set
+	fault    error // the reason if material is nil; at most one of the two is set
 	read     time.Time
 	renewed  time.Time
 }
 
-// NewKeyring makes a Keyring. at comes before field names in messages; serverName is the name that
-// a certificate must carry, empty for the address's; to is where values of Secrets would go. The
-// error is about what the spec holds itself; what it refers to is read later.
+// NewKeyring returns a Keyring. at is the prefix of field names in messages; serverName is the
+// required name in the server's certificate, empty for the address's; to is the destination of
+// Secrets' values. The error covers the spec's own values; references are read later.
 func NewKeyring(s Security, at, serverName string, to Destination, settings hook.Settings) (*Keyring, error) {
 	k := &Keyring{security: s, at: at, serverName: serverName, to: to, lookup: settings.Lookup, clock: settings.Clock}
 	if k.clock == nil {
@@ -75,16 +75,16 @@ func NewKeyring(s Security, at, serverName string, to Destination, settings hook
 	return k, nil
 }
 
-// refers reports whether something is to be read from the cluster.
+// hasReferences reports whether the Security refers to objects in the cluster.
 func (k *Keyring) hasReferences() bool {
 	s := k.security
 	bundle := s.CABundle != nil && (s.CABundle.SecretRef != nil || s.CABundle.ConfigMapRef != nil)
 	return bundle || s.ClientTLS != nil || s.Authorization != nil || s.BasicAuth != nil
 }
 
-// Current is the material to use now. The error names the field, the object and the key, and never
-// a value. While the objects cannot be read, what was read last still counts; of an object or key
-// that is gone, or holds what cannot be used, it does not.
+// Current returns the current material. The error names the field, the object and the key, and
+// never a value. If an object cannot be read, the last values remain valid; if an object or key is
+// missing or invalid, they do not.
 func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,8 +98,8 @@ func (k *Keyring) Current(ctx context.Context) (*Material, error) {
 	return k.load(ctx)
 }
 
-// Renew is for a call that was refused: it reads again, unless another call did so since used was
-// current or a moment ago. It reports whether there is now other material than used.
+// Renew reads again after a refused call, unless another call did so recently or since used was
+// current. It reports whether the material now differs from used.
 func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,14 +114,14 @@ func (k *Keyring) Renew(ctx context.Context, used *Material) (bool, error) {
 	return err == nil && current.ID != used.ID, err
 }
 
-// load reads everything and keeps it, or the reason why it cannot be used.
+// load reads all values and caches them, or the failure.
 func (k *Keyring) load(ctx context.Context) (*Material, error) {
 	m, err := k.assemble(ctx)
 	var lookup *lookupError
 	switch {
 	case errors.As(err, &lookup) && k.material != nil:
 		m, err = k.material, nil
-	case err != nil && ctx.Err() != nil: // this caller has gone, which is nothing to tell others
+	case err != nil && ctx.Err() != nil: // the caller's own cancellation is not cached
 		return nil, err
 	}
 	k.material, k.fault, k.read = m, err, k.clock.Now()

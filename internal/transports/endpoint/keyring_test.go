@@ -20,10 +20,10 @@ const (
 	byName  = `{"basicAuth":{"secretRef":{"name":"user","namespace":"hooks"}}}`
 )
 
-// beside is a Service in the namespace of the Secrets of these tests.
+// beside is a Service in the namespace of the tests' Secrets.
 var beside = endpoint.Destination{Hosts: []string{"web.hooks.svc:443"}}
 
-// keyring makes a Keyring of a spec's fields, with a clock that the test moves.
+// keyring returns a Keyring of a spec's fields, with a fake clock.
 func keyring(
 	t *testing.T,
 	fields string,
@@ -55,7 +55,8 @@ func TestHeaders(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{}`:    "",
 		byToken: "Bearer abc",
-		`{"authorization":{"type":"Token","secretRef":{"name":"token","namespace":"hooks","key":"other"}}}`: "Token def",
+		`{"authorization":{"type":"Token","secretRef":{"name":"token","namespace":"hooks","key":"other"}}}`: "" +
+			"Token def",
 		byName: "Basic bWU6cGFzczp3b3Jk",
 	} {
 		k, _, err := keyring(t, fields, v)
@@ -68,7 +69,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongIsNamed has every fault name the field, the object and the key, and no value.
+// TestWhatIsWrongIsNamed checks that each error names the field, the object and the key, and no
+// value.
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	v := &transporttest.Vault{}
 	v.Put("Secret/hooks/user", map[string]string{"username": "secret:user", "password": "secret"})
@@ -77,14 +79,21 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	v.Put("Secret/hooks/pair", map[string]string{"tls.crt": "secret", "tls.key": "secret"})
 	for fields, want := range map[string]string{
 		byToken: "authorization.secretRef: Secret hooks/token has no key token",
-		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"lines"}}}`:  "authorization.secretRef: key lines of Secret hooks/token is empty or has control characters",
-		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"blank"}}}`:  "authorization.secretRef: key blank of Secret hooks/token is empty",
-		`{"authorization":{"secretRef":{"name":"none","namespace":"hooks"}}}`:                 "authorization.secretRef: there is no Secret hooks/none",
-		`{"authorization":{"type":"basic","secretRef":{"name":"token","namespace":"hooks"}}}`: "authorization.type: is \"basic\"; use basicAuth",
+		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"lines"}}}`: "" +
+			"authorization.secretRef: key lines of Secret hooks/token is empty or has control characters",
+		`{"authorization":{"secretRef":{"name":"token","namespace":"hooks","key":"blank"}}}`: "" +
+			"authorization.secretRef: key blank of Secret hooks/token is empty",
+		`{"authorization":{"secretRef":{"name":"none","namespace":"hooks"}}}`: "" +
+			"authorization.secretRef: there is no Secret hooks/none",
+		`{"authorization":{"type":"basic","secretRef":{"name":"token","namespace":"hooks"}}}`: "" +
+			"authorization.type: is \"basic\"; use basicAuth",
 		byName: "basicAuth.usernameKey: the user name has a colon",
-		`{"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}}}`: "caBundle.configMapRef: has no certificate",
-		`{"caBundle":{"secretRef":{"name":"ca","namespace":"hooks"}}}`:    "caBundle.secretRef: there is no Secret hooks/ca",
-		`{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`: "clientTLS: Secret hooks/pair holds no certificate with its key",
+		`{"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}}}`: "" +
+			"caBundle.configMapRef: has no certificate",
+		`{"caBundle":{"secretRef":{"name":"ca","namespace":"hooks"}}}`: "" +
+			"caBundle.secretRef: there is no Secret hooks/ca",
+		`{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`: "" +
+			"clientTLS: Secret hooks/pair holds no certificate with its key",
 	} {
 		k, _, err := keyring(t, fields, v)
 		if err != nil {
@@ -108,8 +117,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-// TestRotation reads again after the lifetime, or earlier when a call was refused; and goes on with
-// what it has while nothing can be read.
+// TestRotation reads again after the lifetime, or earlier after a refused call. It continues with
+// the last values while reads fail.
 func TestRotation(t *testing.T) {
 	v := &transporttest.Vault{}
 	put := func(token string) { v.Put("Secret/hooks/token", map[string]string{"token": token}) }
@@ -167,8 +176,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestOneVersion replaces a certificate with its key between two readings: never is the one used
-// with the other's.
+// TestOneVersion replaces a certificate and its key between two reads. They are never mixed.
 func TestOneVersion(t *testing.T) {
 	authority, v := tlstest.NewAuthority(t), &transporttest.Vault{}
 	issue := func() {
@@ -188,7 +196,7 @@ func TestOneVersion(t *testing.T) {
 	current(t, k)
 }
 
-// TestWhoGivesUpIsNoFault has one call end while it reads; what that brings is not told to others.
+// TestWhoGivesUpIsNoFault cancels a call during a read. The failure is not cached for others.
 func TestWhoGivesUpIsNoFault(t *testing.T) {
 	v := &transporttest.Vault{}
 	v.Put("Secret/hooks/token", map[string]string{"token": "one"})
@@ -207,7 +215,8 @@ func TestWhoGivesUpIsNoFault(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	const entries = `[{"host":"Other.test"},{"host":"HOOKS.test:8443","basicAuth":{}},{"host":"hooks.test","basicAuth":{}},{"host":"[::1]:443","basicAuth":{}}]`
+	const entries = `[{"host":"Other.test"},{"host":"HOOKS.test:8443","basicAuth":{}},` +
+		`{"host":"hooks.test","basicAuth":{}},{"host":"[::1]:443","basicAuth":{}}]`
 	tests := []struct{ name, own, host, want string }{
 		{"own fields switch it off", `{"basicAuth":{}}`, "hooks.test:8443", ""},
 		{"by host and port, without case", `{}`, "hooks.TEST:8443", "endpointConfigs[1]."},
@@ -231,13 +240,14 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSecretsStayWhereTheyMayGo has each kind of credentials refused for a foreign address, by the
-// same error whether or not there is such a Secret, until its owner names the address. What is not
-// sent to the hook is not held to that.
+// TestSecretsStayWhereTheyMayGo refuses each kind of credentials for a foreign address, with the
+// same error whether or not the Secret exists, until its owner allows the address. A CA bundle,
+// which is not sent, is not restricted.
 func TestSecretsStayWhereTheyMayGo(t *testing.T) {
 	foreign := endpoint.Destination{Hosts: []string{"evil.example.com:443"}}
 	for field, fields := range map[string]string{
-		"authorization.secretRef": byToken, "basicAuth.secretRef": byName, "clientTLS.secretRef": `{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`,
+		"authorization.secretRef": byToken, "basicAuth.secretRef": byName,
+		"clientTLS.secretRef": `{"clientTLS":{"secretRef":{"name":"pair","namespace":"hooks"}}}`,
 	} {
 		authority := tlstest.NewAuthority(t)
 		certificate, key := authority.Issue("hookloop")

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Security is how a hook is trusted and how the engine shows who it is: the fields caBundle,
-// clientTLS, authorization and basicAuth of a hook or of an entry of endpointConfigs
-// (compatibility: Webhook, endpointConfigs).
+// Security is a hook's trust and credentials: the fields caBundle, clientTLS, authorization and
+// basicAuth of a hook or of an entry of endpointConfigs (compatibility: Webhook, endpointConfigs).
 type Security struct {
 	CABundle      *CABundle      `json:"caBundle"`
 	ClientTLS     *ClientTLS     `json:"clientTLS"`
@@ -17,21 +16,21 @@ type Security struct {
 	BasicAuth     *BasicAuth     `json:"basicAuth"`
 }
 
-// Reference names a Secret or ConfigMap and, where one value is meant, its key.
+// Reference names a Secret or ConfigMap, and a key if it means one value.
 type Reference struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	Key       string `json:"key"`
 }
 
-// CABundle is whose certificates are trusted instead of the system's. Exactly one field is set.
+// CABundle is the CA certificates to trust instead of the system's. Exactly one field is set.
 type CABundle struct {
 	Inline       string     `json:"inline"`
 	SecretRef    *Reference `json:"secretRef"`
 	ConfigMapRef *Reference `json:"configMapRef"`
 }
 
-// ClientTLS is the certificate that the engine shows.
+// ClientTLS is the engine's client certificate.
 type ClientTLS struct {
 	SecretRef     Reference `json:"secretRef"`
 	CertKey       string    `json:"certKey"`
@@ -51,12 +50,12 @@ type BasicAuth struct {
 	PasswordKey string    `json:"passwordKey"`
 }
 
-// empty reports whether nothing is set.
+// empty reports whether no field is set.
 func (s *Security) empty() bool { return *s == Security{} }
 
-// Choose is what counts for a hook at host (with its port): its own fields or, where it has none,
-// the first entry of endpointConfigs for its host. There is no merging. at is the field that the
-// choice comes from, for messages: empty for the hook's own.
+// Choose returns the Security of a hook at host (with its port): its own fields, or if it has none,
+// the first entry of endpointConfigs for the host. Entries are not merged. at is the path of the
+// chosen entry for messages, and empty for the hook's own fields.
 func Choose(
 	own Security,
 	endpointConfigs json.RawMessage,
@@ -80,7 +79,7 @@ func Choose(
 	return own, "", nil
 }
 
-// withPort is a host in lower case with its port; a missing one is the default.
+// withPort returns a host in lower case with its port or the default port.
 func withPort(host, defaultPort string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

@@ -12,16 +12,15 @@ import (
 // Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync,
 // finalize and customize metacontroller_<hook>_requests_total,
 // metacontroller_<hook>_request_duration_histogram_seconds and
-// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count too; their code
-// is the error's kind, HookUnreachable for example.
+// metacontroller_<hook>_in_flight_requests. Calls that never reached the hook count, too; their
+// code is the error's kind, for example HookUnreachable.
 type Metrics struct {
 	requests map[hook.Op]*prometheus.CounterVec
 	duration map[hook.Op]*prometheus.HistogramVec
 	inFlight map[hook.Op]*prometheus.GaugeVec
 }
 
-// NewMetrics registers the metrics. It panics where they are registered already, as prometheus
-// does.
+// NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: map[hook.Op]*prometheus.CounterVec{},
@@ -36,7 +35,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, append([]string{"code", "method"}, hookLabels...))
 		m.duration[op] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "_request_duration_histogram_seconds", Help: "How long calls of " + string(op) + " hooks took.",
-			// few, beside native ones: each hook has a series for each
+			// few, because each hook has a series for each; native buckets have the detail
 			Buckets:                     []float64{.01, .1, 1, 10},
 			NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 60, NativeHistogramMinResetDuration: time.Hour,
 		}, append([]string{"method"}, hookLabels...))
@@ -48,11 +47,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// method is the label that Metacontroller's dashboards expect; every transport asks in the way of a
-// POST.
+// method is the label value that Metacontroller's dashboards expect. All transports use it.
 const method = "post"
 
-// measure wraps a hook.
+// measure counts the calls of a hook.
 func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.Hook {
 	labels := prometheus.Labels{"url": address, "controller_name": s.ControllerName, "controller_type": s.ControllerKind}
 	inFlight := m.inFlight[s.Op].With(labels)
@@ -69,11 +67,11 @@ func (m *Metrics) measure(next hook.Hook, s hook.Settings, address string) hook.
 	})
 }
 
-// coded is an error that knows the status code of its protocol.
+// coded is an error with a status code of its protocol.
 type coded interface{ Code() string }
 
-// code is "200" for an answer, the protocol's status code where the hook sent one, else what went
-// wrong.
+// code returns "200" for an answer, the protocol's status code if the hook sent one, else the
+// error's type.
 func code(err error) string {
 	if err == nil {
 		return "200"

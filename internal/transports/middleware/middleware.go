@@ -1,9 +1,8 @@
-// Package middleware adds to hooks what is the same for every transport, by wrapping them: the span
-// `ask`, metrics, recovery from panics.
+// Package middleware wraps the hooks of all transports with the span `ask`, metrics and recovery
+// from panics.
 //
-// It reaches no hook itself and changes no question or answer. Its data is what passes through. The
-// wrapped hooks are safe for concurrent use. Table tests with an in-memory span exporter and a
-// metrics registry cover it.
+// It calls no hook itself and changes no question or answer. Wrapped hooks are safe for concurrent
+// use. Table tests with an in-memory span exporter and a metrics registry cover it.
 package middleware
 
 import (
@@ -16,15 +15,15 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Settings are what the layers need. The zero value recovers from panics and does nothing else.
+// Settings configure the wrappers. The zero value only recovers from panics.
 type Settings struct {
-	// Tracer makes the spans; nil makes none.
+	// Tracer creates the spans; nil disables them.
 	Tracer trace.Tracer
-	// Metrics count the calls; nil counts none.
+	// Metrics count the calls; nil disables them.
 	Metrics *Metrics
 }
 
-// Openers wraps every hook that the given openers open.
+// Openers wraps each hook that the given openers open.
 func Openers(openers hook.Openers, s Settings) hook.Openers {
 	wrapped := make(hook.Openers, len(openers))
 	for name, open := range openers {
@@ -45,7 +44,7 @@ func Openers(openers hook.Openers, s Settings) hook.Openers {
 	return wrapped
 }
 
-// wrap puts the layers around a hook, the span outermost.
+// wrap wraps a hook. The span is the outermost wrapper.
 func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Settings) hook.Hook {
 	h := withRecovery(opened.Hook, string(settings.Op)+" "+opened.Address)
 	if s.Metrics != nil {
@@ -58,7 +57,7 @@ func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Sett
 	return withSpan(h, tracer, attributes(transport, settings, opened.Address))
 }
 
-// withRecovery turns a panic of a transport into an error of the hook.
+// withRecovery returns a panic of a transport as an error of the hook.
 func withRecovery(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {

@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// statusError is an error of a transport that knows its protocol's status.
+// statusError is an error of a transport with its protocol's status.
 type statusError struct{}
 
 func (statusError) Error() string { return "status 503" }
 func (statusError) Code() string  { return "503" }
 
-// wrapped opens a hook that asks f, with all layers.
+// wrap opens a hook that calls f, with all wrappers.
 func wrap(t *testing.T, s Settings, f hook.Func) hook.Hook {
 	t.Helper()
 	openers := Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
@@ -40,7 +40,7 @@ func wrap(t *testing.T, s Settings, f hook.Func) hook.Hook {
 	return opened
 }
 
-// outcomes are the ways in which a call ends.
+// outcomes are the possible results of a call.
 var outcomes = map[string]struct {
 	f    hook.Func
 	kind string // error.type of the span

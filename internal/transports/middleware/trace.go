@@ -11,7 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// attributes are those that all calls of one hook share. Transports add those of their protocol.
+// attributes returns the span attributes that all calls of a hook share. Transports add those of
+// their protocol.
 func attributes(transport string, s hook.Settings, address string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("hookloop.hook.transport", transport),
@@ -20,7 +21,7 @@ func attributes(transport string, s hook.Settings, address string) []attribute.K
 	}
 }
 
-// withSpan opens the client span `ask`, within which a hook's own spans appear.
+// withSpan creates the client span `ask`, the parent of the hook's own spans.
 func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 		ctx, span := tracer.Start(
@@ -45,8 +46,8 @@ func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) 
 	})
 }
 
-// spanName is the operation in the words of the contract, as the conventions for RPC spans have it:
-// ask Sync.
+// spanName returns "ask" and the contract's method, following the conventions for RPC spans: ask
+// Sync.
 func spanName(op hook.Op) string {
 	first, size := utf8.DecodeRuneInString(string(op))
 	return "ask " + string(unicode.ToUpper(first)) + string(op)[size:]
@@ -60,7 +61,7 @@ func observed(q *hook.Question) int {
 	return n
 }
 
-// errorType is the error's kind; an error without one is the caller's own cancellation.
+// errorType returns the error's kind. An error without a kind is the caller's cancellation.
 func errorType(err error) string {
 	if kind := hook.KindOf(err); kind != "" {
 		return string(kind)
