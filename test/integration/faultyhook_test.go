@@ -84,7 +84,7 @@ type faultyHook struct {
 	mu        sync.Mutex // guards the fields below
 	fault     fault
 	cut       chan struct{} // closed to end the open streams
-	memories  map[string]*session.Memory
+	memories  map[string]*session.State
 	goAways   []string
 	triggered []*streamv1.TriggerResult
 }
@@ -100,7 +100,7 @@ func serveFaulty(t *testing.T) *faultyHook {
 		address:   listener.Addr().String(),
 		cut:       make(chan struct{}),
 		dismissed: make(chan struct{}),
-		memories:  map[string]*session.Memory{},
+		memories:  map[string]*session.State{},
 	}
 	server := grpc.NewServer(grpc.MaxSendMsgSize(64<<20), grpc.MaxRecvMsgSize(64<<20))
 	streamv1.RegisterHookStreamServiceServer(server, h)
@@ -126,11 +126,11 @@ func (h *faultyHook) turn(f fault) {
 
 // memory gives each stream what the one before it left. Two streams of one session do not overlap
 // here.
-func (h *faultyHook) memory(id string) *session.Memory {
+func (h *faultyHook) memory(id string) *session.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.memories[id] == nil {
-		h.memories[id] = session.NewMemory(0)
+		h.memories[id] = session.NewState(0)
 	}
 	return h.memories[id]
 }
@@ -172,7 +172,7 @@ func (h *faultyHook) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessag
 
 // serve answers questions, in their order.
 func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
-	machine := session.NewHook(session.HookSettings{Memory: h.memory})
+	machine := session.NewHook(session.HookSettings{State: h.memory})
 	defer machine.Lost()
 	for {
 		m, err := conn.Recv()
@@ -197,7 +197,7 @@ func (h *faultyHook) serve(conn grpc.BidiStreamingServer[streamv1.EngineMessage,
 }
 
 // note keeps the engine's messages.
-func (h *faultyHook) note(got session.Received) {
+func (h *faultyHook) note(got session.HookReceived) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f := got.GoAway; f != nil {

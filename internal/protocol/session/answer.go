@@ -17,43 +17,43 @@ import (
 
 // Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a
 // *ProtocolError or the Reserver's; the stream is of no more use then.
-func (e *Engine[O]) Receive(m *streamv1.HookMessage) (News, error) {
+func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := e.in.add(f)
 		if data == nil || err != nil {
-			return News{}, err
+			return EngineReceived{}, err
 		}
 		m = &streamv1.HookMessage{}
 		release, err := e.build(data, m)
 		if err != nil {
-			return News{}, err
+			return EngineReceived{}, err
 		}
 		defer release()
 	} else if e.in.busy() {
-		return News{}, broken("got %T between fragments", m.GetMessage())
+		return EngineReceived{}, protocolError("got %T between fragments", m.GetMessage())
 	}
 	if e.phase != open {
 		return e.greeted(m.GetWelcome())
 	}
 	switch said := m.GetMessage().(type) {
 	case *streamv1.HookMessage_Welcome, *streamv1.HookMessage_Attach, *streamv1.HookMessage_Fragment:
-		return News{}, broken("got %T in an open session", said)
+		return EngineReceived{}, protocolError("got %T in an open session", said)
 	case *streamv1.HookMessage_Answer:
-		return News{}, e.answer(said.Answer)
+		return EngineReceived{}, e.answer(said.Answer)
 	case *streamv1.HookMessage_Window:
 		e.window = said.Window
 	case *streamv1.HookMessage_Forget:
 		for _, name := range said.Forget.GetSubjects() {
-			e.beliefs.forget(name)
+			e.peer.forget(name)
 		}
 	case *streamv1.HookMessage_Drain:
 		e.drained()
-		return News{Drain: true}, nil
+		return EngineReceived{Drain: true}, nil
 	case *streamv1.HookMessage_Trigger:
-		return News{Trigger: said.Trigger}, nil
+		return EngineReceived{Trigger: said.Trigger}, nil
 	}
 	e.pump()
-	return News{}, nil
+	return EngineReceived{}, nil
 }
 
 // memoryFactor is how many times its bytes a message may take once it is built.
@@ -67,7 +67,7 @@ func (e *Engine[O]) limits() decode.Limits {
 func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(), err error) {
 	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
 	if err != nil {
-		return nil, broken("the fragments are no message: %v", err)
+		return nil, protocolError("the fragments are no message: %v", err)
 	}
 	reserved := int64(size) //nolint:gosec // within the limits
 	if err := e.settings.Reserver.TryAcquire(reserved); err != nil {
@@ -75,18 +75,18 @@ func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(),
 	}
 	if err := decode.Unmarshal(data, m, e.limits()); err != nil {
 		e.settings.Reserver.Release(reserved)
-		return nil, broken("the fragments are no message: %v", err)
+		return nil, protocolError("the fragments are no message: %v", err)
 	}
 	return func() { e.settings.Reserver.Release(reserved) }, nil
 }
 
 // greeted opens the session.
-func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
+func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	switch {
 	case e.phase == closed || w == nil:
-		return News{}, broken("the hook's first message is no Welcome")
+		return EngineReceived{}, protocolError("the hook's first message is no Welcome")
 	case w.GetVersion() != Version:
-		return News{}, broken("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
+		return EngineReceived{}, protocolError("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
 	}
 	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
 	e.common = common(e.settings.Capabilities, w.GetCapabilities())
@@ -96,21 +96,21 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (News, error) {
 		e.resume(nil)
 	}
 	e.pump()
-	return News{Welcome: w}, nil
+	return EngineReceived{Welcome: w}, nil
 }
 
 // resume compares what is believed with what the hook says it holds. What differs is dropped on
 // both sides.
-func (e *Engine[O]) resume(holdings []*streamv1.SubjectState) {
-	held := make(map[string][]byte, len(holdings))
+func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
+	held := make(map[string][]byte, len(states))
 	var unknown []string
-	for _, h := range holdings {
+	for _, h := range states {
 		held[h.GetSubject()] = h.GetDigest()
-		if e.beliefs.subjects[h.GetSubject()] == nil {
+		if e.peer.subjects[h.GetSubject()] == nil {
 			unknown = append(unknown, h.GetSubject())
 		}
 	}
-	for name, s := range e.beliefs.subjects {
+	for name, s := range e.peer.subjects {
 		if digest, found := held[name]; found && s.digest.is(digest) {
 			e.counts.Resumed++
 			continue
@@ -118,9 +118,9 @@ func (e *Engine[O]) resume(holdings []*streamv1.SubjectState) {
 			unknown = append(unknown, name)
 		}
 		e.counts.Dropped++
-		e.beliefs.forget(name)
+		e.peer.forget(name)
 	}
-	e.forgotten(unknown)
+	e.sendForget(unknown)
 }
 
 // answer takes the answer to one call.
@@ -129,11 +129,11 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	a := e.calls[id]
 	switch {
 	case a == nil && id > e.last:
-		return broken("got an answer to call %d, which was never made", id)
+		return protocolError("got an answer to call %d, which was never made", id)
 	case a == nil:
-		return broken("got a second answer to call %d", id)
+		return protocolError("got a second answer to call %d", id)
 	case answer.GetOutcome() == nil:
-		return broken("the answer to call %d has no outcome", id)
+		return protocolError("the answer to call %d has no outcome", id)
 	}
 	e.end(a)
 	switch said := answer.GetOutcome().(type) {
@@ -143,21 +143,21 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 		e.refused(a, said.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
-		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", words(said.Nack.GetStatus().GetMessage())))
+		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", excerpt(said.Nack.GetStatus().GetMessage())))
 	}
 	e.pump()
 	return nil
 }
 
 // refused passes the hook's failure on, if it is one.
-func (e *Engine[O]) refused(a *asked[O], s *statuspb.Status, size uint64) {
+func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
 		e.finish(
 			a,
 			Outcome{
 				Fault: fmt.Errorf(
 					"the answer is an error with code 0 (OK), expected another code; its message is %q",
-					words(s.GetMessage()),
+					excerpt(s.GetMessage()),
 				),
 				Got: size,
 			},
@@ -168,16 +168,16 @@ func (e *Engine[O]) refused(a *asked[O], s *statuspb.Status, size uint64) {
 }
 
 // maxWords is how many bytes of a hook's own words an error repeats.
-const maxWords = 256
+const maxExcerptBytes = 256
 
 // words are the beginning of a hook's own words, as far as they can be printed.
-func words(text string) string {
+func excerpt(text string) string {
 	var out strings.Builder
 	for _, r := range text {
 		if !strconv.IsPrint(r) || r == utf8.RuneError {
 			r = ' '
 		}
-		if out.Len()+utf8.RuneLen(r) > maxWords {
+		if out.Len()+utf8.RuneLen(r) > maxExcerptBytes {
 			return out.String() + "…"
 		}
 		out.WriteRune(r)
@@ -186,7 +186,7 @@ func words(text string) string {
 }
 
 // desired puts the response together.
-func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
+func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	m := methods[a.question.Method]
 	response := m.response()
 	memory, err := e.estimate(response, d)
@@ -217,8 +217,8 @@ func (e *Engine[O]) desired(a *asked[O], d *streamv1.Desired, size uint64) {
 		return
 	}
 	if a.about != nil {
-		e.beliefs.answered(a.about, list)
-		e.forgotten(e.beliefs.evict())
+		e.peer.answered(a.about, list)
+		e.sendForget(e.peer.evict())
 	}
 	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
 }
@@ -259,15 +259,15 @@ func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
 }
 
 // assemble makes a response of its shell and its desired objects.
-func (m *method) assemble(response proto.Message, shell []byte, list *itemList) error {
-	if err := proto.Unmarshal(shell, response); err != nil {
+func (m *method) assemble(response proto.Message, envelope []byte, list *itemList) error {
+	if err := proto.Unmarshal(envelope, response); err != nil {
 		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
 	}
 	return m.put(response, list.messages())
 }
 
 // repeat asks once more, with everything. The second time it is the answer's fault.
-func (e *Engine[O]) repeat(a *asked[O], why error) {
+func (e *Engine[O]) repeat(a *call[O], why error) {
 	e.Forget(a.question.Subject)
 	switch {
 	case a.cancelled:
@@ -276,7 +276,7 @@ func (e *Engine[O]) repeat(a *asked[O], why error) {
 	case e.draining:
 		e.finish(a, Outcome{Lost: true})
 	default:
-		next := &asked[O]{ticket: a.ticket, question: a.question, again: true}
-		e.waiting = append([]*asked[O]{next}, e.waiting...)
+		next := &call[O]{callID: a.callID, question: a.question, again: true}
+		e.waiting = append([]*call[O]{next}, e.waiting...)
 	}
 }

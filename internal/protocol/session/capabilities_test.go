@@ -15,11 +15,11 @@ func without(feature streamv1.Capability) []streamv1.Capability {
 }
 
 // pair opens a session between two sides with some capabilities.
-func pair(t *testing.T, engine, hook []streamv1.Capability) (*Engine[*thing], *Hook, *Memory) {
+func pair(t *testing.T, engine, hook []streamv1.Capability) (*Engine[*thing], *Hook, *State) {
 	t.Helper()
 	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, Capabilities: engine})
-	memory := NewMemory(0)
-	h := NewHook(HookSettings{Capabilities: hook, Memory: func(string) *Memory { return memory }})
+	memory := NewState(0)
+	h := NewHook(HookSettings{Capabilities: hook, State: func(string) *State { return memory }})
 	e.Connect()
 	exchange(t, e, h)
 	return e, h, memory
@@ -94,8 +94,8 @@ func TestAFeatureIsUsedOnlyIfBothSidesHaveIt(t *testing.T) {
 			e.Disconnect()
 			h.Lost()
 			dropped := lacks(changes) || lacks(resume)
-			if (len(e.beliefs.subjects) == 0) != dropped {
-				t.Errorf("after the stream the engine keeps %d subjects", len(e.beliefs.subjects))
+			if (len(e.peer.subjects) == 0) != dropped {
+				t.Errorf("after the stream the engine keeps %d subjects", len(e.peer.subjects))
 			}
 			if (len(memory.subjects) == 0) != dropped {
 				t.Errorf("after the stream the hook keeps %d subjects", len(memory.subjects))
@@ -112,7 +112,7 @@ func TestBothSidesStateTheirCapabilities(t *testing.T) {
 	if got := hello.GetHello().GetCapabilities(); !slices.Equal(got, allCapabilities) {
 		t.Errorf("the engine states %v", got)
 	}
-	h := NewHook(HookSettings{Methods: []string{"/a.B/C"}, Memory: func(string) *Memory { return NewMemory(0) }})
+	h := NewHook(HookSettings{Methods: []string{"/a.B/C"}, State: func(string) *State { return NewState(0) }})
 	if _, err := h.Receive(hello); err != nil {
 		t.Fatal(err)
 	}

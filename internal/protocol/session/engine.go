@@ -50,7 +50,7 @@ type Question[O Observed] struct {
 	Subject string
 	Method  string
 	// Shell is the request without its objects.
-	Shell        proto.Message
+	Envelope     proto.Message
 	Slots        []Slot[O]
 	TraceContext map[string]string
 	// Remaining returns how long the answer may still take. It is called when the call begins,
@@ -61,7 +61,7 @@ type Question[O Observed] struct {
 // Outcome is what became of a question; exactly one of Response, Refused, Fault, Exhausted and Lost
 // is set.
 type Outcome struct {
-	Ticket uint64
+	CallID uint64
 	// Response is the whole response. Its desired objects are shared with later responses and not
 	// changed by anyone.
 	Response proto.Message
@@ -84,7 +84,7 @@ type Outcome struct {
 }
 
 // News is what a message of the hook leads to.
-type News struct {
+type EngineReceived struct {
 	// Welcome is set once the session is open.
 	Welcome *streamv1.Welcome
 	// Drain says that the hook wants no more questions: Ask elsewhere.
@@ -107,12 +107,12 @@ type Counts struct {
 
 // Engine is the engine's side of a session. It outlives streams: Connect begins each.
 type Engine[O Observed] struct {
-	settings EngineSettings[O]
-	beliefs  *beliefs[O]
-	counts   Counts
-	tickets  uint64
-	waiting  []*asked[O]
-	outcomes []Outcome
+	settings   EngineSettings[O]
+	peer       *peerState[O]
+	counts     Counts
+	lastCallID uint64
+	waiting    []*call[O]
+	outcomes   []Outcome
 	stream[O]
 }
 
@@ -120,7 +120,7 @@ type Engine[O Observed] struct {
 type stream[O Observed] struct {
 	phase    phase
 	last     uint64 // the id of the last call
-	calls    map[uint64]*asked[O]
+	calls    map[uint64]*call[O]
 	window   *streamv1.Window
 	busy     uint64 // the sizes of calls under way
 	accepts  uint64 // the largest message that the hook takes
@@ -139,12 +139,12 @@ const (
 )
 
 // asked is a question, and its call once it is made.
-type asked[O Observed] struct {
-	ticket    uint64
+type call[O Observed] struct {
+	callID    uint64
 	question  Question[O]
 	id        uint64
-	about     *belief[O] // nil: nothing is remembered
-	before    *itemList  // the list that the call says is held
+	about     *peerSubject[O] // nil: nothing is remembered
+	before    *itemList       // the list that the call says is held
 	size      uint64
 	snapshot  bool
 	again     bool // asked a second time, with everything
@@ -160,18 +160,18 @@ func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	if s.Reserver == nil {
 		s.Reserver = unlimited{}
 	}
-	return &Engine[O]{settings: s, beliefs: newBeliefs(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
+	return &Engine[O]{settings: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
 // Bytes is about how much memory the session takes: what the hook is believed to hold, and the
 // message that is incomplete.
-func (e *Engine[O]) Bytes() int { return e.beliefs.bytes + cap(e.in.data) }
+func (e *Engine[O]) Bytes() int { return e.peer.bytes + cap(e.in.data) }
 
 // Shrink forgets what was used longest ago until the session takes at most limit bytes, as far as
 // it can. It reports whether the hook's incomplete message alone takes more: then the stream must
 // end.
 func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
-	e.forgotten(e.beliefs.evictTo(limit - cap(e.in.data)))
+	e.sendForget(e.peer.evictTo(limit - cap(e.in.data)))
 	return cap(e.in.data) > limit
 }
 
@@ -180,7 +180,7 @@ func (e *Engine[O]) Counts() Counts { return e.counts }
 
 // Connect begins a stream. What was asked on the one before must be lost (Disconnect).
 func (e *Engine[O]) Connect() {
-	e.stream = stream[O]{phase: greeting, calls: map[uint64]*asked[O]{}, in: assembler{limit: e.settings.MessageBytes}}
+	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.settings.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
 		Versions: []uint32{
 			Version,
@@ -201,12 +201,12 @@ func (e *Engine[O]) Disconnect() {
 		e.lose(a)
 	}
 	if e.phase == open && !e.common.has(resume) {
-		e.beliefs.clear()
+		e.peer.clear()
 	}
 	e.waiting, e.stream = nil, stream[O]{}
 }
 
-func (e *Engine[O]) lose(a *asked[O]) {
+func (e *Engine[O]) lose(a *call[O]) {
 	e.end(a)
 	e.finish(a, Outcome{Lost: true})
 }
@@ -215,7 +215,7 @@ func (e *Engine[O]) lose(a *asked[O]) {
 func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining }
 
 // Greeted says whether the hook has said Welcome on this stream.
-func (e *Engine[O]) Greeted() bool { return e.phase == open }
+func (e *Engine[O]) Welcomed() bool { return e.phase == open }
 
 // Load is how many questions have no answer yet.
 func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
@@ -223,18 +223,18 @@ func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
 // Ask puts a question, at once or when the window allows it, and returns the ticket that its
 // Outcome carries.
 func (e *Engine[O]) Ask(q Question[O]) uint64 {
-	e.tickets++
-	e.waiting = append(e.waiting, &asked[O]{ticket: e.tickets, question: q})
+	e.lastCallID++
+	e.waiting = append(e.waiting, &call[O]{callID: e.lastCallID, question: q})
 	e.pump()
-	return e.tickets
+	return e.lastCallID
 }
 
 // Cancel gives a question up: there will be no Outcome. It says whether a call was under way, so
 // that its answer is still due.
-func (e *Engine[O]) Cancel(ticket uint64) bool {
-	e.waiting = slices.DeleteFunc(e.waiting, func(a *asked[O]) bool { return a.ticket == ticket })
+func (e *Engine[O]) Cancel(callID uint64) bool {
+	e.waiting = slices.DeleteFunc(e.waiting, func(a *call[O]) bool { return a.callID == callID })
 	for _, a := range e.calls {
-		if a.ticket == ticket && !a.cancelled {
+		if a.callID == callID && !a.cancelled {
 			a.cancelled = true
 			e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Cancel{Cancel: &streamv1.Cancel{CallId: a.id}}})
 			return true
@@ -244,9 +244,9 @@ func (e *Engine[O]) Cancel(ticket uint64) bool {
 }
 
 // Due says whether the answer to a question is still to come, wanted or not.
-func (e *Engine[O]) Due(ticket uint64) bool {
+func (e *Engine[O]) Due(callID uint64) bool {
 	for _, a := range e.calls {
-		if a.ticket == ticket {
+		if a.callID == callID {
 			return true
 		}
 	}
@@ -255,9 +255,9 @@ func (e *Engine[O]) Due(ticket uint64) bool {
 
 // Forget drops a subject on both sides.
 func (e *Engine[O]) Forget(subject string) {
-	if e.beliefs.subjects[subject] != nil {
-		e.beliefs.forget(subject)
-		e.forgotten([]string{subject})
+	if e.peer.subjects[subject] != nil {
+		e.peer.forget(subject)
+		e.sendForget([]string{subject})
 	}
 }
 
@@ -265,7 +265,7 @@ func (e *Engine[O]) Forget(subject string) {
 // limit.
 const forgetNames = 1000
 
-func (e *Engine[O]) forgotten(names []string) {
+func (e *Engine[O]) sendForget(names []string) {
 	if e.phase != open {
 		return
 	}
@@ -337,21 +337,21 @@ func (e *Engine[O]) free() bool {
 }
 
 // begin makes a call.
-func (e *Engine[O]) begin(a *asked[O]) {
+func (e *Engine[O]) begin(a *call[O]) {
 	q := &a.question
 	if !e.common.has(changes) {
 		q.Subject = "" // the hook keeps no state
 	}
-	base := e.beliefs.subjects[q.Subject]
-	c := e.beliefs.compute(base, q.Slots, naming{known: !a.again, hashes: e.common.has(objectHashes)})
-	shell, err := proto.Marshal(q.Shell)
+	base := e.peer.subjects[q.Subject]
+	c := e.peer.compute(base, q.Slots, naming{known: !a.again, hashes: e.common.has(objectHashes)})
+	envelope, err := proto.Marshal(q.Envelope)
 	if err = cmp.Or(c.err, err); err != nil {
 		e.finish(a, Outcome{Fault: fmt.Errorf("the question cannot be written: %w", err)})
 		return
 	}
 	call := &streamv1.Call{
 		Id: e.last + 1, Method: q.Method, TraceContext: q.TraceContext, Subject: q.Subject,
-		Removed: c.removed, Upserts: c.upserts, Digest: c.digest.wire(), Envelope: shell,
+		Removed: c.removed, Upserts: c.upserts, Digest: c.digest.wire(), Envelope: envelope,
 	}
 	if q.Remaining != nil {
 		call.Timeout = durationpb.New(max(time.Millisecond, q.Remaining()))
@@ -372,9 +372,9 @@ func (e *Engine[O]) begin(a *asked[O]) {
 }
 
 // put sends a call and notes what the hook holds then.
-func (e *Engine[O]) put(a *asked[O], call *streamv1.EngineMessage, c *change[O]) {
+func (e *Engine[O]) put(a *call[O], call *streamv1.EngineMessage, c *change[O]) {
 	if a.question.Subject != "" {
-		a.about = e.beliefs.commit(a.question.Subject, c)
+		a.about = e.peer.commit(a.question.Subject, c)
 		a.about.calls++
 	}
 	if a.snapshot {
@@ -387,11 +387,11 @@ func (e *Engine[O]) put(a *asked[O], call *streamv1.EngineMessage, c *change[O])
 	e.calls[a.id] = a
 	e.busy += a.size
 	e.send(call)
-	e.forgotten(e.beliefs.evict())
+	e.sendForget(e.peer.evict())
 }
 
 // end takes a call off the books.
-func (e *Engine[O]) end(a *asked[O]) {
+func (e *Engine[O]) end(a *call[O]) {
 	if a.id == 0 || e.calls[a.id] != a {
 		return
 	}
@@ -403,12 +403,12 @@ func (e *Engine[O]) end(a *asked[O]) {
 }
 
 // finish tells what became of a question, unless nobody wants to know.
-func (e *Engine[O]) finish(a *asked[O], o Outcome) {
+func (e *Engine[O]) finish(a *call[O], o Outcome) {
 	if a.cancelled {
 		e.settings.Reserver.Release(o.Reserved)
 		return
 	}
-	o.Ticket, o.Sent, o.Snapshot = a.ticket, a.size, a.snapshot
+	o.CallID, o.Sent, o.Snapshot = a.callID, a.size, a.snapshot
 	e.outcomes = append(e.outcomes, o)
 }
 

@@ -82,10 +82,10 @@ func FuzzHookMessages(f *testing.F) {
 				break
 			}
 			for _, o := range e.Outcomes() {
-				if !open[o.Ticket] {
-					t.Fatalf("a second outcome for ticket %d", o.Ticket)
+				if !open[o.CallID] {
+					t.Fatalf("a second outcome for ticket %d", o.CallID)
 				}
-				delete(open, o.Ticket)
+				delete(open, o.CallID)
 				s.children[0] = child(0, len(data)+1)
 				open[e.Ask(s.question("a"))] = true
 			}
@@ -113,8 +113,8 @@ func FuzzEngineMessages(f *testing.F) {
 	e.Ask(s.question("a"))
 	f.Add(seedBytes(append(messages, e.Outbox()...)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		memory := NewMemory(1000)
-		h := NewHook(HookSettings{Memory: func(string) *Memory { return memory }})
+		memory := NewState(1000)
+		h := NewHook(HookSettings{State: func(string) *State { return memory }})
 		for len(data) > 0 {
 			var raw []byte
 			raw, data = next(data)

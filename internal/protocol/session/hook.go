@@ -29,7 +29,7 @@ type HookSettings struct {
 	// Capabilities are the optional features of this side; nil means all that the package has.
 	Capabilities []streamv1.Capability
 	// Memory finds what is held for a session id. It is called once, when the Hello comes.
-	Memory func(sessionID string) *Memory
+	State func(sessionID string) *State
 }
 
 // The window that a hook grants unless its settings say otherwise.
@@ -41,9 +41,9 @@ const (
 // Hook is the hook's side of one stream.
 type Hook struct {
 	settings HookSettings
-	memory   *Memory // nil before the Hello
-	accepts  uint64  // the largest message that the engine takes
-	last     uint64  // the id of the last call
+	state    *State // nil before the Hello
+	accepts  uint64 // the largest message that the engine takes
+	last     uint64 // the id of the last call
 	work     map[uint64]*Work
 	in       assembler
 	out      []*streamv1.HookMessage
@@ -61,15 +61,15 @@ type Work struct {
 	TraceContext map[string]string
 	// Recall is whatever it was when the last work about the same subject was answered; nil for the
 	// first.
-	Recall any
+	Cache any
 
 	method *method
-	about  *remembered // nil: nothing is remembered
+	about  *subjectState // nil: nothing is remembered
 	holds  []byte
 }
 
 // Received is what a message of the engine leads to; at most one field is set.
-type Received struct {
+type HookReceived struct {
 	// Session is the id under which the engine goes on after a loss; the Hello brings it.
 	Session string
 	// Work is a question to answer, by Answer or Refuse.
@@ -96,58 +96,58 @@ func NewHook(s HookSettings) *Hook {
 
 // Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the
 // stream is of no more use then.
-func (h *Hook) Receive(m *streamv1.EngineMessage) (Received, error) {
+func (h *Hook) Receive(m *streamv1.EngineMessage) (HookReceived, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := h.in.add(f)
 		if data == nil || err != nil {
-			return Received{}, err
+			return HookReceived{}, err
 		}
 		m = &streamv1.EngineMessage{}
 		if err := proto.Unmarshal(data, m); err != nil {
-			return Received{}, broken("the fragments are no message: %v", err)
+			return HookReceived{}, protocolError("the fragments are no message: %v", err)
 		}
 	} else if h.in.busy() {
-		return Received{}, broken("got %T between fragments", m.GetMessage())
+		return HookReceived{}, protocolError("got %T between fragments", m.GetMessage())
 	}
-	if hello := m.GetHello(); hello != nil || h.memory == nil {
+	if hello := m.GetHello(); hello != nil || h.state == nil {
 		return h.open(hello)
 	}
 	switch said := m.GetMessage().(type) {
 	case *streamv1.EngineMessage_Call:
 		return h.call(said.Call)
 	case *streamv1.EngineMessage_Cancel:
-		return Received{Cancelled: h.work[said.Cancel.GetCallId()]}, nil
+		return HookReceived{Cancelled: h.work[said.Cancel.GetCallId()]}, nil
 	case *streamv1.EngineMessage_Forget:
 		for _, name := range said.Forget.GetSubjects() {
-			h.memory.forget(name)
+			h.state.forget(name)
 		}
 	case *streamv1.EngineMessage_Drain:
-		return Received{Drain: true}, nil
+		return HookReceived{Drain: true}, nil
 	case *streamv1.EngineMessage_TriggerResult:
-		return Received{TriggerResult: said.TriggerResult}, nil
+		return HookReceived{TriggerResult: said.TriggerResult}, nil
 	case *streamv1.EngineMessage_GoAway:
-		return Received{GoAway: cmp.Or(said.GoAway.GetStatus(), &statuspb.Status{})}, nil
+		return HookReceived{GoAway: cmp.Or(said.GoAway.GetStatus(), &statuspb.Status{})}, nil
 	case *streamv1.EngineMessage_Fragment:
-		return Received{}, broken("got a fragment within fragments")
+		return HookReceived{}, protocolError("got a fragment within fragments")
 	}
-	return Received{}, nil
+	return HookReceived{}, nil
 }
 
 // open answers the Hello.
-func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
+func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 	switch {
 	case hello == nil:
-		return Received{}, broken("the stream begins without a Hello")
-	case h.memory != nil:
-		return Received{}, broken("got a second Hello")
+		return HookReceived{}, protocolError("the stream begins without a Hello")
+	case h.state != nil:
+		return HookReceived{}, protocolError("got a second Hello")
 	case !slices.Contains(hello.GetVersions(), Version):
-		return Received{}, &VersionError{Engine: hello.GetVersions()}
+		return HookReceived{}, &VersionError{Engine: hello.GetVersions()}
 	}
-	h.memory = h.settings.Memory(hello.GetSessionId())
+	h.state = h.settings.State(hello.GetSessionId())
 	h.accepts = hello.GetMaxMessageBytes()
 	h.common = common(h.settings.Capabilities, hello.GetCapabilities())
 	if !h.common.has(resume) {
-		h.memory.clear()
+		h.state.clear()
 	}
 	welcome := &streamv1.Welcome{
 		Version:         Version,
@@ -157,15 +157,15 @@ func (h *Hook) open(hello *streamv1.Hello) (Received, error) {
 		Methods:         h.settings.Methods,
 		Window:          &streamv1.Window{Calls: h.settings.Calls, Bytes: h.settings.CallBytes},
 	}
-	welcome.Subjects = h.memory.held(welcome, h.accepts)
+	welcome.Subjects = h.state.subjectStates(welcome, h.accepts)
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
-	return Received{Session: hello.GetSessionId()}, nil
+	return HookReceived{Session: hello.GetSessionId()}, nil
 }
 
 // call puts a question together. What is missing for that is asked for by a Nack.
-func (h *Hook) call(c *streamv1.Call) (Received, error) {
+func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	if c.GetId() <= h.last {
-		return Received{}, nil
+		return HookReceived{}, nil
 	}
 	h.last = c.GetId()
 	m := methods[c.GetMethod()]
@@ -177,16 +177,16 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 				Message: "this hook does not know the method " + c.GetMethod(),
 			},
 		)
-		return Received{}, nil
+		return HookReceived{}, nil
 	}
-	set, missing, err := h.memory.apply(h.memory.setOf(c.GetSubject()), c)
+	set, missing, err := h.state.apply(h.state.setOf(c.GetSubject()), c)
 	switch {
 	case err != nil:
-		return Received{}, err
+		return HookReceived{}, err
 	case missing != nil:
-		h.memory.forget(c.GetSubject())
+		h.state.forget(c.GetSubject())
 		h.answer(&streamv1.Answer{CallId: c.GetId(), Outcome: &streamv1.Answer_Nack{Nack: missing}})
-		return Received{}, nil
+		return HookReceived{}, nil
 	}
 	w := &Work{
 		ID:           c.GetId(),
@@ -197,26 +197,26 @@ func (h *Hook) call(c *streamv1.Call) (Received, error) {
 		holds:        c.GetDesiredDigest(),
 	}
 	if c.GetSubject() != "" {
-		w.about = h.memory.commit(c.GetSubject(), set)
+		w.about = h.state.commit(c.GetSubject(), set)
 		w.about.calls++
-		w.Recall = w.about.recall
+		w.Cache = w.about.cache
 		h.evict()
 	}
 	h.work[w.ID] = w
 	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set is held all the same
 		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
-		return Received{}, nil
+		return HookReceived{}, nil
 	}
-	return Received{Work: w}, nil
+	return HookReceived{Work: w}, nil
 }
 
 // rebuild makes a request of its shell and its objects.
-func (m *method) rebuild(shell []byte, set *set) (proto.Message, error) {
+func (m *method) rebuild(envelope []byte, set *set) (proto.Message, error) {
 	request := m.request()
-	if err := proto.Unmarshal(shell, request); err != nil {
+	if err := proto.Unmarshal(envelope, request); err != nil {
 		return nil, fmt.Errorf("the request is no %T: %w", request, err)
 	}
-	if err := m.checkShell(request); err != nil {
+	if err := m.checkEnvelope(request); err != nil {
 		return nil, err
 	}
 	return request, m.fill(request, set)
@@ -241,8 +241,8 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 		return
 	}
 	if w.about != nil {
-		h.memory.answered(w.about, list)
-		w.about.recall = w.Recall
+		h.state.answered(w.about, list)
+		w.about.cache = w.Cache
 	}
 	h.end(w)
 	h.send(m)
@@ -264,11 +264,11 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 			return nil, nil, err
 		}
 	}
-	shell, err := canonical.Marshal(response)
+	envelope, err := canonical.Marshal(response)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &streamv1.Desired{Envelope: shell}
+	d := &streamv1.Desired{Envelope: envelope}
 	var before *itemList
 	if w.about != nil && len(w.holds) > 0 && w.about.list != nil && w.about.list.digest.is(w.holds) {
 		before, d.Base = w.about.list, w.holds
@@ -334,14 +334,14 @@ func answerMessage(a *streamv1.Answer) *streamv1.HookMessage {
 
 // evict forgets what is too much, and says so.
 func (h *Hook) evict() {
-	if names := h.memory.evict(); len(names) > 0 {
+	if names := h.state.evict(); len(names) > 0 {
 		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Forget{Forget: &streamv1.Forget{Subjects: names}}})
 	}
 }
 
 // Drain asks for no more work. It does nothing before the Hello, or the second time.
 func (h *Hook) Drain() {
-	if !h.draining && h.memory != nil {
+	if !h.draining && h.state != nil {
 		h.draining = true
 		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
 	}
@@ -355,14 +355,14 @@ func (h *Hook) Trigger(t *streamv1.Trigger) {
 // Busy says whether there is work to answer.
 func (h *Hook) Busy() bool { return len(h.work) > 0 }
 
-// Lost is to be called when the stream has ended: it gives up all work, so that the memory may go
+// Lost is to be called when the stream has ended: it gives up all work, so that the state may go
 // to another stream.
 func (h *Hook) Lost() {
 	for _, w := range slices.Collect(maps.Values(h.work)) {
 		h.end(w)
 	}
-	if h.memory != nil && !h.common.has(resume) {
-		h.memory.clear()
+	if h.state != nil && !h.common.has(resume) {
+		h.state.clear()
 	}
 	h.out = nil
 }

@@ -74,8 +74,8 @@ func TestHooksRefuseBrokenStreams(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			memory := NewMemory(0)
-			h := NewHook(HookSettings{Memory: func(string) *Memory { return memory }})
+			memory := NewState(0)
+			h := NewHook(HookSettings{State: func(string) *State { return memory }})
 			expectError(t, c.want, len(c.messages), func(i int) error { _, err := h.Receive(c.messages[i]); return err })
 		})
 	}
@@ -213,7 +213,7 @@ func TestAnswersOfAnotherTypeAreErrors(t *testing.T) {
 // TestARequestThatCannotBeRebuiltEndsItsCallOnly refuses the call, keeps the set that came with it,
 // and answers the next call.
 func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
-	shell, err := proto.Marshal(&compositev1.SyncRequest{Parent: &hookv1.Object{Name: "p"}})
+	envelope, err := proto.Marshal(&compositev1.SyncRequest{Parent: &hookv1.Object{Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 		change func(*streamv1.Call)
 		want   string
 	}{
-		"objects in the shell":      {func(c *streamv1.Call) { c.Envelope = shell }, "holds objects, expected them in the slots"},
+		"objects in the shell":      {func(c *streamv1.Call) { c.Envelope = envelope }, "holds objects, expected them in the slots"},
 		"a request of another type": {func(c *streamv1.Call) { c.Envelope = []byte("\xff") }, "the request is no *compositev1.SyncRequest"},
 		"no place for the objects":  {func(c *streamv1.Call) { c.Envelope = nil }, "the request has places for 2 of its 3 objects"},
 	} {
@@ -252,8 +252,8 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 // those used last are kept.
 func TestSubjectsFitIntoOneMessage(t *testing.T) {
 	const limit = 4096
-	memory := NewMemory(0)
-	settings := HookSettings{Memory: func(string) *Memory { return memory }}
+	memory := NewState(0)
+	settings := HookSettings{State: func(string) *State { return memory }}
 	e := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing, MessageBytes: limit})
 	h := NewHook(settings)
 	e.Connect()

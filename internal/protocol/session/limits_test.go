@@ -37,7 +37,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 	e.Ask(s.question("s"))
 	exchange(t, e, h)
 	e.Outcomes()
-	held := e.beliefs.subjects["s"].list
+	held := e.peer.subjects["s"].list
 	e.settings.MessageBytes = 3 * uint64(held.bytes())
 	for name, pieces := range map[string][]*streamv1.Piece{
 		"one run, many times": {run(0, len(held.items)), run(0, len(held.items)), run(0, len(held.items)), run(0, 1)},
@@ -48,7 +48,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e.Ask(s.question("s"))
-			before, bytes := e.Counts().Mismatches, e.beliefs.bytes
+			before, bytes := e.Counts().Mismatches, e.peer.bytes
 			got := told(
 				t,
 				e,
@@ -66,7 +66,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 			if e.Counts().Mismatches != before || e.Load() > 0 {
 				t.Error("the question is asked again")
 			}
-			if e.beliefs.bytes != bytes || e.beliefs.subjects["s"].list != held {
+			if e.peer.bytes != bytes || e.peer.subjects["s"].list != held {
 				t.Error("the list is kept")
 			}
 		})
@@ -106,7 +106,7 @@ func TestClaimsReserveNothing(t *testing.T) {
 func TestBeliefsCountObjects(t *testing.T) {
 	const each, limit = 20_000, 200_000
 	e, h := direct(t, HookSettings{})
-	e.beliefs.limit = limit
+	e.peer.limit = limit
 	shared := &thing{name: "c", body: strings.Repeat("c", each)}
 	for n := range 100 {
 		name := fmt.Sprint(n)
@@ -114,15 +114,15 @@ func TestBeliefsCountObjects(t *testing.T) {
 		e.Ask(s.question(name))
 		exchange(t, e, h)
 		pinned := 0
-		for o := range e.beliefs.objects {
+		for o := range e.peer.objects {
 			pinned += len(o.body)
 		}
-		if pinned > e.beliefs.bytes || e.beliefs.bytes > limit {
+		if pinned > e.peer.bytes || e.peer.bytes > limit {
 			t.Fatalf("after %d parents, objects of %d bytes are remembered, %d bytes are counted, of %d at most",
-				n+1, pinned, e.beliefs.bytes, limit)
+				n+1, pinned, e.peer.bytes, limit)
 		}
 	}
-	if got := len(e.beliefs.subjects); got < limit/each-3 {
+	if got := len(e.peer.subjects); got < limit/each-3 {
 		t.Errorf("%d subjects are remembered: the object that they share is counted with each", got)
 	}
 	forgetAll(t, e)
@@ -131,10 +131,10 @@ func TestBeliefsCountObjects(t *testing.T) {
 // forgetAll forgets everything that an engine believes; nothing may be left on the account.
 func forgetAll(t *testing.T, e *Engine[*thing]) {
 	t.Helper()
-	for name := range e.beliefs.subjects {
+	for name := range e.peer.subjects {
 		e.Forget(name)
 	}
-	if b := e.beliefs; b.bytes != 0 || len(b.objects) != 0 || len(b.hashes) != 0 {
+	if b := e.peer; b.bytes != 0 || len(b.objects) != 0 || len(b.hashes) != 0 {
 		t.Fatalf("%d bytes, %d objects and %d hashes are kept for nobody", b.bytes, len(b.objects), len(b.hashes))
 	}
 }
@@ -160,7 +160,7 @@ func TestWordsOfAHookAreCut(t *testing.T) {
 			e, _ := direct(t, HookSettings{})
 			e.Ask(crowd(1).question("s"))
 			got := tell(e).Fault
-			if got == nil || len(got.Error()) > maxWords+200 || !strings.Contains(got.Error(), `"ä [31m  éé`) {
+			if got == nil || len(got.Error()) > maxExcerptBytes+200 || !strings.Contains(got.Error(), `"ä [31m  éé`) {
 				t.Errorf("got an error of %d bytes: %.500v", len(fmt.Sprint(got)), got)
 			}
 		})

@@ -98,7 +98,7 @@ var methods = map[string]*method{
 }
 
 // checkShell refuses a request that carries objects itself.
-func (m *method) checkShell(request proto.Message) error {
+func (m *method) checkEnvelope(request proto.Message) error {
 	p := m.places(request)
 	held := *p.controller != nil || *p.parent != nil
 	for _, g := range p.children {

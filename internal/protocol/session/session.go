@@ -43,7 +43,9 @@ type ProtocolError struct{ text string }
 
 func (e *ProtocolError) Error() string { return e.text }
 
-func broken(format string, args ...any) error { return &ProtocolError{fmt.Sprintf(format, args...)} }
+func protocolError(format string, args ...any) error {
+	return &ProtocolError{fmt.Sprintf(format, args...)}
+}
 
 // VersionError reports that the engine speaks no version of the protocol that the hook speaks. It
 // may ask by unary calls.

@@ -81,8 +81,8 @@ func settle(t *testing.T, w *world) {
 // direct is an engine and a hook without a network between them, in an open session.
 func direct(t testing.TB, s HookSettings) (*Engine[*thing], *Hook) {
 	t.Helper()
-	memory := NewMemory(0)
-	s.Memory = func(string) *Memory { return memory }
+	memory := NewState(0)
+	s.State = func(string) *State { return memory }
 	e, h := NewEngine(EngineSettings[*thing]{SessionID: "s", Encode: encodeThing}), NewHook(s)
 	e.Connect()
 	exchange(t, e, h)

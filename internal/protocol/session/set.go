@@ -12,7 +12,7 @@ import (
 )
 
 // held is an object that a hook holds. It is shared by the sets that have it, and never changed.
-type held struct {
+type storedObject struct {
 	message *hookv1.Object
 	hash    hash
 	size    int
@@ -23,7 +23,7 @@ type held struct {
 // placed are the objects of one slot in the order of their names. Neither slice is changed after
 // construction; requests share view.
 type placed struct {
-	objects []*held
+	objects []*storedObject
 	view    []*hookv1.Object
 }
 
@@ -50,7 +50,7 @@ func compare(namespace, name, otherNamespace, otherName string) int {
 	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }
 
-func (h *held) compare(key *streamv1.Key) int {
+func (h *storedObject) compare(key *streamv1.Key) int {
 	return compare(h.message.GetNamespace(), h.message.GetName(), key.GetNamespace(), key.GetName())
 }
 
@@ -73,20 +73,20 @@ func edited(base *set) *edit {
 }
 
 // own gives the objects of a slot that may be changed, with room for more.
-func (e *edit) own(slot, more int) []*held {
+func (e *edit) own(slot, more int) []*storedObject {
 	objects := e.slots[slot].objects
 	if e.touched[slot] {
 		return objects
 	}
 	e.touched[slot] = true
-	return append(make([]*held, 0, len(objects)+more), objects...)
+	return append(make([]*storedObject, 0, len(objects)+more), objects...)
 }
 
 // remove takes an entry out. One that is not there is left to the digest to find.
 func (e *edit) remove(key *streamv1.Key) {
 	slot := int(key.GetSlot())
 	objects := e.own(slot, 0)
-	if at, found := slices.BinarySearchFunc(objects, key, (*held).compare); found {
+	if at, found := slices.BinarySearchFunc(objects, key, (*storedObject).compare); found {
 		e.digest = e.digest.minus(entryHash(key.GetSlot(), objects[at].hash))
 		objects = slices.Delete(objects, at, at+1)
 	}
@@ -94,12 +94,12 @@ func (e *edit) remove(key *streamv1.Key) {
 }
 
 // put takes an entry in, in the place of the one with the same key.
-func (e *edit) put(slot uint32, o *held, more int) {
+func (e *edit) put(slot uint32, o *storedObject, more int) {
 	objects := e.own(int(slot), more)
 	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
 	at, found := len(objects), false
 	if at > 0 && objects[at-1].compare(key) >= 0 {
-		at, found = slices.BinarySearchFunc(objects, key, (*held).compare)
+		at, found = slices.BinarySearchFunc(objects, key, (*storedObject).compare)
 	}
 	if found {
 		e.digest = e.digest.minus(entryHash(slot, objects[at].hash))
@@ -130,7 +130,7 @@ func (e *edit) done() *set {
 
 // apply works out the set that a call describes. What cannot be is a Nack, which says what is
 // missing.
-func (m *Memory) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
+func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
 	switch {
 	case len(call.GetBase()) == 0:
 		base = nil
@@ -139,7 +139,7 @@ func (m *Memory) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, er
 	case !base.digest.is(call.GetBase()):
 		return nil, nack(streamv1.Nack_REASON_UNKNOWN_BASE, "what is held for this subject has another digest"), nil
 	}
-	e, sent := edited(base), map[hash]*held{}
+	e, sent := edited(base), map[hash]*storedObject{}
 	for _, key := range call.GetRemoved() {
 		e.remove(key)
 	}
@@ -158,7 +158,7 @@ func (m *Memory) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, er
 }
 
 // find is the object of an upsert: one that comes with the call, or one that is held.
-func (m *Memory) find(up *streamv1.Upsert, sent map[hash]*held) (*held, *streamv1.Nack, error) {
+func (m *State) find(up *streamv1.Upsert, sent map[hash]*storedObject) (*storedObject, *streamv1.Nack, error) {
 	switch content := up.GetContent().(type) {
 	case *streamv1.Upsert_Object:
 		h := hashOf(content.Object)
@@ -167,14 +167,14 @@ func (m *Memory) find(up *streamv1.Upsert, sent map[hash]*held) (*held, *streamv
 		}
 		message := &hookv1.Object{}
 		if err := proto.Unmarshal(content.Object, message); err != nil {
-			return nil, nil, broken("an upsert's object is no hookloop.hook.v1.Object: %v", err)
+			return nil, nil, protocolError("an upsert's object is no hookloop.hook.v1.Object: %v", err)
 		}
-		o := &held{message: message, hash: h, size: len(content.Object)}
+		o := &storedObject{message: message, hash: h, size: len(content.Object)}
 		sent[h] = o
 		return o, nil, nil
 	case *streamv1.Upsert_Hash:
 		if len(content.Hash) != hashBytes {
-			return nil, nil, broken("an upsert's hash has %d bytes, expected %d", len(content.Hash), hashBytes)
+			return nil, nil, protocolError("an upsert's hash has %d bytes, expected %d", len(content.Hash), hashBytes)
 		}
 		h := hash(content.Hash)
 		if o := cmp.Or(sent[h], m.objects[h]); o != nil {
@@ -182,7 +182,7 @@ func (m *Memory) find(up *streamv1.Upsert, sent map[hash]*held) (*held, *streamv
 		}
 		return nil, nack(streamv1.Nack_REASON_UNKNOWN_OBJECT, "an object is not held that is named by its hash"), nil
 	default:
-		return nil, nil, broken("an upsert has neither object nor hash, expected one of them")
+		return nil, nil, protocolError("an upsert has neither object nor hash, expected one of them")
 	}
 }
 

@@ -33,7 +33,7 @@ type state struct {
 // question writes a state as the engine asks about it.
 func (s *state) question(subject string) Question[*thing] {
 	return Question[*thing]{
-		Subject: subject, Method: compositev1.CompositeHookService_Sync_FullMethodName, Shell: s.request(false),
+		Subject: subject, Method: compositev1.CompositeHookService_Sync_FullMethodName, Envelope: s.request(false),
 		Slots: []Slot[*thing]{
 			{ControllerSlot, []*thing{s.controller}},
 			{ParentSlot, []*thing{s.parent}},
@@ -98,7 +98,7 @@ type world struct {
 
 	engine   *Engine[*thing]
 	hook     *Hook
-	memories map[string]*Memory
+	memories map[string]*State
 	up       []*streamv1.HookMessage
 	down     []*streamv1.EngineMessage
 	work     []*Work
@@ -119,7 +119,7 @@ type tally struct{ operations, answers, lost, breaks, restarts, reconnects, drop
 func newWorld(t testing.TB, seed uint64, faults float64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 1)), faults: faults,
-		memories: map[string]*Memory{}, asked: map[uint64]*asking{}, history: map[string]*asking{},
+		memories: map[string]*State{}, asked: map[uint64]*asking{}, history: map[string]*asking{},
 	}
 	controller := &thing{name: "controller", body: "c"}
 	for range 12 {
@@ -195,9 +195,9 @@ func (w *world) reconnect() {
 		w.hook.Lost()
 	}
 	w.up, w.down, w.work = nil, nil, nil
-	w.hook = NewHook(HookSettings{Calls: 3, Capabilities: w.hookHas, Memory: func(id string) *Memory {
+	w.hook = NewHook(HookSettings{Calls: 3, Capabilities: w.hookHas, State: func(id string) *State {
 		if w.memories[id] == nil {
-			w.memories[id] = NewMemory(w.hookBytes)
+			w.memories[id] = NewState(w.hookBytes)
 		}
 		return w.memories[id]
 	}})
@@ -233,7 +233,7 @@ func (w *world) carry() {
 	faulty(w, &w.up)
 	var err error
 	if len(w.down) > 0 {
-		var got Received
+		var got HookReceived
 		if got, err = w.hook.Receive(through(w.t, w.down[0])); got.Work != nil {
 			w.see(got.Work)
 		}
@@ -297,11 +297,11 @@ func (w *world) see(work *Work) {
 // outcomes compares the answers with those to whole requests.
 func (w *world) outcomes() {
 	for _, o := range w.engine.Outcomes() {
-		a := w.asked[o.Ticket]
-		delete(w.asked, o.Ticket)
+		a := w.asked[o.CallID]
+		delete(w.asked, o.CallID)
 		switch {
 		case a == nil:
-			w.t.Fatalf("an outcome for ticket %d, which is not under way", o.Ticket)
+			w.t.Fatalf("an outcome for ticket %d, which is not under way", o.CallID)
 		case o.Lost:
 			w.tally.lost++
 		case o.Fault != nil || o.Refused != nil:
@@ -340,7 +340,7 @@ func (w *world) step() {
 	case n == 60 && w.random.IntN(8) == 0:
 		w.reconnect()
 	case n == 61 && w.random.IntN(10) == 0: // the hook restarts
-		w.memories = map[string]*Memory{}
+		w.memories = map[string]*State{}
 		w.tally.restarts++
 		w.reconnect()
 	case n == 62:
@@ -355,9 +355,9 @@ func (w *world) step() {
 
 // cancel gives up one question; another about the same subject may follow at once.
 func (w *world) cancel() {
-	for _, ticket := range slices.Sorted(maps.Keys(w.asked)) {
-		w.engine.Cancel(ticket)
-		delete(w.asked, ticket)
+	for _, callID := range slices.Sorted(maps.Keys(w.asked)) {
+		w.engine.Cancel(callID)
+		delete(w.asked, callID)
 		return
 	}
 }

@@ -147,9 +147,9 @@ func (g *testHook) serve(user, build string, attach *streamv1.Attach) {
 	if !g.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Attach{Attach: attach}}) {
 		return
 	}
-	machine := session.NewHook(session.HookSettings{Build: build, Memory: func(id string) *session.Memory {
+	machine := session.NewHook(session.HookSettings{Build: build, State: func(id string) *session.State {
 		g.session = id
-		return session.NewMemory(0)
+		return session.NewState(0)
 	}})
 	for {
 		select {

@@ -26,7 +26,7 @@ type streamServer struct {
 	decorator transporttest.DecoratorServer
 	build     string
 	mu        sync.Mutex // guards memories
-	memories  map[string]*session.Memory
+	memories  map[string]*session.State
 	// tamper may change a message before it is sent, or send others.
 	tamper func(*streamv1.HookMessage) []*streamv1.HookMessage
 }
@@ -37,7 +37,7 @@ func newStreamServer(behave transporttest.Behavior) *streamServer {
 			Behave: behave,
 		},
 		decorator: transporttest.DecoratorServer{Behave: behave},
-		memories:  map[string]*session.Memory{},
+		memories:  map[string]*session.State{},
 		tamper:    func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
 	}
 }
@@ -47,11 +47,11 @@ func serveStream(t *testing.T, s *streamServer) string {
 	return serve(t, func(server *grpc.Server) { streamv1.RegisterHookStreamServiceServer(server, s) })
 }
 
-func (s *streamServer) memory(id string) *session.Memory {
+func (s *streamServer) memory(id string) *session.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memories[id] == nil {
-		s.memories[id] = session.NewMemory(0)
+		s.memories[id] = session.NewState(0)
 	}
 	return s.memories[id]
 }
@@ -63,7 +63,7 @@ func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMess
 		calls sync.WaitGroup
 	)
 	cancels := map[*session.Work]context.CancelFunc{}
-	machine := session.NewHook(session.HookSettings{Build: s.build, Memory: s.memory})
+	machine := session.NewHook(session.HookSettings{Build: s.build, State: s.memory})
 	defer machine.Lost()
 	defer calls.Wait()
 	flush := func() (err error) {

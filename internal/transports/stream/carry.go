@@ -77,7 +77,7 @@ var errUnread = status.Errorf(codes.ResourceExhausted,
 // take has one message understood. The error is why the stream must end.
 func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	var (
-		news session.News
+		news session.EngineReceived
 		err  error
 	)
 	s.do(func() {

@@ -182,7 +182,7 @@ func (s *Session) Run(ctx context.Context, conn Conn) error {
 // greeted ends a stream on which the hook has not said Welcome.
 func (s *Session) greeted(r *run) {
 	s.mu.Lock()
-	silent := s.run == r && !s.engine.Greeted()
+	silent := s.run == r && !s.engine.Welcomed()
 	s.mu.Unlock()
 	if silent {
 		s.end(r, status.Errorf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", greeting))
@@ -194,7 +194,7 @@ func (s *Session) greeted(r *run) {
 // open stream.
 func (s *Session) Drain() (open bool) {
 	s.do(func() {
-		open = s.engine.Greeted()
+		open = s.engine.Welcomed()
 		s.engine.Drain()
 	})
 	s.changed()
@@ -212,13 +212,13 @@ func (s *Session) do(change func()) {
 	change()
 	s.open.Store(s.engine.Open())
 	for _, o := range s.engine.Outcomes() {
-		waiting := s.pending[o.Ticket]
+		waiting := s.pending[o.CallID]
 		if waiting == nil {
 			s.messages.Release(o.Reserved)
 			continue
 		}
 		waiting <- o
-		delete(s.pending, o.Ticket)
+		delete(s.pending, o.CallID)
 	}
 	s.count()
 	s.account()

@@ -22,7 +22,7 @@ import (
 // looked at again.
 func question(q *hook.Question) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
-		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Shell: codec.NewEnvelope(q),
+		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q),
 		Slots: make([]session.Slot[*object.Object], 0, 2+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {

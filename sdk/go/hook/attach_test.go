@@ -132,7 +132,7 @@ func (a *attached) say(t *testing.T, engine *session.Engine[*thing]) {
 	}
 }
 
-func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.News {
+func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.EngineReceived {
 	t.Helper()
 	m, err := a.stream.Recv()
 	if err != nil {

@@ -29,12 +29,12 @@ type idleSession struct {
 
 // sessionState is the state of one session, which outlives its streams.
 type sessionState struct {
-	memory *session.Memory
+	memory *session.State
 	limit  limiter
 }
 
 func newSessionState() *sessionState {
-	return &sessionState{memory: session.NewMemory(0), limit: make(limiter, session.DefaultCalls)}
+	return &sessionState{memory: session.NewState(0), limit: make(limiter, session.DefaultCalls)}
 }
 
 // take returns the state of a session, for a stream that opens it; it is new if there is none. A

@@ -61,7 +61,7 @@ func (s *streams) serve(ctx context.Context, conn conn, opened func(string)) err
 		cancels: map[*session.Work]context.CancelCauseFunc{},
 	}
 	x.hook = session.NewHook(
-		session.HookSettings{Build: s.build, Methods: s.methods.names(), Memory: func(id string) *session.Memory {
+		session.HookSettings{Build: s.build, Methods: s.methods.names(), State: func(id string) *session.State {
 			x.id, x.state = id, s.sessions.take(id, x)
 			return x.state.memory
 		}},
@@ -166,7 +166,7 @@ func (x *exchange) receive(ctx context.Context) {
 			x.end(err)
 			return
 		}
-		var got session.Received
+		var got session.HookReceived
 		x.do(func() {
 			if !x.closed {
 				got, err = x.hook.Receive(m)
@@ -188,7 +188,7 @@ func (x *exchange) receive(ctx context.Context) {
 }
 
 // take handles the effect of a message.
-func (x *exchange) take(ctx context.Context, got session.Received) {
+func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	switch {
 	case got.Session != "":
 		x.triggers.join(x)
@@ -278,7 +278,7 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 	ctx, span := x.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method)))
 	defer span.End()
-	last, _ := w.Recall.([]encodedChild) // nil for the first call about a parent
+	last, _ := w.Cache.([]encodedChild) // nil for the first call about a parent
 	cache := &encodeCache{before: last}
 	response, err := x.methods.call(withEncodeCache(ctx, cache), w.Method, w.Request, x.calls)
 	if err == nil {
@@ -288,6 +288,6 @@ func (x *exchange) call(ctx context.Context, w *session.Work) (proto.Message, er
 		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
 		return nil, err
 	}
-	w.Recall = cache.after
+	w.Cache = cache.after
 	return response, nil
 }

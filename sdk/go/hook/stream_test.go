@@ -78,9 +78,9 @@ func (e *engineEnd) say() {
 // questionAbout is a sync of a parent.
 func questionAbout(parent string) session.Question[*thing] {
 	return session.Question[*thing]{
-		Subject: parent,
-		Method:  compositev1.CompositeHookService_Sync_FullMethodName,
-		Shell:   &compositev1.SyncRequest{},
+		Subject:  parent,
+		Method:   compositev1.CompositeHookService_Sync_FullMethodName,
+		Envelope: &compositev1.SyncRequest{},
 		Slots: []session.Slot[*thing]{
 			{
 				Slot:    session.ControllerSlot,

@@ -11,55 +11,55 @@ import (
 // Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is
 // made with the Memory that the one before it left. The zero value is not usable; NewMemory makes
 // one.
-type Memory struct {
+type State struct {
 	limit    int
 	bytes    int // of the objects, each once, and of the desired lists
-	subjects map[string]*remembered
-	objects  map[hash]*held
+	subjects map[string]*subjectState
+	objects  map[hash]*storedObject
 	recent   list.List // of *remembered, the one used last in front
 }
 
 // remembered is what is held about one subject.
-type remembered struct {
+type subjectState struct {
 	name string
 	set  *set
 	list *itemList // the last answer; nil where there is none
 	// recall is what the hook's driver keeps of it.
-	recall any
+	cache any
 	// calls is how many are under way; a subject with any is not evicted.
 	calls int
 	place *list.Element
 }
 
 // NewMemory makes an empty memory of at most limit bytes; 0 stands for DefaultStateBytes.
-func NewMemory(limit int) *Memory {
+func NewState(limit int) *State {
 	if limit == 0 {
 		limit = DefaultStateBytes
 	}
-	return &Memory{limit: limit, subjects: map[string]*remembered{}, objects: map[hash]*held{}}
+	return &State{limit: limit, subjects: map[string]*subjectState{}, objects: map[hash]*storedObject{}}
 }
 
 // Bytes is how much is held.
-func (m *Memory) Bytes() int { return m.bytes }
+func (m *State) Bytes() int { return m.bytes }
 
-// held returns what the engine may build on, as far as it fits into a Welcome of at most limit
+// subjectStates returns what the engine may build on, as far as it fits into a Welcome of at most limit
 // bytes beside what that has already: the subjects used last first. The others are forgotten, on
 // both sides: the engine asks about them anew. A limit of 0 is none.
-func (m *Memory) held(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
+func (m *State) subjectStates(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
 	out := make([]*streamv1.SubjectState, 0, len(m.subjects))
 	size := proto.Size(welcome)
 	for at := m.recent.Front(); at != nil; {
-		r := at.Value.(*remembered)
+		r := at.Value.(*subjectState)
 		at = at.Next()
-		holding := &streamv1.SubjectState{Subject: r.name, Digest: r.set.digest.wire()}
-		next := size + protowire.SizeTag(subjectsField) + protowire.SizeBytes(proto.Size(holding))
+		state := &streamv1.SubjectState{Subject: r.name, Digest: r.set.digest.wire()}
+		next := size + protowire.SizeTag(subjectsField) + protowire.SizeBytes(proto.Size(state))
 		//nolint:gosec // not negative
 		if limit > 0 && uint64(protowire.SizeTag(welcomeField)+protowire.SizeBytes(next)) > limit {
 			m.forget(r.name)
 			continue
 		}
 		size = next
-		out = append(out, holding)
+		out = append(out, state)
 	}
 	return out
 }
@@ -71,7 +71,7 @@ const (
 )
 
 // setOf is what is held about a subject; nil where nothing is.
-func (m *Memory) setOf(subject string) *set {
+func (m *State) setOf(subject string) *set {
 	if r := m.subjects[subject]; r != nil {
 		return r.set
 	}
@@ -79,10 +79,10 @@ func (m *Memory) setOf(subject string) *set {
 }
 
 // commit makes a set the one that is held for a subject.
-func (m *Memory) commit(name string, next *set) *remembered {
+func (m *State) commit(name string, next *set) *subjectState {
 	r := m.subjects[name]
 	if r == nil {
-		r = &remembered{name: name}
+		r = &subjectState{name: name}
 		r.place = m.recent.PushFront(r)
 		m.subjects[name] = r
 	}
@@ -95,7 +95,7 @@ func (m *Memory) commit(name string, next *set) *remembered {
 }
 
 // use counts the objects of a set, except those in slots that it shares with another.
-func (m *Memory) use(s, other *set, by int) {
+func (m *State) use(s, other *set, by int) {
 	if s == nil {
 		return
 	}
@@ -109,9 +109,9 @@ func (m *Memory) use(s, other *set, by int) {
 	}
 }
 
-func sameSlice(a, b []*held) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+func sameSlice(a, b []*storedObject) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
-func (m *Memory) count(o *held, by int) {
+func (m *State) count(o *storedObject, by int) {
 	if o.uses == 0 {
 		m.objects[o.hash] = o
 		m.bytes += o.size
@@ -123,7 +123,7 @@ func (m *Memory) count(o *held, by int) {
 }
 
 // answered makes a list the last answer about a subject, if the subject is still held.
-func (m *Memory) answered(r *remembered, last *itemList) {
+func (m *State) answered(r *subjectState, last *itemList) {
 	if m.subjects[r.name] != r {
 		return
 	}
@@ -131,7 +131,7 @@ func (m *Memory) answered(r *remembered, last *itemList) {
 	r.list = last
 }
 
-func (m *Memory) forget(name string) {
+func (m *State) forget(name string) {
 	r := m.subjects[name]
 	if r == nil {
 		return
@@ -143,7 +143,7 @@ func (m *Memory) forget(name string) {
 }
 
 // clear forgets all subjects.
-func (m *Memory) clear() {
+func (m *State) clear() {
 	for name := range m.subjects {
 		m.forget(name)
 	}
@@ -151,10 +151,10 @@ func (m *Memory) clear() {
 
 // evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
 // calls under way stay.
-func (m *Memory) evict() []string {
+func (m *State) evict() []string {
 	var names []string
 	for at := m.recent.Back(); at != nil && m.bytes > m.limit; {
-		r := at.Value.(*remembered)
+		r := at.Value.(*subjectState)
 		at = at.Prev()
 		if r.calls == 0 {
 			m.forget(r.name)

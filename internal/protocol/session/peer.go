@@ -29,18 +29,18 @@ type Slot[O Observed] struct {
 const entryBytes = 128
 
 // beliefs are what an engine believes that a hook holds.
-type beliefs[O Observed] struct {
+type peerState[O Observed] struct {
 	encode   func(O) *hookv1.Object
 	limit    int
 	bytes    int // of entries, of the objects, each once, and of the last answers
-	subjects map[string]*belief[O]
+	subjects map[string]*peerSubject[O]
 	recent   list.List // of *belief[O], the one used last in front
-	objects  map[O]*known[O]
-	hashes   map[hash]*known[O]
+	objects  map[O]*peerObject[O]
+	hashes   map[hash]*peerObject[O]
 }
 
 // belief is about one subject.
-type belief[O Observed] struct {
+type peerSubject[O Observed] struct {
 	name   string
 	slots  map[uint32][]entry[O]
 	digest digest
@@ -53,13 +53,13 @@ type belief[O Observed] struct {
 // entry is an object at its place.
 type entry[O Observed] struct {
 	object O
-	known  *known[O]
+	known  *peerObject[O]
 }
 
 // known is an object that the hook holds; raw is there only until it is sent. The object stays in
 // memory as long as it is known, whether or not anyone else has it: its size, about that of its
 // message, counts.
-type known[O Observed] struct {
+type peerObject[O Observed] struct {
 	first O
 	hash  hash
 	size  int
@@ -67,13 +67,13 @@ type known[O Observed] struct {
 	raw   []byte
 }
 
-func newBeliefs[O Observed](encode func(O) *hookv1.Object, limit int) *beliefs[O] {
-	return &beliefs[O]{
+func newPeerState[O Observed](encode func(O) *hookv1.Object, limit int) *peerState[O] {
+	return &peerState[O]{
 		encode:   encode,
 		limit:    limit,
-		subjects: map[string]*belief[O]{},
-		objects:  map[O]*known[O]{},
-		hashes:   map[hash]*known[O]{},
+		subjects: map[string]*peerSubject[O]{},
+		objects:  map[O]*peerObject[O]{},
+		hashes:   map[hash]*peerObject[O]{},
 	}
 }
 
@@ -84,8 +84,8 @@ type change[O Observed] struct {
 	size    int
 	removed []*streamv1.Key
 	upserts []*streamv1.Upsert
-	fresh   map[hash]*known[O] // objects that the hook is not known to hold
-	sent    map[hash]bool      // objects that come with the change
+	fresh   map[hash]*peerObject[O] // objects that the hook is not known to hold
+	sent    map[hash]bool           // objects that come with the change
 	naming  naming
 	err     error
 }
@@ -97,10 +97,10 @@ type naming struct {
 }
 
 // compute works out a change. Without a base everything is new.
-func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], n naming) *change[O] {
+func (b *peerState[O]) compute(base *peerSubject[O], slots []Slot[O], n naming) *change[O] {
 	c := &change[O]{
 		slots:  make(map[uint32][]entry[O], len(slots)),
-		fresh:  map[hash]*known[O]{},
+		fresh:  map[hash]*peerObject[O]{},
 		sent:   map[hash]bool{},
 		naming: n,
 	}
@@ -127,7 +127,7 @@ func (b *beliefs[O]) compute(base *belief[O], slots []Slot[O], n naming) *change
 
 // slot compares one slot in the order of names, and returns what it holds afterwards: the same
 // slice where nothing changed. Where the lists agree, objects are compared by identity alone.
-func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
+func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
 	head, tail := agreement(before, objects)
 	if head == len(before) && head == len(objects) {
 		return before
@@ -153,7 +153,7 @@ func (b *beliefs[O]) slot(c *change[O], slot uint32, before []entry[O], objects 
 			old = old[1:]
 			continue
 		}
-		var replaced *known[O]
+		var replaced *peerObject[O]
 		if order == 0 {
 			if old[0].object == fresh[0] {
 				after, old, fresh = append(after, old[0]), old[1:], fresh[1:]
@@ -201,7 +201,7 @@ func ordered[O Observed](objects []O) []O {
 }
 
 // lookup is what is known of an object; it is written and hashed once.
-func (b *beliefs[O]) lookup(c *change[O], o O) *known[O] {
+func (b *peerState[O]) lookup(c *change[O], o O) *peerObject[O] {
 	if k := b.objects[o]; k != nil {
 		return k
 	}
@@ -209,13 +209,13 @@ func (b *beliefs[O]) lookup(c *change[O], o O) *known[O] {
 	h := hashOf(raw)
 	k := cmp.Or(b.hashes[h], c.fresh[h])
 	if k == nil {
-		k = &known[O]{first: o, hash: h, size: len(raw), raw: raw}
+		k = &peerObject[O]{first: o, hash: h, size: len(raw), raw: raw}
 		c.fresh[h] = k
 	}
 	return k
 }
 
-func (b *beliefs[O]) write(c *change[O], o O) []byte {
+func (b *peerState[O]) write(c *change[O], o O) []byte {
 	raw, err := canonical.Marshal(b.encode(o))
 	if err != nil {
 		c.err = fmt.Errorf("%s/%s: %w", o.Namespace(), o.Name(), err)
@@ -230,7 +230,7 @@ func (c *change[O]) remove(slot uint32, e entry[O]) {
 
 // put notes an object that is new at its place. One with the same content as before changes
 // nothing.
-func (b *beliefs[O]) put(c *change[O], slot uint32, replaced, k *known[O]) {
+func (b *peerState[O]) put(c *change[O], slot uint32, replaced, k *peerObject[O]) {
 	if replaced == k {
 		return
 	}
@@ -252,10 +252,10 @@ func (b *beliefs[O]) put(c *change[O], slot uint32, replaced, k *known[O]) {
 }
 
 // commit makes the result of a change what is believed.
-func (b *beliefs[O]) commit(name string, c *change[O]) *belief[O] {
+func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	s := b.subjects[name]
 	if s == nil {
-		s = &belief[O]{name: name}
+		s = &peerSubject[O]{name: name}
 		s.place = b.recent.PushFront(s)
 		b.subjects[name] = s
 	}
@@ -269,7 +269,7 @@ func (b *beliefs[O]) commit(name string, c *change[O]) *belief[O] {
 }
 
 // use counts the objects of slots, except where they are the other's own.
-func (b *beliefs[O]) use(slots, other map[uint32][]entry[O], by int) {
+func (b *peerState[O]) use(slots, other map[uint32][]entry[O], by int) {
 	for slot, entries := range slots {
 		if o := other[slot]; len(o) == len(entries) && len(o) > 0 && &o[0] == &entries[0] {
 			continue
@@ -280,7 +280,7 @@ func (b *beliefs[O]) use(slots, other map[uint32][]entry[O], by int) {
 	}
 }
 
-func (b *beliefs[O]) count(k *known[O], by int) {
+func (b *peerState[O]) count(k *peerObject[O], by int) {
 	if k.uses == 0 {
 		b.objects[k.first], b.hashes[k.hash] = k, k
 		b.bytes += k.size
@@ -294,14 +294,14 @@ func (b *beliefs[O]) count(k *known[O], by int) {
 }
 
 // answered makes a list the last answer about a subject, if the subject is still believed in.
-func (b *beliefs[O]) answered(s *belief[O], last *itemList) {
+func (b *peerState[O]) answered(s *peerSubject[O], last *itemList) {
 	if b.subjects[s.name] == s {
 		b.bytes += last.bytes() - s.list.bytes()
 		s.list = last
 	}
 }
 
-func (b *beliefs[O]) forget(name string) {
+func (b *peerState[O]) forget(name string) {
 	s := b.subjects[name]
 	if s == nil {
 		return
@@ -313,7 +313,7 @@ func (b *beliefs[O]) forget(name string) {
 }
 
 // clear forgets all subjects.
-func (b *beliefs[O]) clear() {
+func (b *peerState[O]) clear() {
 	for name := range b.subjects {
 		b.forget(name)
 	}
@@ -321,12 +321,12 @@ func (b *beliefs[O]) clear() {
 
 // evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
 // calls under way stay.
-func (b *beliefs[O]) evict() []string { return b.evictTo(b.limit) }
+func (b *peerState[O]) evict() []string { return b.evictTo(b.limit) }
 
-func (b *beliefs[O]) evictTo(limit int) []string {
+func (b *peerState[O]) evictTo(limit int) []string {
 	var names []string
 	for at := b.recent.Back(); at != nil && b.bytes > limit; {
-		s := at.Value.(*belief[O])
+		s := at.Value.(*peerSubject[O])
 		at = at.Prev()
 		if s.calls == 0 {
 			b.forget(s.name)
