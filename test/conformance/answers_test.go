@@ -15,7 +15,6 @@ import (
 	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/composite"
 	"github.com/hookloop/hookloop/internal/engine/customize"
@@ -209,7 +208,7 @@ func customizer(t *testing.T) *customize.Customizer {
 	t.Cleanup(objects.Close)
 	c := customize.New(customize.Settings{
 		Kind: hook.Composite, Cache: objects, Discovery: served{}, Clock: clock.RealClock{},
-		Enqueue: func(hook.Key, queue.Priority, queue.Cause) {},
+		Enqueue: func(hook.Key, *object.Object) {},
 	})
 	t.Cleanup(c.Close)
 	return c

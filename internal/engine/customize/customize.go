@@ -21,7 +21,6 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
 	"k8s.io/utils/clock"
 )
 
@@ -40,8 +39,9 @@ type Settings struct {
 	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
-	// Enqueue is called with the key of a parent after a change of its related objects.
-	Enqueue func(key hook.Key, p queue.Priority, c queue.Cause)
+	// Enqueue is called with the key of a parent after a change of one of its related objects, or
+	// with nil if objects or resources can be read that could not before.
+	Enqueue func(key hook.Key, changed *object.Object)
 	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
 	ViewsChanged func()
 	Clock        clock.Clock

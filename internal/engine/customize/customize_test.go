@@ -16,7 +16,6 @@ import (
 	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,7 +101,7 @@ func (w *world) Changed() <-chan struct{} {
 	return w.changed
 }
 
-func (w *world) enqueue(key hook.Key, _ queue.Priority, _ queue.Cause) {
+func (w *world) enqueue(key hook.Key, _ *object.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queued = append(w.queued, key.Parent.Name)

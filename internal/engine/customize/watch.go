@@ -8,7 +8,6 @@ import (
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -119,7 +118,7 @@ func (c *Customizer) enqueueWaiting(w *watch) {
 		return
 	}
 	for key := range waiting {
-		c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
+		c.Enqueue(key, nil)
 	}
 }
 
@@ -191,9 +190,7 @@ func (c *Customizer) handle(e cache.Event) {
 		current = e.Old
 	}
 	for _, key := range keys {
-		c.Enqueue(key, queue.Child, queue.Cause{
-			Kind: queue.CauseRelated, Ref: current.Ref(), ResourceVersion: current.ResourceVersion(), At: c.Clock.Now(),
-		})
+		c.Enqueue(key, current)
 	}
 }
 
@@ -211,7 +208,7 @@ func (c *Customizer) Follow(ctx context.Context) error {
 		changed := c.Discovery.Changed()
 		for _, key := range c.outdated() {
 			c.Invalidate(key)
-			c.Enqueue(key, queue.Child, queue.Cause{Kind: queue.CauseRelated, At: c.Clock.Now()})
+			c.Enqueue(key, nil)
 		}
 		select {
 		case <-ctx.Done():

@@ -92,7 +92,7 @@ func (r *run) checkStatusCircuit(
 		return nil, err
 	}
 	return fields, r.checkCircuit(ctx, fields, func(circuit.Field) diff {
-		d := diff{resource: r.resource, path: statusPath, unknown: true}
+		d := diff{Difference: plan.Difference{Path: statusPath}, resource: r.resource, unknown: true}
 		d.find(map[string]any{statusPath: before}, map[string]any{statusPath: status})
 		return d
 	})

@@ -110,7 +110,7 @@ func TestValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			d := diff{path: test.path, unknown: true}
+			d := diff{Difference: plan.Difference{Path: test.path}, unknown: true}
 			d.find(test.before, test.after)
 			if got := d.values(gvk(test.kind)); got != test.want {
 				t.Errorf("values = %q, want %q", got, test.want)

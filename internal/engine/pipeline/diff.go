@@ -2,31 +2,27 @@ package pipeline
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
-	"github.com/hookloop/hookloop/internal/engine/merge"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // diff is a difference at one field, before and after a planned write.
 type diff struct {
-	resource      object.Resource
-	path          string
-	before, after any
+	plan.Difference
+
+	resource object.Resource
 	// unknown reports that only the path is known, not the values.
 	unknown bool
 }
 
 // find sets the values from the difference at the path, or from the first one below it.
 func (d *diff) find(before, after map[string]any) {
-	merge.Differences(before, after, func(path string, old, wanted any) {
-		if d.unknown && (path == d.path || strings.HasPrefix(path, d.path+".")) {
-			d.path, d.before, d.after, d.unknown = path, old, wanted, false
-		}
-	})
+	if found, ok := plan.FindDifference(before, after, d.Path); ok {
+		d.Difference, d.unknown = found, false
+	}
 }
 
 // values formats both values for a message. It is empty if they are not known or may be secret.
@@ -34,7 +30,7 @@ func (d *diff) values(kind schema.GroupVersionKind) string {
 	if d.unknown || kind.Kind == "Secret" {
 		return ""
 	}
-	before, after := shown(d.path, d.before), shown(d.path, d.after)
+	before, after := shown(d.Path, d.Before), shown(d.Path, d.After)
 	if before == "" || after == "" {
 		return ""
 	}
@@ -43,7 +39,7 @@ func (d *diff) values(kind schema.GroupVersionKind) string {
 
 // actionDiff returns the values at a field that one of the actions rewrites.
 func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
-	d := diff{path: f.Path, unknown: true}
+	d := diff{Difference: plan.Difference{Path: f.Path}, unknown: true}
 	i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Ref == f.Ref })
 	if i < 0 {
 		return d
@@ -51,7 +47,7 @@ func (r *run) actionDiff(f circuit.Field, actions []plan.Action) diff {
 	a := actions[i]
 	d.resource = a.Resource
 	if a.Verb == plan.PatchMetadata {
-		d.before, d.after, d.unknown = r.metadataDiff(a, f.Path)
+		d.Before, d.After, d.unknown = r.metadataDiff(a, f.Path)
 		return d
 	}
 	present := r.children.Get(f.Ref)

@@ -15,7 +15,7 @@ func (r *run) explain(ctx context.Context, trip circuit.Trip, d diff) string {
 		subject = trip.Field.Ref.String()
 	}
 	text := fmt.Sprintf("the circuit is open: %s of %s was rewritten over and over (limit %d a minute) "+
-		"without a change by a user", d.path, subject, r.Circuit.Limit)
+		"without a change by a user", d.Path, subject, r.Circuit.Limit)
 	if trip.Field.Ref.Name == "" {
 		text = fmt.Sprintf("the circuit is open: objects of %s were replaced by others over and over (limit %d a minute) "+
 			"without a change by a user", subject, r.Circuit.Limit)
@@ -35,7 +35,7 @@ func (r *run) rivals(ctx context.Context, ref object.Ref, d diff) string {
 	if ref.Name == "" || d.resource.Plural == "" {
 		return alone
 	}
-	managers, at, err := r.Writer.FieldManagers(ctx, d.resource, ref, d.path, r.Apply.Manager)
+	managers, at, err := r.Writer.FieldManagers(ctx, d.resource, ref, d.Path, r.Apply.Manager)
 	switch {
 	case err != nil:
 		return "who else writes it could not be read: " + err.Error()

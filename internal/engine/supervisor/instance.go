@@ -156,7 +156,14 @@ func (s *Supervisor) customize(
 		Kind: c.kind.ControllerKind, Controller: c.object, Hook: hooks[hook.Customize],
 		V1:     c.hooks[names] == nil || c.hooks[names].Version != v1alpha1.HookV2,
 		MaxAge: s.CustomizeMaxAge,
-		Cache:  s.Cache, Discovery: s.Discovery, Enqueue: run.Enqueue, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
+		Cache:  s.Cache, Discovery: s.Discovery, ViewsChanged: func() { s.nudge(key) }, Clock: s.Clock,
+		Enqueue: func(key hook.Key, changed *object.Object) {
+			cause := queue.Cause{Kind: queue.CauseRelated}
+			if changed != nil {
+				cause.Ref, cause.ResourceVersion = changed.Ref(), changed.ResourceVersion()
+			}
+			run.Enqueue(key, queue.Child, cause)
+		},
 	})
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
 		if next, declared := hooks[op]; declared {
