@@ -110,7 +110,8 @@ func (w *Writer) takeOver(ctx context.Context, a plan.Action) (*object.Object, e
 	if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
 		return nil, ErrStale
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(append([]string{a.Manager}, engineManagers...)...), a.Manager)
+	before := sets.New(append([]string{a.Manager}, engineManagers...)...)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, before, a.Manager)
 	if err != nil || len(bytes.TrimSpace(patch)) == 0 {
 		return nil, err
 	}

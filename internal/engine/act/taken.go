@@ -94,7 +94,9 @@ const leftoverAge = time.Minute
 // The child is deleted only if the parent, read live, has another UID than the child's owner and
 // has existed for a minute, and if the child has no other owner. The UID and the resourceVersion
 // are preconditions. If the parent cannot be read, nothing is deleted.
-func (w *Writer) deleteLeftover(ctx context.Context, a plan.Action, o *object.Object, owner *metav1.OwnerReference) error {
+func (w *Writer) deleteLeftover(
+	ctx context.Context, a plan.Action, o *object.Object, owner *metav1.OwnerReference,
+) error {
 	who := fmt.Sprintf("an earlier %s %q with the UID %s", owner.Kind, owner.Name, owner.UID)
 	taken := &TakenError{
 		By: fmt.Sprintf("is controlled by %s, not by the present one with the UID %s", who, a.Owner.UID),

@@ -11,7 +11,7 @@ import (
 
 const deployments = `children: [{apiVersion: apps/v1, kind: Deployment, resource: deployments, method: InPlace}]`
 
-// deployment is a desired child of ordinary size.
+// deployment returns a desired child of ordinary size.
 func deployment(name string, replicas int) string {
 	return fmt.Sprintf(
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":"web"}},"spec":{"replicas":%d,`+
@@ -26,7 +26,8 @@ func deployment(name string, replicas int) string {
 	)
 }
 
-// fleet is a converged world of n Deployments, and the answers that desire it and that change it.
+// fleet returns a converged world of n Deployments, an answer with the same state, and one with
+// another state.
 func fleet(b *testing.B, n int) (in plan.Input, same, other []json.RawMessage) {
 	w := newWorld(b, deployments)
 	var items []string
@@ -39,7 +40,7 @@ func fleet(b *testing.B, n int) (in plan.Input, same, other []json.RawMessage) {
 	return w.input(), same, other
 }
 
-// run validates and plans, and expects a number of actions.
+// run validates and plans, and fails unless the plan has the given number of actions.
 func run(b *testing.B, in plan.Input, items []json.RawMessage, actions int) {
 	b.ReportAllocs()
 	answer := &hook.Answer{Children: items}
@@ -56,8 +57,7 @@ func run(b *testing.B, in plan.Input, items []json.RawMessage, actions int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/child")
 }
 
-// BenchmarkPlanNoop is the steady state: an answer that is checked and desires what is remembered
-// as settled.
+// BenchmarkPlanNoop is the steady state: the answer is checked, and desires the converged state.
 func BenchmarkPlanNoop(b *testing.B) {
 	for _, n := range []int{3, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -81,7 +81,7 @@ func BenchmarkPlanUpdate(b *testing.B) {
 	run(b, in, other, len(other))
 }
 
-// BenchmarkMake is a plan of settled children without the validation of the answer.
+// BenchmarkMake plans converged children without the validation of the answer.
 func BenchmarkMake(b *testing.B) {
 	in, same, _ := fleet(b, 1000)
 	children, err := plan.Children(in, &hook.Answer{Children: same})

@@ -81,7 +81,9 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	recorded := v.recorded || known.Unrecorded || recreate && !p.in.Apply.ServerSide
 	switch {
 	case same && recorded:
-		p.converged(c, ConvergedAt{Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded})
+		p.converged(c, ConvergedAt{
+			Desired: c.Hash, ResourceVersion: o.ResourceVersion(), IgnoredDiff: rest, Unrecorded: !v.recorded,
+		})
 		return nil
 	case recreate && !same:
 		p.remove(c.Kind, o, "recreate: "+v.why)

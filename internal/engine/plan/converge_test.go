@@ -21,7 +21,7 @@ const (
 
 var podA = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}
 
-// obstinate is a server that normalises quantities, drops empty lists and puts in defaults.
+// obstinate is a server that normalises quantities, drops empty lists and sets defaults.
 func obstinate(body map[string]any) {
 	spec := body["spec"].(map[string]any)
 	if spec["cpu"] == "1000m" {
@@ -166,7 +166,7 @@ func scene(m *rand.Rand) []string {
 	return items
 }
 
-// fill makes fields that come and go, and change their types.
+// fill adds fields that come and go, and change their types.
 func fill(m *rand.Rand, depth int) map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -199,8 +199,8 @@ children:
 labels: {controller-uid: shop-uid}
 `
 
-// TestTwoRoutesOneResult goes to a random state by way of others and at once: the same world comes
-// out, and a plan of it is empty, with what the engine remembers and without.
+// TestTwoRoutesOneResult reaches a random state through other states and directly. Both worlds are
+// equal, and their plans are empty, with the remembered state and without.
 func TestTwoRoutesOneResult(t *testing.T) {
 	for seed := range uint64(100) {
 		m := rand.New(rand.NewPCG(seed, 2))

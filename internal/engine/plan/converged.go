@@ -57,7 +57,8 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 	}
 	keepOwner(merged, body, a.Owner.UID)
 	s := ConvergedAt{
-		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), IgnoredDiff: ignoredDiff(body, merged), Unrecorded: !recorded,
+		Desired: a.Desired, ResourceVersion: answer.ResourceVersion(), IgnoredDiff: ignoredDiff(body, merged),
+		Unrecorded: !recorded,
 	}
 	if !recorded && a.Manager != "" && a.Verb != ServerSideApply { // a lost claim: the next sync writes the record
 		s.Unrecorded, s.ResourceVersion = false, ""

@@ -85,7 +85,8 @@ func page(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Page","metadata":{"namespace":"shop","name":"p%d"}}`, i)
 }
 
-// newGuarded is a parent at generation 3 with n children and the annotation that allows deletions.
+// newGuarded returns a parent at generation 3 with n children and the annotation that allows
+// deletions.
 func newGuarded(t *testing.T, n int, allow string) *plan.Observed {
 	t.Helper()
 	decode := func(text string) *object.Object {

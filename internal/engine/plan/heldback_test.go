@@ -11,7 +11,7 @@ import (
 
 const onDelete = `children: [{apiVersion: v1, kind: Pod, resource: pods, method: OnDelete}]`
 
-// heldBack is the message of the condition ChangesHeldBack; empty if there is none.
+// heldBack returns the message of the condition ChangesHeldBack; empty if there is none.
 func heldBack(r plan.Result) string {
 	for _, c := range r.Conditions {
 		if c.Type == plan.ChangesHeldBack && c.Status == metav1.ConditionTrue {
@@ -21,8 +21,8 @@ func heldBack(r plan.Result) string {
 	return ""
 }
 
-// TestOnDeleteReportsWhatItHoldsBack: only what the hook wants changed counts, before and after a
-// restart.
+// TestOnDeleteReportsWhatItHoldsBack reports a field only if the hook wants it changed, before and
+// after a restart.
 func TestOnDeleteReportsWhatItHoldsBack(t *testing.T) {
 	const cpu = `Pod.v1 "shop/a": spec.cpu; expected another updateStrategy, or the objects to be deleted`
 	w := newWorld(t, onDelete)
@@ -54,7 +54,7 @@ func TestOnDeleteReportsWhatItHoldsBack(t *testing.T) {
 	look("the hook takes it back", pod, "")
 }
 
-// TestOnDeleteUnderServerSideApply has no record of values, and compares amounts.
+// TestOnDeleteUnderServerSideApply has no record of values, and compares quantities.
 func TestOnDeleteUnderServerSideApply(t *testing.T) {
 	s := newServerSide(t, onDelete)
 	child := decodeYAML(t, applied)
@@ -71,7 +71,7 @@ func TestOnDeleteUnderServerSideApply(t *testing.T) {
 	}
 }
 
-// TestHeldBackIsBounded names few of many children and fields.
+// TestHeldBackIsBounded names only a few of many children and fields.
 func TestHeldBackIsBounded(t *testing.T) {
 	w := newWorld(t, onDelete)
 	items := func(value int) (all []string) {

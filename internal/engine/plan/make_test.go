@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// desire validates an answer that is known to be good.
+// desire validates a valid answer.
 func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 	t.Helper()
 	raw := make([]json.RawMessage, len(items))
@@ -31,7 +31,7 @@ func desire(t testing.TB, scope plan.Scope, items ...string) *plan.Desired {
 	return &plan.Desired{Children: children}
 }
 
-func TestMemoryStandsForTheComparison(t *testing.T) {
+func TestConvergedReplacesTheComparison(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
 	in, same, other := w.input(), desire(t, w.scope, pod), desire(t, w.scope, changed)
@@ -50,7 +50,7 @@ func TestMemoryStandsForTheComparison(t *testing.T) {
 		{"remembered at another version, still as desired", same, stale, 0},
 		{"remembered, but another state is desired", other, known, 1},
 		{
-			"memory is believed: the object is not looked at", other,
+			"remembered as converged: the object is not compared", other,
 			plan.ConvergedAt{Desired: other.Children[0].Hash, ResourceVersion: known.ResourceVersion}, 0,
 		},
 	}
@@ -94,9 +94,8 @@ func TestChildMapIsTheCallersOwn(t *testing.T) {
 	}
 }
 
-// TestNothingIsPlannedFromWhatIsNotKnown refuses observed children that may lack objects, whatever
-// they are.
-func TestNothingIsPlannedFromWhatIsNotKnown(t *testing.T) {
+// TestUnknownViews refuses observed children that may lack objects.
+func TestUnknownViews(t *testing.T) {
 	w := newWorld(t, inPlace)
 	w.converge(pod)
 	known := w.input()
@@ -237,8 +236,8 @@ func mapOf(t testing.TB, text string) map[string]any {
 	return m
 }
 
-// FuzzAnswer lets a hook answer with anything, in a world where its objects may be there already.
-// Whatever passes validation can be planned, carried out, and is settled then.
+// FuzzAnswer answers with any bytes, in a world that may have the objects already. A valid answer
+// can be planned and carried out, and then converges.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(pod), []byte(changed), true)
 	f.Add([]byte("null"), []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","Name":"b"}}`), false)

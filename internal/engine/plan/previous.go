@@ -43,7 +43,8 @@ func (r *Previous) sameScope(scope *Scope) []Child {
 	if r == nil || len(r.children) == 0 {
 		return nil
 	}
-	same := r.scope.ParentNamespace == scope.ParentNamespace && r.scope.Owner.UID == scope.Owner.UID && r.scope.Field == scope.Field &&
+	same := r.scope.Field == scope.Field && r.scope.ParentNamespace == scope.ParentNamespace &&
+		r.scope.Owner.UID == scope.Owner.UID &&
 		maps.Equal(r.scope.Labels, scope.Labels) && maps.Equal(r.scope.Annotations, scope.Annotations) &&
 		slices.Equal(r.scope.ChildKinds, scope.ChildKinds) &&
 		sameSelector(&r.scope, scope)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestOneCopyOfAnItem keeps the bytes of an answer once, where the object that is read from them
-// has the same; where it has not, its own.
+// TestOneCopyOfAnItem keeps the bytes of an item once if the decoded object has the same bytes, and
+// twice otherwise.
 func TestOneCopyOfAnItem(t *testing.T) {
 	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
 	scope := Scope{ParentNamespace: "shop", ChildKinds: []ChildKind{{Resource: pods}}}

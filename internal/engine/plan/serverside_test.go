@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// applied is a Pod that server-side apply wrote with a cpu of 1000m, which the server notes as 1.
+// applied is a Pod that server-side apply wrote with a cpu of 1000m, which the server stores as 1.
 const applied = `
 apiVersion: v1
 kind: Pod
@@ -70,7 +70,7 @@ func (s *serverSide) answered(a plan.Action, answer *object.Object) {
 	s.converged[a.Ref] = at
 }
 
-// verbs are those of a plan's actions.
+// verbs returns the verbs of a plan's actions.
 func verbs(r plan.Result) []plan.Verb {
 	out := []plan.Verb{}
 	for _, a := range r.Actions {
@@ -105,9 +105,9 @@ func (s *serverSide) changed(o *object.Object, without ...string) *object.Object
 	return out
 }
 
-// TestSparedChildOfAnOlderParentVersion: a child that a dry run has spared is left alone when its
-// status changes, although its owner reference names the version of the parent that the controller
-// declared when it was made.
+// TestSparedChildOfAnOlderParentVersion leaves a child alone that a dry run has spared, when its
+// status changes. Its owner reference names the version of the parent that the controller declared
+// when the child was created.
 func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	s := newServerSide(t, recreate)
 	s.scope.Owner.GVK = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Shop"}
@@ -123,9 +123,9 @@ func TestSparedChildOfAnOlderParentVersion(t *testing.T) {
 	}
 }
 
-// TestLostClaimIsFinished: a child was created, and the request that records it as applied was
-// lost. The next plan applies it in place, whatever its method, and nothing is deleted for the
-// server's notation of a value.
+// TestLostClaimIsFinished loses the request that records a created child as applied. The next plan
+// applies the child in place with every method, and deletes nothing for the server's notation of a
+// value.
 func TestLostClaimIsFinished(t *testing.T) {
 	for _, scope := range []string{inPlace, recreate} {
 		s := newServerSide(t, scope)

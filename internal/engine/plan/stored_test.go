@@ -13,7 +13,7 @@ const secretScope = `children: [{apiVersion: v1, kind: Secret, resource: secrets
 
 var secretA = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "shop", Name: "a"}
 
-// storing is a server that keeps a Secret's stringData in its data, as the API server does.
+// storing is a server that stores a Secret's stringData in its data, as the API server does.
 func storing(body map[string]any) {
 	text, _ := body["stringData"].(map[string]any)
 	data, ok := body["data"].(map[string]any)
@@ -27,8 +27,7 @@ func storing(body map[string]any) {
 	delete(body, "stringData")
 }
 
-// TestDriftOfStringDataIsRepaired: what a hook answers as stringData is compared with the data that
-// the server keeps.
+// TestDriftOfStringDataIsRepaired compares the stringData of an answer with the data on the server.
 func TestDriftOfStringDataIsRepaired(t *testing.T) {
 	const (
 		both = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me","word":"x"},"data":{"raw":"cmF3"}}`
@@ -58,7 +57,7 @@ func TestDriftOfStringDataIsRepaired(t *testing.T) {
 	}
 }
 
-// TestStringDataThatIsNone is left for the server to refuse.
+// TestStringDataThatIsNone leaves a malformed stringData for the server to refuse.
 func TestStringDataThatIsNone(t *testing.T) {
 	w := newWorld(t, secretScope+"InPlace}]")
 	result := w.sync(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"port":8080}}`)

@@ -21,14 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the plans in testdata; understand what changed before you commit")
 
-// TestStories plans what the files in testdata tell. Each opens with a sentence about the
-// situation; its sections are
+// TestStories plans the files in testdata. Each begins with a sentence about the situation; its
+// sections are
 //
-//	scope.yaml     the declared kinds with their methods, and what children are stamped with and selected by
-//	parent.yaml    the parent, where it is not the usual one (Shop "shop/web")
-//	observed.yaml  the parent's children; uid, resourceVersion "1" and the owner reference are put in where they are absent
+//	scope.yaml     the declared kinds with their methods, and the stamps and the selector of children
+//	parent.yaml    the parent, if it is not the usual one (Shop "shop/web")
+//	observed.yaml  the parent's children; uid, resourceVersion "1" and the owner reference are added if absent
 //	answer.json    the desired children as the hook answered
-//	states.yaml    what it says of their readiness and dependencies, where it does; "finalizer" is what it lets go
+//	states.yaml    the child states of the answer; "finalizer" is a finalizer to remove
 //	plan           the actions with their bodies and the counts, or the error
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -74,7 +74,7 @@ func setSection(archive *txtar.Archive, name, text string) {
 	archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
 }
 
-// scopeFile is scope.yaml.
+// scopeFile is the content of scope.yaml.
 type scopeFile struct {
 	Children []struct {
 		APIVersion, Kind, Resource string
@@ -166,7 +166,7 @@ func scopeOf(t testing.TB, parent *object.Object, text string) plan.Scope {
 	return scope
 }
 
-// childrenOf reads observed children and puts in what every one has.
+// childrenOf reads observed children, and adds the metadata that every child has.
 func childrenOf(t testing.TB, parent *object.Object, text string) []*object.Object {
 	t.Helper()
 	var children []*object.Object
@@ -221,7 +221,7 @@ func decodeYAML(t testing.TB, text string) *object.Object {
 	return o
 }
 
-// show lists a plan: an action on each line, below it its preconditions and its body.
+// show lists a plan: each action on a line, followed by its preconditions and its body.
 func show(t *testing.T, result plan.Result) string {
 	var out strings.Builder
 	for _, a := range result.Actions {

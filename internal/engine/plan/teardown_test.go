@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// numbered is the reference of the pod with a number.
+// numbered returns the reference of the pod with a number.
 func numbered(i int) object.Ref {
 	return object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Name: fmt.Sprint("p", i)}
 }
 
-// TestTeardownOfAnyGraph compares which objects wait, and for what, with what a search from each
-// says, in random graphs with circles.
+// TestTeardownOfAnyGraph compares the objects that wait in random graphs with circles with the
+// result of a search from each.
 func TestTeardownOfAnyGraph(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -55,7 +55,7 @@ func reaches(edges map[object.Ref][]object.Ref, from, to object.Ref, seen map[ob
 	return slices.ContainsFunc(edges[from], func(next object.Ref) bool { return reaches(edges, next, to, seen) })
 }
 
-// TestCirclesAreNamed finds a circle behind a chain, and through objects that were walked before.
+// TestCirclesAreNamed finds a circle behind a chain, and through objects that were visited before.
 func TestCirclesAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges map[int][]int
@@ -80,8 +80,8 @@ func TestCirclesAreNamed(t *testing.T) {
 	}
 }
 
-// BenchmarkChain walks and tears down a chain of objects, each of which depends on the one before.
-// The time per object must not grow with the chain.
+// BenchmarkChain walks and deletes a chain of objects, each of which depends on the one before. The
+// time per object must not grow with the chain.
 func BenchmarkChain(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

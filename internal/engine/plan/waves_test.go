@@ -12,9 +12,9 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/plan"
 )
 
-// TestWavesHoldTheirOrder builds random sets of pods that depend on each other, without circles,
-// and removes them: each pod is made after those that it depends on, and goes before they do. Every
-// plan but the last has something to do, so that nothing waits for ever.
+// TestWavesHoldTheirOrder creates and removes random sets of pods that depend on each other without
+// circles. Each pod is created after its dependencies, and deleted before them. Every plan but the
+// last has actions, so that no pod waits for ever.
 func TestWavesHoldTheirOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -47,8 +47,8 @@ func TestWavesHoldTheirOrder(t *testing.T) {
 	}
 }
 
-// inWaves plans and acts until nothing is to be done, and lists the pods in the order of the
-// writes, which are all of one verb.
+// inWaves plans and acts until there are no actions. It returns the pods in the order of the
+// writes, which all have one verb.
 func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb plan.Verb) []int {
 	t.Helper()
 	var written []int
@@ -97,8 +97,8 @@ func (w *world) inWaves(t *testing.T, items []json.RawMessage, on [][]int, verb 
 	}
 }
 
-// TestAnswersWithoutDependenciesAreAsEver plans the same, hash and all, whether or not an answer
-// has states without dependencies.
+// TestAnswersWithoutDependenciesAreAsEver makes the same plan, with the same hash, with and without
+// states that have no dependencies.
 func TestAnswersWithoutDependenciesAreAsEver(t *testing.T) {
 	w := newWorld(t, inPlace)
 	items := []json.RawMessage{[]byte(pod)}

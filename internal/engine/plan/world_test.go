@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is an API server in a few lines: it stores objects, checks preconditions, sets system
-// metadata, and alters what it is given.
+// world is a small API server: it stores objects, checks preconditions, sets system metadata, and
+// alters objects that are written.
 type world struct {
 	t         testing.TB
 	scope     plan.Scope
@@ -30,7 +30,7 @@ type world struct {
 	previous  plan.Previous
 	writes    int
 	version   int
-	// alter is what the server makes of an object that is written: defaults, dropped and normalised
+	// alter changes an object that is written: the server's defaults, dropped and normalised
 	// values.
 	alter func(body map[string]any)
 }
@@ -46,7 +46,7 @@ func newWorld(t testing.TB, scope string) *world {
 	}
 }
 
-// input is the parent's view, and what is remembered of its children.
+// input returns the parent's view, and the remembered state of its children.
 func (w *world) input() plan.Input {
 	var children []*object.Object
 	for ref := range w.objects {
@@ -65,7 +65,7 @@ func read(scope plan.Scope, items []json.RawMessage) ([]plan.Child, error) {
 	return plan.Children(plan.Input{Observed: &plan.Observed{Scope: scope}}, &hook.Answer{Children: items})
 }
 
-// complete are observed children of which none is missing.
+// complete returns a complete set of observed children.
 func complete(scope plan.Scope, children ...*object.Object) view.Set {
 	var declared []object.Resource
 	for _, d := range scope.ChildKinds {
@@ -86,7 +86,7 @@ func (w *world) get(ref object.Ref) *object.Object {
 	return o
 }
 
-// plan makes the plan, once from scratch and once with what is remembered: they must be the same.
+// plan makes the plan twice, from scratch and with the remembered state. Both must be the same.
 func (w *world) plan(raw []json.RawMessage) plan.Result {
 	w.t.Helper()
 	make := func(in plan.Input) plan.Result {
@@ -113,7 +113,7 @@ func (w *world) plan(raw []json.RawMessage) plan.Result {
 	return got
 }
 
-// sync plans once, carries the actions out and remembers as the pipeline does.
+// sync plans once, carries the actions out and remembers the results as the pipeline does.
 func (w *world) sync(items ...string) plan.Result {
 	w.t.Helper()
 	raw := make([]json.RawMessage, len(items))
@@ -136,8 +136,8 @@ func (w *world) sync(items ...string) plan.Result {
 	return result
 }
 
-// converge syncs until there is nothing to write, and says how many writes that took. Nothing needs
-// more than three syncs: delete, create, and a look that finds all well.
+// converge syncs until there is nothing to write, and returns the number of writes. No state needs
+// more than three syncs: delete, create, compare.
 func (w *world) converge(items ...string) int {
 	w.t.Helper()
 	before := w.writes
@@ -176,7 +176,7 @@ func (w *world) do(a plan.Action) *object.Object {
 	return w.get(a.Ref)
 }
 
-// store puts a body in; an update that changes nothing leaves the version as it is.
+// store writes a body; an update that changes nothing keeps the version.
 func (w *world) store(a plan.Action, uid types.UID) {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *world) touch(ref object.Ref) {
 	w.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(w.version)
 }
 
-// meddle changes an object as somebody else would.
+// meddle changes an object as another writer would.
 func (w *world) meddle(ref object.Ref, change func(body map[string]any)) {
 	change(w.objects[ref])
 	w.touch(ref)

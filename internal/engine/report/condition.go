@@ -104,7 +104,9 @@ func Generation(r object.Resource, o *object.Object) int64 {
 //
 // Conditions are JSON values here, and meta.SetStatusCondition is not used: a status may hold items
 // and fields that metav1.Condition does not have, and they must stay.
-func Include(status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c hook.Condition) error {
+func Include(
+	status map[string]any, now clock.PassiveClock, r object.Resource, o *object.Object, c hook.Condition,
+) error {
 	present, err := StatusOf(o)
 	if err != nil {
 		return err

@@ -106,8 +106,8 @@ func TestUpsertIntoWhatIsNoList(t *testing.T) {
 	}
 }
 
-// TestInclude puts a condition into a new status: where the status has one of its type, in that
-// one's place, with the time of the present one.
+// TestInclude puts a condition into a new status: in the place of a condition of its type, with the
+// time of the present one.
 func TestInclude(t *testing.T) {
 	const ready = `{"type":"Ready","status":"True","reason":"R","message":"m","observedGeneration":3,` +
 		`"lastTransitionTime":"then"}`
