@@ -20,7 +20,8 @@ import (
 type Intercept struct {
 	// ControllerKind is CompositeController or DecoratorController. Both fields are required.
 	ControllerKind, ControllerName string
-	// Namespace, Name and LabelSelector (in kubectl's syntax) must all match. An empty one matches all.
+	// Namespace, Name and LabelSelector (in kubectl's syntax) must all match. An empty one matches
+	// all.
 	Namespace, Name, LabelSelector string
 }
 
@@ -38,8 +39,8 @@ type AttachOptions struct {
 	retry retryIntervals // defaultRetry if it is zero
 }
 
-// retryIntervals are the times between attempts to dial in. They grow from the first to the longest.
-// After the second permanent refusal in a row the interval is refused.
+// retryIntervals are the times between attempts to dial in. They grow from the first to the
+// longest. After the second consecutive permanent refusal, the interval is refused.
 type retryIntervals struct{ first, longest, refused time.Duration }
 
 var defaultRetry = retryIntervals{first: 200 * time.Millisecond, longest: 10 * time.Second, refused: 30 * time.Second}
@@ -115,8 +116,8 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// once runs one stream, and reports whether a session was open. After the end of ctx it lasts for at
-// most the grace period.
+// once runs one stream, and reports whether a session was open. After the end of ctx it lasts for
+// at most the grace period.
 func (a *attachment) once(ctx context.Context) (bool, error) {
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

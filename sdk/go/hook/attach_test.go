@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// gateway is one that hands each stream to the test, after its first message.
+// gateway passes each stream to the test, after its first message.
 type gateway struct {
 	streamv1.UnimplementedGatewayServiceServer
 	streams chan *attached
@@ -54,7 +54,7 @@ func (g *gateway) Attach(stream grpc.BidiStreamingServer[streamv1.HookMessage, s
 	}
 }
 
-// openGateway serves a gateway until the test ends, and says how to dial in.
+// openGateway serves a gateway until the test ends, and returns the options for dialling in.
 func openGateway(t *testing.T) (*gateway, hook.Gateway) {
 	t.Helper()
 	authority := tlstest.NewAuthority(t)
@@ -103,7 +103,7 @@ func attach(t *testing.T, o hook.AttachOptions, h hook.Hook) {
 	})
 }
 
-// next is the next stream. It comes at once, not after a wait of half a minute.
+// next returns the next stream. It comes immediately, not after half a minute.
 func (g *gateway) next(t *testing.T) *attached {
 	t.Helper()
 	select {
@@ -119,11 +119,11 @@ func (g *gateway) next(t *testing.T) *attached {
 func (a *attached) open(t *testing.T, engine *session.Engine[*thing]) {
 	t.Helper()
 	engine.Connect()
-	a.say(t, engine)
+	a.send(t, engine)
 	a.hear(t, engine)
 }
 
-func (a *attached) say(t *testing.T, engine *session.Engine[*thing]) {
+func (a *attached) send(t *testing.T, engine *session.Engine[*thing]) {
 	t.Helper()
 	for _, m := range engine.Outbox() {
 		if err := a.stream.Send(m); err != nil {
@@ -145,8 +145,8 @@ func (a *attached) hear(t *testing.T, engine *session.Engine[*thing]) session.En
 	return news
 }
 
-// TestTriggersWaitForTheSession sends none before the session is open, and one from within
-// Attached, where it is.
+// TestTriggersWaitForTheSession sends no trigger before the session is open, and one from within
+// Attached, which is called then.
 func TestTriggersWaitForTheSession(t *testing.T) {
 	g, at := openGateway(t)
 	triggers, sent := &hook.Triggers{}, make(chan int, 1)
@@ -164,13 +164,14 @@ func TestTriggersWaitForTheSession(t *testing.T) {
 	engine := newEngine("a")
 	a.open(t, engine)
 	engine.AnswerTrigger(&streamv1.TriggerResult{Id: a.hear(t, engine).Trigger.GetId(), Parents: 3})
-	a.say(t, engine)
+	a.send(t, engine)
 	if n := <-sent; n != 3 {
 		t.Errorf("got %d parents, want 3", n)
 	}
 }
 
-// TestATokenThatExpires ends an open stream; the hook comes back at once, under its session's id.
+// TestATokenThatExpires ends an open stream. The hook dials in again immediately, with its
+// session's id.
 func TestATokenThatExpires(t *testing.T) {
 	g, at := openGateway(t)
 	attach(t, hook.AttachOptions{Gateway: at}, hook.Composite{})
@@ -186,7 +187,7 @@ func TestATokenThatExpires(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatIgnoresItsContext holds up neither the next stream nor, beyond the grace period,
+// TestAFunctionThatIgnoresItsContext delays neither the next stream nor, beyond the grace period,
 // the end.
 func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	g, at := openGateway(t)
@@ -203,7 +204,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	a, engine := g.next(t), newEngine("a")
 	a.open(t, engine)
 	engine.Ask(questionAbout("one"))
-	a.say(t, engine)
+	a.send(t, engine)
 	<-began
 	a.end <- status.Error(codes.Unavailable, "the network is gone")
 	back := g.next(t)
@@ -215,8 +216,8 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 	close(release)
 }
 
-// TestDialingWaitsNoLongerThanSaid dials a gateway that takes no connection for a long time: the
-// library's backoff, which grows to two minutes, does not hold the attempts up.
+// TestDialingWaitsNoLongerThanSaid dials a gateway that accepts no connection for a long time. The
+// library's backoff, which grows to two minutes, does not delay the attempts.
 func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -255,7 +256,8 @@ func TestDialingWaitsNoLongerThanSaid(t *testing.T) {
 	}
 }
 
-// TestTriggersOfSeveralStreams reach the one whose controller is meant, and the others refuse.
+// TestTriggersOfSeveralStreams reach the stream of the named controller, and the others reject
+// them.
 func TestTriggersOfSeveralStreams(t *testing.T) {
 	triggers := &hook.Triggers{}
 	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Triggers: triggers}}, hook.Composite{})
@@ -264,9 +266,9 @@ func TestTriggersOfSeveralStreams(t *testing.T) {
 		refuses: hello(t, connection, refuses),
 		takes:   hello(t, connection, takes),
 	}
-	for engine, e := range streams { // a question and its answer: what began with the session is done
+	for engine, e := range streams { // after a question and its answer, the session is complete
 		engine.Ask(questionAbout("one"))
-		e.say()
+		e.send()
 		if m, err := e.stream.Recv(); err != nil {
 			t.Fatal(err)
 		} else if _, err := engine.Receive(m); err != nil {
@@ -280,7 +282,7 @@ func TestTriggersOfSeveralStreams(t *testing.T) {
 			return
 		}
 		engine.AnswerTrigger(&streamv1.TriggerResult{Id: m.GetTrigger().GetId(), Parents: 2, Error: refusal})
-		streams[engine].say()
+		streams[engine].send()
 	}
 	refusal := &statuspb.Status{Code: int32(codes.InvalidArgument), Message: "controller_name is another's"}
 	for _, c := range []struct {

@@ -31,7 +31,7 @@ var empty = hook.Composite{
 	Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil },
 }
 
-// put writes a file, in the place of one that may be there.
+// put writes a file, and replaces an existing one.
 func put(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
@@ -42,8 +42,8 @@ func put(t *testing.T, path string, content []byte) {
 	}
 }
 
-// askAs asks a server over TLS, with a certificate that an authority issues to a name; without an
-// authority, with none.
+// askAs sends a request to a server over TLS, with a certificate that an authority issues to a
+// name, or without an authority and a certificate.
 func askAs(t *testing.T, target string, server, client *tlstest.Authority, name string) error {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
@@ -88,7 +88,8 @@ func TestCallersNeedACertificate(t *testing.T) {
 		"the engine":        {engines, "engine", codes.OK, ""},
 		"no certificate":    {nil, "", codes.Unavailable, ""},
 		"another authority": {others, "engine", codes.Unavailable, ""},
-		"another name":      {engines, "intruder", codes.Unauthenticated, `the caller's certificate is for ["intruder" "127.0.0.1"], expected "engine"`},
+		"another name": {engines, "intruder", codes.Unauthenticated,
+			`the caller's certificate is for ["intruder" "127.0.0.1"], expected "engine"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := askAs(
@@ -115,7 +116,8 @@ func TestCallersNeedACertificate(t *testing.T) {
 func TestCallersNeedAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("first\nsecond\n"))
-	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}, TokenFile: file}, empty)
+	connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)},
+		TokenFile: file}, empty)
 	ask := func(header ...string) error {
 		ctx := t.Context()
 		for _, value := range header {
@@ -142,7 +144,8 @@ func TestCallersNeedAToken(t *testing.T) {
 		}
 	}
 	t.Run("the body is not read", func(t *testing.T) {
-		for _, method := range []string{compositev1.CompositeHookService_Sync_FullMethodName, streamv1.HookStreamService_Connect_FullMethodName} {
+		for _, method := range []string{compositev1.CompositeHookService_Sync_FullMethodName,
+			streamv1.HookStreamService_Connect_FullMethodName} {
 			call, err := connection.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 			if err != nil {
 				t.Fatal(err)
@@ -199,8 +202,7 @@ func TestAnOpenServerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestStrangersSendLittle has a caller without a token held to bounds for what it sends before it
-// is refused.
+// TestStrangersSendLittle bounds the bytes of a caller without a token before it is rejected.
 func TestStrangersSendLittle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	put(t, file, []byte("token"))
@@ -211,7 +213,7 @@ func TestStrangersSendLittle(t *testing.T) {
 	}
 	//nolint:errcheck // nothing is lost
 	defer to.Close()
-	// no settings of its own
+	// empty settings
 	if _, err := to.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +229,8 @@ func TestStrangersSendLittle(t *testing.T) {
 	for setting := range slices.Chunk(payload, 6) {
 		got[binary.BigEndian.Uint16(setting)] = binary.BigEndian.Uint32(setting[2:])
 	}
-	for setting, most := range map[uint16]uint32{3 /* MAX_CONCURRENT_STREAMS */ : 1000, 6 /* MAX_HEADER_LIST_SIZE */ : 64 << 10} {
+	for setting, most := range map[uint16]uint32{3 /* MAX_CONCURRENT_STREAMS */ : 1000,
+		6 /* MAX_HEADER_LIST_SIZE */ : 64 << 10} {
 		if value, set := got[setting]; !set || value > most {
 			t.Errorf("setting %d is %d (set: %t), want at most %d", setting, value, set, most)
 		}

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callLog logs each failed call once: the method, the parent and the error. It never logs the content
-// of objects.
+// callLog logs each failed call once: the method, the parent and the error. It never logs the
+// content of objects.
 type callLog struct{ log *slog.Logger }
 
 // errTookLonger is the cause of a context that ends at the call's timeout.

@@ -33,7 +33,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// plain writes records as slog's default handler does: the message as it is.
+// plain writes records like slog's default handler: only the message.
 type plain struct{ *logged }
 
 func (p plain) Enabled(context.Context, slog.Level) bool { return true }
@@ -54,13 +54,13 @@ var ways = map[string]func(t *testing.T, connection *grpc.ClientConn){
 	"unary": func(t *testing.T, connection *grpc.ClientConn) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		_, _ = compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request()) // the log says what became of it
+		_, _ = compositev1.NewCompositeHookServiceClient(connection).Sync(ctx, request()) // the log has the result
 	},
 	"stream": func(t *testing.T, connection *grpc.ClientConn) {
 		engine := newEngine("a")
 		e := hello(t, connection, engine)
 		engine.Ask(questionAbout("web"))
-		e.say()
+		e.send()
 		if _, err := e.stream.Recv(); err != nil {
 			t.Error(err)
 		}
@@ -72,9 +72,12 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 		sync func() (*hook.SyncResponse, error)
 		want []string // nil: nothing is logged
 	}{
-		"an error":   {func() (*hook.SyncResponse, error) { return nil, errors.New("no database") }, []string{"ERROR hook function failed", "no database"}},
-		"no answer":  {func() (*hook.SyncResponse, error) { return nil, nil }, []string{"ERROR hook function failed", "neither a response nor an error"}},
-		"a panic":    {func() (*hook.SyncResponse, error) { panic("boom") }, []string{"ERROR hook function panicked: boom\n", "calllog_test.go:", "\n\t"}},
+		"an error": {func() (*hook.SyncResponse, error) { return nil, errors.New("no database") },
+			[]string{"ERROR hook function failed", "no database"}},
+		"no answer": {func() (*hook.SyncResponse, error) { return nil, nil },
+			[]string{"ERROR hook function failed", "neither a response nor an error"}},
+		"a panic": {func() (*hook.SyncResponse, error) { panic("boom") },
+			[]string{"ERROR hook function panicked: boom\n", "calllog_test.go:", "\n\t"}},
 		"Reject":     {func() (*hook.SyncResponse, error) { return nil, hook.Reject("Bad", "no") }, nil},
 		"RetryAfter": {func() (*hook.SyncResponse, error) { return nil, hook.RetryAfter(time.Second, "busy") }, nil},
 		"an answer":  {func() (*hook.SyncResponse, error) { return &hook.SyncResponse{}, nil }, nil},
@@ -82,14 +85,16 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 		for way, ask := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
 				log := &logged{}
-				connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond}},
+				connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}),
+					GracePeriod: 100 * time.Millisecond}},
 					hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return c.sync() }})
 				ask(t, connection)
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
 				got := log.String()
-				for _, want := range append(c.want, parts(c.want, "method=/hookloop.composite.v1.CompositeHookService/Sync", "parent=")...) {
+				for _, want := range append(c.want, parts(c.want, "method=/hookloop.composite.v1.CompositeHookService/Sync",
+					"parent=")...) {
 					if !strings.Contains(got, want) {
 						t.Errorf("got the log %s\nwant %q", got, want)
 					}
@@ -102,7 +107,7 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// parts are further parts of a log where there is one.
+// parts returns the parts of a log, with further ones unless the log is empty.
 func parts(of []string, more ...string) []string {
 	if of == nil {
 		return nil
@@ -110,11 +115,12 @@ func parts(of []string, more ...string) []string {
 	return more
 }
 
-// TestACallThatIsGivenUpIsLogged though its function returns no error, or does not return.
+// TestACallThatIsGivenUpIsLogged although its function returns no error, or does not return.
 func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	log := &logged{}
 	release := make(chan struct{})
-	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}), GracePeriod: 100 * time.Millisecond}},
+	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(plain{log}),
+		GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			<-release
 			return &hook.SyncResponse{}, nil
@@ -132,12 +138,12 @@ func TestACallThatIsGivenUpIsLogged(t *testing.T) {
 	late := questionAbout("late")
 	late.Remaining = func() time.Duration { return time.Millisecond }
 	engine.Ask(late)
-	e.say()
+	e.send()
 	await("the function took longer than the call's timeout")
 	ticket := engine.Ask(questionAbout("cancelled"))
-	e.say()
+	e.send()
 	engine.Cancel(ticket)
-	e.say()
+	e.send()
 	await("the engine gave the call up")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

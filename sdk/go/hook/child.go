@@ -30,9 +30,9 @@ type Dependency struct {
 	Condition string
 }
 
-// DependsOn returns the dependencies on one desired object, one for each condition, or one without a
-// condition. The object is what Child.Object takes; one without an identity fails when the response
-// is encoded.
+// DependsOn returns the dependencies on one desired object, one for each condition, or one without
+// a condition. The object is what Child.Object takes; one without an identity fails when the
+// response is encoded.
 func DependsOn(object any, conditions ...string) []Dependency {
 	var id identity
 	if data, err := json.Marshal(object); err != nil || json.Unmarshal(data, &id) != nil {

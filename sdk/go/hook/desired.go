@@ -114,7 +114,7 @@ func clean(data []byte) ([]byte, identity, error) {
 	return data, id, err
 }
 
-// empty reports whether a value is null, or an object whose members are all empty.
+// empty reports whether a value is null, or an object with empty members only.
 func empty(v any) bool {
 	members, ok := v.(map[string]any)
 	if !ok {

@@ -14,8 +14,8 @@ type encodeCache struct{ before, after []encodedChild }
 
 // encodedChild is an encoded child.
 type encodedChild struct {
-	// source is the JSON of the object. It is nil for a child with dependencies or readiness, which are
-	// not part of the JSON.
+	// source is the JSON of the object. It is nil for a child with dependencies or readiness, which
+	// are not part of the JSON.
 	source  []byte
 	message *hookv1.DesiredObject
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hook"
 )
 
-// TestWhatIsSaidOfAChildEndsWithIt has a child that an answer says more about, and the next answer
-// does not: the same JSON is not the same answer.
+// TestWhatIsSaidOfAChildEndsWithIt has an answer with a child's state, and then the same child
+// without it: the same JSON is not the same answer.
 func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 	child := json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"}}`)
 	answers := []hook.Child{
@@ -29,7 +29,7 @@ func TestWhatIsSaidOfAChildEndsWithIt(t *testing.T) {
 	e := hello(t, connection, engine)
 	for i, want := range []string{"true", "nothing", "nothing", "false"} {
 		engine.Ask(questionAbout("one"))
-		e.say()
+		e.send()
 		m, err := e.stream.Recv()
 		if err != nil {
 			t.Fatal(err)

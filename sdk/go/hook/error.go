@@ -17,16 +17,16 @@ import (
 // domain is the domain of the reasons in google.rpc.ErrorInfo.
 const domain = "hookloop.hook.v1"
 
-// Reject returns an error that rejects the parent in its present state. The parent shows the reason,
-// one word in CamelCase, and the message, made of format and args. Hookloop calls the hook again when
-// something changes, and retries every other error with backoff.
+// Reject returns an error that rejects the parent in its present state. The parent shows the
+// reason, one word in CamelCase, and the message, made of format and args. Hookloop calls the hook
+// again when something changes, and retries every other error with backoff.
 func Reject(reason, format string, args ...any) error {
 	return detailed(codes.FailedPrecondition, fmt.Sprintf(format, args...),
 		&errdetails.ErrorInfo{Reason: reason, Domain: domain})
 }
 
-// RetryAfter returns an error that makes Hookloop call the hook again after a time, without backoff.
-// The parent shows the message, made of format and args.
+// RetryAfter returns an error that makes Hookloop call the hook again after a time, without
+// backoff. The parent shows the message, made of format and args.
 func RetryAfter(after time.Duration, format string, args ...any) error {
 	return detailed(codes.ResourceExhausted, fmt.Sprintf(format, args...),
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
@@ -40,8 +40,8 @@ func detailed(code codes.Code, message string, detail protoadapt.MessageV1) erro
 	return hookError{s.Err()}
 }
 
-// hookError marks the gRPC statuses of this package. A function may also return the statuses of other
-// services that it calls, which are no statement about the parent.
+// hookError marks the gRPC statuses of this package. A function may also return the statuses of
+// other services that it calls, which are no statement about the parent.
 type hookError struct{ error }
 
 // Unwrap returns the status.

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Service is made when its Deployment is available, and goes before it.
+// The Service is created when its Deployment is available, and deleted before it.
 func ExampleChild() {
 	object := func(apiVersion, kind string) map[string]any {
 		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "web"}}
@@ -42,9 +42,10 @@ func ExampleChild() {
 }
 
 var (
-	saysConditions = []hook.Condition{{Type: "Ready", Status: hook.ConditionUnknown, Reason: "AllUp", Message: "all is well"}}
-	saysEvents     = []hook.Event{{Type: hook.EventWarning, Reason: "Slow", Message: "down"}}
-	saysResults    = []hook.Result{
+	saysConditions = []hook.Condition{{Type: "Ready", Status: hook.ConditionUnknown, Reason: "AllUp",
+		Message: "all is well"}}
+	saysEvents  = []hook.Event{{Type: hook.EventWarning, Reason: "Slow", Message: "down"}}
+	saysResults = []hook.Result{
 		{Reason: "Fine"},
 		{Severity: hook.SeverityWarning, Reason: "Old", Message: "ill"},
 		{Severity: hook.SeverityFatal, Reason: "Gone"},
@@ -61,11 +62,12 @@ func children() []hook.Child {
 	pod := json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`)
 	return []hook.Child{
 		{Object: service, Ready: new(true)},
-		{Object: pod, Ready: new(false), DependsOn: slices.Concat(hook.DependsOn(service, "Bound", "Open"), hook.DependsOn(service))},
+		{Object: pod, Ready: new(false), DependsOn: slices.Concat(hook.DependsOn(service, "Bound", "Open"),
+			hook.DependsOn(service))},
 	}
 }
 
-// TestAnswersThatSayMore says the same by all four methods.
+// TestAnswersThatSayMore answers the same by all four methods.
 func TestAnswersThatSayMore(t *testing.T) {
 	on := func(condition string) *hookv1.Dependency {
 		return &hookv1.Dependency{ApiVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web", Condition: condition}
@@ -142,7 +144,9 @@ func TestBadSayings(t *testing.T) {
 		},
 		"a selector that is none": {
 			&hook.SyncResponse{
-				Requirements: []hook.RelatedRule{{LabelSelector: &hook.LabelSelector{MatchExpressions: []hook.Requirement{{Key: "a"}}}}},
+				Requirements: []hook.RelatedRule{{
+					LabelSelector: &hook.LabelSelector{MatchExpressions: []hook.Requirement{{Key: "a"}}},
+				}},
 			},
 			`Requirements[0].LabelSelector: operator of label "a" is ""`,
 		},

@@ -32,8 +32,8 @@ type tagged struct {
 	private string //nolint:unused // it is not decoded
 }
 
-// TestFieldsThatDifferInCase are an error where a key of the object is meant for them: they would
-// stay zero without a word.
+// TestFieldsThatDifferInCase are an error if a key of the object matches them: otherwise they would
+// stay zero silently.
 func TestFieldsThatDifferInCase(t *testing.T) {
 	object := func(spec string) hook.Object {
 		return hook.Object{
@@ -51,7 +51,8 @@ func TestFieldsThatDifferInCase(t *testing.T) {
 	}
 	_, err := hook.Decode[untagged](object(`{"v":1}`))
 	check("no tag", err,
-		`Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", and case counts; expected the tag `+"`json:\"spec\"`")
+		`Web.v1 "w": field Spec of hook_test.untagged stays zero: its JSON name is "Spec", the object has "spec", `+
+			`and case counts; expected the tag `+"`json:\"spec\"`")
 	_, err = hook.Decode[untaggedInside](object(`[]`))
 	check("no tag, and no such key", err, "")
 	_, err = hook.Decode[untaggedInside](object(`[{},{"replicas":1}]`))
@@ -68,7 +69,8 @@ func TestFieldsThatDifferInCase(t *testing.T) {
 	check("a map", err, "")
 	_, err = hook.Decode[appsv1.Deployment](
 		object(
-			`{"replicas":2,"strategy":{"rollingUpdate":{"maxSurge":1}},"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}`,
+			`{"replicas":2,"strategy":{"rollingUpdate":{"maxSurge":1}},"template":{"spec":{"containers":[{"name":"c",` +
+				`"image":"i"}]}}}`,
 		),
 	)
 	check("a type of Kubernetes", err, "")

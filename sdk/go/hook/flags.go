@@ -13,7 +13,7 @@ const (
 	buildUsage = "name of the hook's build; empty means a hash of the program"
 )
 
-// flags registers flags whose defaults are environment variables: HOOKLOOP_HOOK_LISTEN for --listen.
+// flags registers flags with environment variables as defaults: HOOKLOOP_HOOK_LISTEN for --listen.
 type flags struct{ *flag.FlagSet }
 
 // text registers a flag. If the flag exists, it sets both variables.

@@ -40,8 +40,8 @@ type Gateway struct {
 	CertFile, KeyFile string
 }
 
-// AddFlags registers a flag for each field. The default of a flag is its environment variable, or the
-// field's present value.
+// AddFlags registers a flag for each field. The default of a flag is its environment variable, or
+// the field's present value.
 func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f := flags{fs}
 	f.text(&g.Address, "attach", g.Address, "dial in at this gateway, host:port, instead of listening")
@@ -54,8 +54,8 @@ func (g *Gateway) AddFlags(fs *flag.FlagSet) {
 	f.text(&g.KeyFile, "client-key", g.KeyFile, "PEM file with the client certificate's key")
 }
 
-// dialBackoff is gRPC's backoff between connections. An attachment resets it before each attempt and
-// has its own backoff, which must not be shorter.
+// dialBackoff is gRPC's backoff between connections. An attachment resets it before each attempt
+// and has its own backoff, which must not be shorter.
 var dialBackoff = grpc.ConnectParams{
 	Backoff: backoff.Config{
 		BaseDelay:  defaultRetry.first,

@@ -5,12 +5,13 @@
 //
 //	func main() { hook.Main(hook.Composite{Sync: sync}) }
 //
-// The function is level-triggered: Hookloop may call it again at any time with the same request, and
-// it should return the same response. It is called concurrently, for different parents. Its tests
-// need neither an API server nor a gRPC server: they call it with the result of NewSyncRequest.
+// The function is level-triggered: Hookloop may call it again at any time with the same request,
+// and it should return the same response. It is called concurrently, for different parents. Its
+// tests need neither an API server nor a gRPC server: they call it with the result of
+// NewSyncRequest.
 //
-// The package knows the engine only by the gRPC contract. Its data comes from the engine's requests.
-// Table tests cover the translation, and tests over loopback connections the server.
+// The package knows the engine only by the gRPC contract. Its data comes from the engine's
+// requests. Table tests cover the translation, and tests over loopback connections the server.
 package hook
 
 import (

@@ -145,7 +145,8 @@ func TestARequestIsReadWithItsTypes(t *testing.T) {
 		if len(pods) != 2 || pods["near"].Namespace != "shop" || pods["other/far"].Name != "far" {
 			t.Errorf("got pods %v, want near and other/far", pods)
 		}
-		if sets, err := hook.ChildrenOf[appsv1.Deployment](req, "Deployment.apps/v1"); sets == nil || len(sets) != 0 || err != nil {
+		if sets, err := hook.ChildrenOf[appsv1.Deployment](req, "Deployment.apps/v1"); sets == nil || len(sets) != 0 ||
+			err != nil {
 			t.Errorf("a declared kind without objects: got %v, %v, want an empty map", sets, err)
 		}
 		if _, err := hook.ChildrenOf[corev1.Node](req, "Node.v1"); err == nil ||
@@ -177,7 +178,7 @@ func TestChildrenHaveTheKindThatTheSchemeGivesTheirType(t *testing.T) {
 	if pods, err := hook.Children[corev1.Pod](req, scheme); err != nil || pods["one"] == nil {
 		t.Errorf("pods: %v, %v, want one", pods, err)
 	}
-	// The kind has another name than the Go type.
+	// The kind's name differs from the Go type's.
 	if jobs, err := hook.Children[corev1.Node](req, scheme); err != nil || jobs["one"] == nil {
 		t.Errorf("jobs: %v, %v, want one", jobs, err)
 	}
@@ -189,7 +190,7 @@ func TestChildrenHaveTheKindThatTheSchemeGivesTheirType(t *testing.T) {
 	}
 }
 
-// checkRelated wants that what is missing does not look empty.
+// checkRelated expects that missing objects do not look like an empty group.
 func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	t.Helper()
 	if found, err := hook.Related[corev1.Namespace](req, "namespaces.v1"); err != nil || found["shop"] == nil {
@@ -249,7 +250,8 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 				}},
 				{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Raw","metadata":{"name":"raw"},"n":1.0,"keep":null}`)},
 				{Object: json.RawMessage(
-					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`)},
+					`{"apiVersion":"v1","kind":"Old","metadata":{"name":"old","creationTimestamp":null},` +
+						`"spec":{"templates":[{"metadata":{"creationTimestamp":null},"n":1.0}]},"status":{"a":{"b":null}}}`)},
 				{Object: map[string]any{
 					"apiVersion": "v1",
 					"kind":       "Map",
@@ -264,7 +266,8 @@ func TestDesiredObjectsSayOnlyWhatTheirAuthorSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &compositev1.SyncResponse{
-		Status: []byte(`{"n":9007199254740993}`), Details: &hookv1.ResponseDetails{ResyncAfter: durationpb.New(1500 * time.Millisecond)},
+		Status:  []byte(`{"n":9007199254740993}`),
+		Details: &hookv1.ResponseDetails{ResyncAfter: durationpb.New(1500 * time.Millisecond)},
 	}
 	for _, body := range []string{
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"typed"},"spec":{}}`,

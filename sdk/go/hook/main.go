@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Main is a complete main function. It reads the flags and environment variables of ServeOptions and
-// Gateway, and serves the hooks until SIGTERM or SIGINT; running calls may then finish.
+// Main is a complete main function. It reads the flags and environment variables of ServeOptions
+// and Gateway, and serves the hooks until SIGTERM or SIGINT; running calls may then finish.
 //
 // It prints "listening on ADDRESS". With --attach it dials in instead, and prints "attached to
 // ADDRESS" each time a session opens. An error exits with status 1, a wrong flag with status 2. A

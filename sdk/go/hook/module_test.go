@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The program and the module of a user who has the SDK and nothing else of the project. The replace
-// directives stand for a published version.
+// The program and the module of a user with the SDK and nothing else of the project. The replace
+// directives represent a published version.
 const (
 	outsideProgram = `package main
 

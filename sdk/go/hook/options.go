@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultListen is the default of ServeOptions.Listen: a loopback address, because a server without
-	// TLS is open to everyone who can reach it.
+	// DefaultListen is the default of ServeOptions.Listen: a loopback address, because a server
+	// without TLS is open to everyone who can reach it.
 	DefaultListen = "127.0.0.1:9443"
 	// DefaultGracePeriod is the default of Options.GracePeriod.
 	DefaultGracePeriod = 10 * time.Second
@@ -46,8 +46,8 @@ type ServeOptions struct {
 	// DefaultListen, 127.0.0.1:9443. Flag --listen, variable HOOKLOOP_HOOK_LISTEN.
 	Listen string
 	// TLSCert and TLSKey name PEM files of the server's certificate and key. They are read again for
-	// each connection, so that certificates can rotate. The default is plain text. Flags --tls-cert and
-	// --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and HOOKLOOP_HOOK_TLS_KEY.
+	// each connection, so that certificates can rotate. The default is plain text. Flags --tls-cert
+	// and --tls-key, variables HOOKLOOP_HOOK_TLS_CERT and HOOKLOOP_HOOK_TLS_KEY.
 	TLSCert, TLSKey string
 	// ClientCA names a PEM file of certificate authorities. Callers need a certificate of one of them;
 	// it is read again for each connection. The default asks for no certificate. Flag --client-ca,

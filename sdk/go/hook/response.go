@@ -29,7 +29,7 @@ type SyncResponse struct {
 	Results []Result
 	// Requirements select related objects, as Customize does. If they differ from those of the last
 	// response, Hookloop writes nothing of the response and calls the hook again with the selected
-	// objects, at most 5 times in a row.
+	// objects, at most 5 consecutive times.
 	Requirements []RelatedRule
 }
 

@@ -9,7 +9,7 @@ import (
 type running struct {
 	mu    sync.Mutex // guards the fields below
 	count int
-	idle  chan struct{} // closed when the count is 0 again; nil if nobody waits
+	idle  chan struct{} // closed when the count is 0 again; nil without a waiter
 }
 
 // run calls a function in its own goroutine.

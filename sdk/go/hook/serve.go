@@ -34,9 +34,9 @@ const (
 
 // Serve serves the hooks until ctx is done. Running calls may then finish within the grace period.
 //
-// Each call is a span of OpenTelemetry's global provider that continues the engine's trace. The last
-// spans are exported before Serve returns. A panic in a hook's function fails that
-// call only. Serve returns an error if the options are invalid, or if the server cannot listen.
+// Each call is a span of OpenTelemetry's global provider that continues the engine's trace. The
+// last spans are exported before Serve returns. A panic in a hook's function fails that call only.
+// Serve returns an error if the options are invalid, or if the server cannot listen.
 func Serve(ctx context.Context, o ServeOptions, hooks ...Hook) error {
 	o.Options = o.withDefaults()
 	provider := startTracing()

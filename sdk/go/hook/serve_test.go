@@ -96,7 +96,8 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 
 func TestTheServerTellsItsHealth(t *testing.T) {
 	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{}, hook.Decorator{})
-	for _, service := range []string{"", "hookloop.composite.v1.CompositeHookService", "hookloop.decorator.v1.DecoratorHookService"} {
+	for _, service := range []string{"", "hookloop.composite.v1.CompositeHookService",
+		"hookloop.decorator.v1.DecoratorHookService"} {
 		got, err := healthv1.NewHealthClient(connection).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
 		if err != nil || got.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 			t.Errorf("%q: got %v, %v, want SERVING", service, got, err)
@@ -223,7 +224,8 @@ func TestWrongOptionsAreToldAtStart(t *testing.T) {
 			hook.ServeOptions{TLSCert: "testdata/none.pem", TLSKey: "testdata/none.pem"},
 			"testdata/none.pem",
 		},
-		"client authorities without TLS":    {hook.ServeOptions{ClientCA: "ca.pem"}, "expected a certificate and its key, too"},
+		"client authorities without TLS": {hook.ServeOptions{ClientCA: "ca.pem"},
+			"expected a certificate and its key, too"},
 		"a client name without authorities": {hook.ServeOptions{ClientName: "engine"}, "expected both"},
 		"no file of tokens":                 {hook.ServeOptions{TokenFile: "testdata/none"}, "testdata/none"},
 		"no address":                        {hook.ServeOptions{Listen: "nowhere"}, "nowhere"},

@@ -37,7 +37,7 @@ func newSessionState() *sessionState {
 	return &sessionState{memory: session.NewState(0), limit: make(limiter, session.DefaultCalls)}
 }
 
-// take returns the state of a session, for a stream that opens it; it is new if there is none. A
+// take returns the state of a session, for a stream that opens it; it is new if none exists. A
 // stream that still uses the session is ended: the engine has one stream at a time, and knows which
 // one is alive.
 func (s *sessions) take(id string, x *exchange) *sessionState {

@@ -129,7 +129,7 @@ func (x *exchange) surrender() *sessionState {
 	return left
 }
 
-// errMoved ends a stream whose session the engine has opened again. A stream that ended before
+// errMoved ends a stream after the engine has opened its session again. A stream that ended before
 // keeps its own cause.
 var errMoved = status.Error(codes.Aborted, "the engine has opened the session on another stream")
 
@@ -223,7 +223,7 @@ func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 	}
 }
 
-// errGivenUp is the cause of a context whose call the engine has cancelled, usually at its own
+// errGivenUp is the cause of a context after the engine has cancelled its call, usually at its own
 // timeout.
 var errGivenUp = errors.New("the engine gave the call up")
 

@@ -54,7 +54,7 @@ func helloIn(
 	}
 	e := &engineEnd{t, engine, stream}
 	engine.Connect()
-	e.say()
+	e.send()
 	m, err := stream.Recv()
 	if err == nil {
 		_, err = engine.Receive(m)
@@ -65,8 +65,8 @@ func helloIn(
 	return e
 }
 
-// say sends what the engine has to say.
-func (e *engineEnd) say() {
+// send sends the engine's messages.
+func (e *engineEnd) send() {
 	e.Helper()
 	for _, m := range e.Outbox() {
 		if err := e.stream.Send(m); err != nil {
@@ -75,7 +75,7 @@ func (e *engineEnd) say() {
 	}
 }
 
-// questionAbout is a sync of a parent.
+// questionAbout returns a sync of a parent.
 func questionAbout(parent string) session.Question[*thing] {
 	return session.Question[*thing]{
 		Subject:  parent,
@@ -91,16 +91,16 @@ func questionAbout(parent string) session.Question[*thing] {
 	}
 }
 
-// newEngine is the engine's side of a session.
+// newEngine returns the engine's side of a session.
 func newEngine(id string) *session.Engine[*thing] {
 	return session.NewEngine(session.EngineSettings[*thing]{SessionID: id, Encode: func(o *thing) *hookv1.Object {
 		return message("v1", "ConfigMap", "", o.name)
 	}})
 }
 
-// TestSessionMovesToTheNewStream opens a session a second time while the hook believes that the
-// first stream lives, and is at work for it: so it is when a network is cut in a way that one side
-// only notices. What is held goes to the second stream, and the first one ends.
+// TestSessionMovesToTheNewStream opens a session a second time while the first stream is open and
+// busy for the hook, as after a network failure that only one side notices. The state moves to the
+// second stream, and the first one ends.
 func TestSessionMovesToTheNewStream(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{})
 	connection, _ := start(
@@ -116,7 +116,7 @@ func TestSessionMovesToTheNewStream(t *testing.T) {
 	engine := newEngine("a")
 	first := hello(t, connection, engine)
 	engine.Ask(questionAbout("one"))
-	first.say()
+	first.send()
 	<-began
 	engine.Disconnect()
 	hello(t, connection, engine)
@@ -129,7 +129,7 @@ func TestSessionMovesToTheNewStream(t *testing.T) {
 	<-ended
 }
 
-// TestAnEngineOfAnotherVersionGetsUnimplemented has the engine fall back to unary calls.
+// TestAnEngineOfAnotherVersionGetsUnimplemented makes the engine fall back to unary calls.
 func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
 	connection, _ := start(t, hook.ServeOptions{}, hook.Composite{})
 	stream, err := streamv1.NewHookStreamServiceClient(connection).Connect(t.Context())
@@ -148,7 +148,7 @@ func TestAnEngineOfAnotherVersionGetsUnimplemented(t *testing.T) {
 	}
 }
 
-// TestTheWelcomeNamesTheFunctions names the methods that have a function, and no others.
+// TestTheWelcomeNamesTheFunctions lists the methods with a function, and no others.
 func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 	connection, _ := start(
 		t,
@@ -168,14 +168,15 @@ func TestTheWelcomeNamesTheFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := stream.Recv()
-	want := []string{compositev1.CompositeHookService_Sync_FullMethodName, decoratorv1.DecoratorHookService_Finalize_FullMethodName}
+	want := []string{compositev1.CompositeHookService_Sync_FullMethodName,
+		decoratorv1.DecoratorHookService_Finalize_FullMethodName}
 	if got := m.GetWelcome().GetMethods(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }
 
 // TestTheWindowBoundsWhatRuns cancels a thousand calls of a function that does not end with its
-// context: no more run than the window has room for. The others are answered without a call of the
+// context: the window bounds the running calls. The others are answered without a call of the
 // function.
 func TestTheWindowBoundsWhatRuns(t *testing.T) {
 	const calls = 1000
@@ -196,14 +197,14 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 	answered := 0
 	for n := range calls {
 		ticket := engine.Ask(questionAbout(fmt.Sprint(n)))
-		e.say()
+		e.send()
 		if n < session.DefaultCalls { // each of these begins
 			for running.Load() <= int64(n) {
 				runtime.Gosched()
 			}
 		}
 		engine.Cancel(ticket)
-		e.say()
+		e.send()
 		m, err := e.stream.Recv()
 		if err == nil {
 			_, err = engine.Receive(m)
@@ -223,7 +224,7 @@ func TestTheWindowBoundsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStreamsThatBreakOff end while calls come in.
+// TestStreamsThatBreakOff end during calls.
 func TestStreamsThatBreakOff(t *testing.T) {
 	connection, _ := start(
 		t,
@@ -239,7 +240,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 		for i := range 40 {
 			engine.Ask(questionAbout(fmt.Sprint(i)))
 		}
-		e.say()
+		e.send()
 		cancel()
 	}
 }

@@ -13,7 +13,8 @@ import (
 // propagators read the engine's trace context (W3C).
 var propagators = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// flushTimeout limits the export of the last spans, so that a dead collector does not delay the end.
+// flushTimeout limits the export of the last spans, so that a dead collector does not delay the
+// end.
 const flushTimeout = 3 * time.Second
 
 // startTracing returns the provider of spans, which is OpenTelemetry's global one.

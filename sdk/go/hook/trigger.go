@@ -72,7 +72,7 @@ type waiting struct {
 	answer chan *streamv1.TriggerResult // has room for one
 }
 
-// join adds a stream whose session is open. Before that, the stream accepts no triggers.
+// join adds a stream with an open session. Before that, the stream accepts no triggers.
 func (t *triggers) join(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,8 @@ func (t *triggers) leave(x *exchange) {
 	delete(t.streams, x)
 	for id, w := range t.waiting {
 		if w.on == x {
-			w.answer <- &streamv1.TriggerResult{Id: id, Error: &statuspb.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
+			w.answer <- &streamv1.TriggerResult{Id: id,
+				Error: &statuspb.Status{Code: int32(codes.Unavailable), Message: "the stream has ended"}}
 			delete(t.waiting, id)
 		}
 	}

@@ -36,9 +36,9 @@ type Scheme interface {
 	AllKnownTypes() map[schema.GroupVersionKind]reflect.Type
 }
 
-// Children decodes the children of the kind for which the scheme has the type T, by name. It returns
-// an error if the controller does not declare exactly one such kind, or if an object does not decode.
-// ChildrenOf needs no scheme.
+// Children decodes the children of the kind for which the scheme has the type T, by name. It
+// returns an error if the controller does not declare exactly one such kind, or if an object does
+// not decode. ChildrenOf needs no scheme.
 func Children[T any](req *SyncRequest, scheme Scheme) (map[string]*T, error) {
 	t, types := reflect.TypeFor[T](), scheme.AllKnownTypes()
 	var found []string

@@ -15,12 +15,13 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestUnaryCallsAreBounded gives up calls of a function that does not end with its context: those
+// TestUnaryCallsAreBounded cancels calls of a function that does not end with its context. Calls
 // that wait for it are answered without it.
 func TestUnaryCallsAreBounded(t *testing.T) {
 	var running atomic.Int64
 	release := make(chan struct{})
-	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler), GracePeriod: 100 * time.Millisecond}},
+	connection, stop := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler),
+		GracePeriod: 100 * time.Millisecond}},
 		hook.Composite{Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) {
 			running.Add(1)
 			<-release
@@ -42,8 +43,7 @@ func TestUnaryCallsAreBounded(t *testing.T) {
 		}
 		cancel()
 		calls.Wait()
-		// The server reads a connection in order: once it has answered this, it knows of the
-		// cancellations.
+		// The server reads a connection in order: after this response it has read the cancellations.
 		if _, err := healthv1.NewHealthClient(connection).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 			t.Fatal(err)
 		}

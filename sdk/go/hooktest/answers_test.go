@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
-// table is sdk/testdata/answers.json, which the engine is tested with, too.
+// table is sdk/testdata/answers.json, which also tests the engine.
 type table struct {
 	Declared []string
 	Parents  map[string]json.RawMessage
@@ -24,7 +24,7 @@ type table struct {
 	}
 }
 
-// response is an answer as JSON has it.
+// response is an answer in JSON.
 type response struct {
 	Status                json.RawMessage
 	Labels, Annotations   map[string]*string
@@ -79,9 +79,10 @@ func TestAnswersTable(t *testing.T) {
 	}
 }
 
-// sync is the answer in the SDK's types.
+// sync returns the answer in the SDK's types.
 func (r response) sync(repeat map[string]int) *hook.SyncResponse {
-	answer := &hook.SyncResponse{Conditions: r.Conditions, Events: r.Events, Results: r.Results, Requirements: r.Requirements}
+	answer := &hook.SyncResponse{Conditions: r.Conditions, Events: r.Events, Results: r.Results,
+		Requirements: r.Requirements}
 	if r.Status != nil {
 		answer.Status = r.Status
 	}
@@ -117,7 +118,7 @@ func (r response) child(raw json.RawMessage) hook.Child {
 		Metadata         struct{ Namespace, Name string }
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return child // a case of its own
+		return child // a separate case
 	}
 	id := name{o.APIVersion, o.Kind, o.Metadata.Namespace, o.Metadata.Name}
 	for _, state := range r.ChildStates {
@@ -129,7 +130,7 @@ func (r response) child(raw json.RawMessage) hook.Child {
 	return child
 }
 
-// TestCheck checks answers to requests of which some kinds have objects.
+// TestCheck checks answers to requests with objects of some kinds.
 func TestCheck(t *testing.T) {
 	parent := map[string]any{"apiVersion": "example.com/v1", "kind": "Website", "metadata": map[string]any{"name": "a"}}
 	team := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}

@@ -8,7 +8,7 @@ import (
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
 )
 
-// Check validates a response by the rules of the engine, and names the item at fault.
+// Check validates a response by the rules of the engine, and names the invalid item.
 func ExampleCheck() {
 	sync := func(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 		page := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": req.Parent.Name}}

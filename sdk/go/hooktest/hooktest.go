@@ -1,17 +1,17 @@
-// Package hooktest calls the functions of a hook as the engine does, without an engine, a cluster or a
-// server:
+// Package hooktest calls the functions of a hook as the engine does, without an engine, a cluster
+// or a server:
 //
 //	answer, err := hooktest.Sync(ctx, sync, "testdata/website.yaml", "Deployment.apps/v1")
 //
 // The first document of the file is the parent, the others are its observed children. The package
 // encodes the response as a server does, and validates it by those rules of the engine that depend
-// only on the parent and the declared kinds. The cases of sdk/testdata/answers.json test these rules
-// in the engine and in all SDKs. Its data are the files of the test. Functions are safe for concurrent
-// use.
+// only on the parent and the declared kinds. The cases of sdk/testdata/answers.json test these
+// rules in the engine and in all SDKs. Its data are the files of the test. Functions are safe for
+// concurrent use.
 //
 // A kind of children is declared as "Deployment.apps/v1", a cluster-scoped one as
-// "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its children
-// needs a namespace, unless its kind is declared as cluster-scoped.
+// "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its
+// children needs a namespace, unless its kind is declared as cluster-scoped.
 package hooktest
 
 import (
@@ -104,7 +104,8 @@ func Finalize(ctx context.Context, f hook.SyncFunc, file string, kinds ...string
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, hook.Composite{Finalize: f}, compositev1.CompositeHookService_Finalize_FullMethodName, request, declared)
+	return ask(ctx, hook.Composite{Finalize: f}, compositev1.CompositeHookService_Finalize_FullMethodName, request,
+		declared)
 }
 
 // Decorate calls a decorator's function with the objects of a file, and validates the response: the

@@ -33,7 +33,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// copyNumber answers with the parent's number, and with how many objects it sees.
+// copyNumber answers with the parent's number, and with the number of objects.
 func copyNumber(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) {
 	parent, err := hook.Parent[map[string]any](req)
 	if err != nil {

@@ -23,8 +23,8 @@ type registrar interface {
 	Register(grpc.ServiceRegistrar)
 }
 
-// methods are the functions of a hook, by the full names of the contract's methods. A hook registers
-// them as it does with a server, and they are called without one.
+// methods are the functions of a hook, by the full names of the contract's methods. A hook
+// registers them as it does with a server, and they are called without one.
 type methods map[string]func(context.Context, proto.Message) (any, error)
 
 // RegisterService adds the methods of a service.
@@ -39,8 +39,8 @@ func (m methods) RegisterService(service *grpc.ServiceDesc, server any) {
 	}
 }
 
-// call calls the hook's function for a method of the contract, as a server does. The response is the
-// method's message, the error a gRPC status.
+// call calls the hook's function for a method of the contract, as a server does. The response is
+// the method's message, the error a gRPC status.
 func call(ctx context.Context, h registrar, method string, req *hook.SyncRequest) (proto.Message, error) {
 	m := methods{}
 	h.Register(m)

@@ -230,7 +230,7 @@ func (v *validator) dependencies(refs []ref, objects []*hookv1.DesiredObject) er
 }
 
 // findCircle returns a circle that can be reached from a node, its first node at its end again; nil
-// if there is none.
+// if none exists.
 func findCircle(edges [][]int, done []bool, path []int, at int) []int {
 	if begin := slices.Index(path, at); begin >= 0 {
 		return append(slices.Clone(path[begin:]), at)

@@ -8,9 +8,9 @@
 //		hook.Main(hook.Composite{Sync: sync})
 //	}
 //
-// Package hook creates its spans with OpenTelemetry's global provider, which Setup sets. The package
-// is separate because exporters make a program several megabytes larger. Its data comes from the
-// standard OTEL_* environment; a test exports to a collector on loopback.
+// Package hook creates its spans with OpenTelemetry's global provider, which Setup sets. The
+// package is separate because exporters make a program several megabytes larger. Its data comes
+// from the standard OTEL_* environment; a test exports to a collector on loopback.
 package otlp
 
 import (
@@ -32,8 +32,8 @@ import (
 
 // Setup sets OpenTelemetry's global TracerProvider to one that exports spans as the OTEL_*
 // environment describes. It does nothing if neither OTEL_TRACES_EXPORTER nor an endpoint of an OTLP
-// collector is set. Call it once, before hook.Main, hook.Serve or hook.Attach, which export the last
-// spans when they end.
+// collector is set. Call it once, before hook.Main, hook.Serve or hook.Attach, which export the
+// last spans when they end.
 //
 // OTEL_TRACES_EXPORTER is otlp (the default), console or none. OTEL_EXPORTER_OTLP_PROTOCOL is
 // http/protobuf (the default) or grpc. The name of the service is OTEL_SERVICE_NAME, or that of the
@@ -57,8 +57,8 @@ func Setup(ctx context.Context) error {
 	return nil
 }
 
-// exporterName returns the name of the exporter. Unlike the OpenTelemetry specification, its default
-// is none, so that a program without a collector does not try to reach one on localhost.
+// exporterName returns the name of the exporter. Unlike the OpenTelemetry specification, its
+// default is none, so that a program without a collector does not try to reach one on localhost.
 func exporterName() string {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return "none"

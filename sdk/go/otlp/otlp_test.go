@@ -93,14 +93,17 @@ func TestTheEnvironmentSelectsTheExporter(t *testing.T) {
 		environment map[string]string
 		set, fails  bool
 	}{
-		"nothing":             {},
-		"an endpoint":         {environment: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, set: true},
-		"the console":         {environment: map[string]string{"OTEL_TRACES_EXPORTER": "console"}, set: true},
-		"none":                {environment: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
-		"OTLP over gRPC":      {environment: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, set: true},
+		"nothing": {},
+		"an endpoint": {environment: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+			set: true},
+		"the console": {environment: map[string]string{"OTEL_TRACES_EXPORTER": "console"}, set: true},
+		"none":        {environment: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
+		"OTLP over gRPC": {environment: map[string]string{"OTEL_TRACES_EXPORTER": "otlp",
+			"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, set: true},
 		"disabled":            {environment: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"}},
 		"an unknown exporter": {environment: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, fails: true},
-		"an unknown protocol": {environment: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "udp"}, fails: true},
+		"an unknown protocol": {environment: map[string]string{"OTEL_TRACES_EXPORTER": "otlp",
+			"OTEL_EXPORTER_OTLP_PROTOCOL": "udp"}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for variable, value := range c.environment {

@@ -48,6 +48,7 @@ func TestRules(t *testing.T) {
 		},
 		{"wide Python", "a.py", wide("x = 1 ", 121), []string{"a.py:1: 121 columns wide; at most 120 (width)"}},
 		{"address", "a.go", doc + "// https://example.com/" + strings.Repeat("x", 100) + "\n", nil},
+		{"example's output", "a.go", doc + wide("// Output: ", 110) + "\n", nil},
 		{"directive", "a.go", doc + wide("var x int //nolint:all // ", 130) + "\n", nil},
 		{"wide Markdown", "a.md", wide("It ", 121), []string{"a.md:1: 121 columns wide; at most 120 (width)"}},
 		{"wide table", "a.md", wide("| It ", 121), nil},

@@ -77,7 +77,7 @@ func withoutCode(text string) string {
 }
 
 // exempt matches lines that cannot be broken: URLs, and directives to compilers and linters.
-var exempt = regexp.MustCompile(`https?://\S{40}|//(go:|nolint| ?\+)|# (type|noqa|pylint)|eslint-`)
+var exempt = regexp.MustCompile(`https?://\S{40}|//(go:|nolint| ?\+| Output:)|# (type|noqa|pylint)|eslint-`)
 
 // checkWidths reports lines that are too wide.
 func checkWidths(f source.File, comments []source.Comment) []finding {
