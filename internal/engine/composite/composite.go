@@ -27,9 +27,9 @@ type Shape struct {
 	shape.Watches
 
 	// object is the declaring object, as hooks see it.
-	object   *object.Object
-	rules    *shape.ParentRules
-	declared []plan.ChildKind
+	object     *object.Object
+	rules      *shape.ParentRules
+	childKinds []plan.ChildKind
 	// rolling is nil if no kind of child has a rolling update method.
 	rolling *rolling
 	// custom reports whether a resource is a custom resource.
@@ -72,7 +72,7 @@ func New(o *object.Object, c *v1alpha1.CompositeController, r Resources) (*Shape
 		if rule.UpdateStrategy != nil && rule.UpdateStrategy.Method != "" {
 			method = plan.Method(rule.UpdateStrategy.Method)
 		}
-		s.declared = append(s.declared, plan.ChildKind{Resource: r.Children[i], Method: method})
+		s.childKinds = append(s.childKinds, plan.ChildKind{Resource: r.Children[i], Method: method})
 	}
 	s.Watches = shape.Watches{
 		Parents:   []*shape.ParentRules{s.rules},

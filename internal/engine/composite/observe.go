@@ -21,7 +21,7 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 	}
 	scope := s.scope(parent, selector)
 	claimer := &shape.Claimer{Parent: parent, Owner: scope.Owner, Selector: selector, Departing: departing}
-	claims, err := claimer.Children(in, s.declared)
+	claims, err := claimer.Children(in, s.childKinds)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ var marks = map[string]string{shape.DecoratorAnnotation: ""}
 // scope returns the rules for the children of a parent.
 func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scope {
 	return plan.Scope{
-		ChildKinds:      s.declared,
+		ChildKinds:      s.childKinds,
 		Owner:           plan.Owner{GVK: parent.GVK(), Name: parent.Name(), UID: parent.UID(), Resource: s.rules.Resource},
 		ParentNamespace: parent.Namespace(),
 		Selector:        selector,

@@ -30,8 +30,8 @@ type Shape struct {
 	shape.Watches
 
 	// object is the declaring object, as hooks see it.
-	object   *object.Object
-	declared []plan.ChildKind
+	object     *object.Object
+	childKinds []plan.ChildKind
 }
 
 var _ shape.Shape = (*Shape)(nil)
@@ -57,7 +57,7 @@ func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachmen
 		if strategy := c.Spec.Attachments[i].UpdateStrategy; strategy != nil && strategy.Method != "" {
 			method = plan.Method(strategy.Method)
 		}
-		s.declared = append(s.declared, plan.ChildKind{Resource: r, Method: method})
+		s.childKinds = append(s.childKinds, plan.ChildKind{Resource: r, Method: method})
 	}
 	return s, nil
 }
@@ -76,7 +76,7 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 		return nil, err
 	}
 	isOurs := func(o *object.Object) bool { return o.Annotations()[Annotation] == s.object.Name() }
-	attachments, err := shape.Owned(in, target, s.declared, isOurs)
+	attachments, err := shape.Owned(in, target, s.childKinds, isOurs)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 		Finalizing:   rules.Departing(target),
 		SkipChildren: rules.SkipChildren(target),
 		Scope: plan.Scope{
-			Field: "attachments", ChildKinds: s.declared, ParentNamespace: target.Namespace(),
+			Field: "attachments", ChildKinds: s.childKinds, ParentNamespace: target.Namespace(),
 			Owner:       plan.Owner{GVK: target.GVK(), Name: target.Name(), UID: target.UID(), Resource: rules.Resource},
 			Annotations: map[string]string{Annotation: s.object.Name()},
 			Marks:       map[string]string{Annotation: s.object.Name()},

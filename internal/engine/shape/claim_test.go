@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -65,6 +66,41 @@ func TestClassify(t *testing.T) {
 			got := c.classify(child, labels.SelectorFromSet(labels.Set{"app": "web"}))
 			if got != test.want {
 				t.Errorf("classify = %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRevisions has a parent keep its own revisions, whatever its selector, and adopt orphans of its
+// kind.
+func TestRevisions(t *testing.T) {
+	ofKind, _ := labels.SelectorFromSet(labels.Set{"kind": "p"}).Requirements()
+	const mine, stranger = `,"labels":{"app":"web","kind":"p"}`, `,"labels":{"app":"web","kind":"q"}`
+	tests := []struct {
+		name, revision string
+		departing      bool
+		kept, adopted  bool
+	}{
+		{"owned", ours + mine, false, true, false},
+		{"owned and not selected", ours + other, false, true, false},
+		{"owned and being deleted", ours + mine + deleting, false, false, false},
+		{"an orphan that is selected", mine, false, true, true},
+		{"an orphan that is not selected", other, false, false, false},
+		{"an orphan of another kind of parent", stranger, false, false, false},
+		{"an orphan that is being deleted", mine + deleting, false, false, false},
+		{"an orphan, the parent departing", mine, true, false, false},
+		{"an attachment of a decorator", ours + mine + attached, false, false, false},
+		{"another parent's", theirs + mine, false, false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := Claimer{
+				Parent: parent(t, ""), Departing: test.departing, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}),
+			}
+			reader := viewtest.NewReader(configMap(t, "r", 2, test.revision))
+			kept, adopt, err := c.Revisions(Input{Reader: reader}, configMaps, "shop", ofKind)
+			if err != nil || (kept.Len() == 1) != test.kept || (len(adopt) == 1) != test.adopted {
+				t.Errorf("Revisions keeps %d and adopts %v, %v; want %v and %v", kept.Len(), adopt, err, test.kept, test.adopted)
 			}
 		})
 	}
