@@ -37,7 +37,9 @@ func next(data []byte) (message, rest []byte) {
 func FuzzHookMessages(f *testing.F) {
 	welcome := &streamv1.HookMessage{
 		Message: &streamv1.HookMessage_Welcome{
-			Welcome: &streamv1.Welcome{Version: 1, Window: &streamv1.Window{Calls: 2, Bytes: 9999}},
+			Welcome: &streamv1.Welcome{
+				Version: 1, Capabilities: allCapabilities, Window: &streamv1.Window{Calls: 2, Bytes: 9999},
+			},
 		},
 	}
 	list := &itemList{}
@@ -104,7 +106,10 @@ func FuzzEngineMessages(f *testing.F) {
 	e.Connect()
 	messages := e.Outbox()
 	if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{
-		Welcome: &streamv1.Welcome{Version: 1, Window: &streamv1.Window{Calls: 9, Bytes: 9999}}}}); err != nil {
+		Welcome: &streamv1.Welcome{
+			Version: 1, Capabilities: allCapabilities, Window: &streamv1.Window{Calls: 9, Bytes: 9999},
+		},
+	}}); err != nil {
 		f.Fatal(err)
 	}
 	s := &state{controller: &thing{name: "c"}, parent: &thing{name: "p"}, children: []*thing{{name: "a"}}}

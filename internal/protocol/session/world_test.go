@@ -95,6 +95,8 @@ type world struct {
 	hookBytes int
 	// hookHas and engineHas are the capabilities of the two sides.
 	hookHas, engineHas []streamv1.Capability
+	// capabilitiesChange reports whether other builds of both sides have other capabilities.
+	capabilitiesChange bool
 
 	engine   *Engine[*thing]
 	hook     *Hook
@@ -142,6 +144,7 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 	w.hookBytes = hookBytes
 	// Two in three worlds lack some capabilities, on either side.
 	w.hookHas, w.engineHas = w.features(seed%3 != 0), w.features(seed%3 == 2)
+	w.capabilitiesChange = seed%5 > 2
 	w.engine = NewEngine(EngineSettings[*thing]{
 		SessionID: "s", Encode: encodeThing, StateBytes: engineBytes, Capabilities: w.engineHas,
 	})
@@ -195,6 +198,10 @@ func (w *world) reconnect() {
 		w.hook.Lost()
 	}
 	w.up, w.down, w.work = nil, nil, nil
+	if w.capabilitiesChange && w.random.IntN(2) == 0 {
+		w.hookHas, w.engineHas = w.features(w.random.IntN(2) == 0), w.features(w.random.IntN(2) == 0)
+		w.engine.settings.Capabilities = w.engineHas
+	}
 	w.hook = NewHook(HookSettings{Calls: 3, Capabilities: w.hookHas, State: func(id string) *State {
 		if w.memories[id] == nil {
 			w.memories[id] = NewState(w.hookBytes)
