@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 )
@@ -49,6 +51,21 @@ func TestBombs(t *testing.T) {
 	for s, want := range map[*grpcstatus.Status]string{large: "", small: "TooLate"} {
 		if failure := Failure("sync", &hook.Question{Op: hook.Sync}, 0, s); failure.Reason != want {
 			t.Errorf("%v: reason %q, want %q", s, failure.Reason, want)
+		}
+	}
+}
+
+// TestUnknownCodesHaveOneLabel maps codes that google.rpc.Code does not have to one label of
+// metrics. A hook chooses the code, so each would be a series.
+func TestUnknownCodesHaveOneLabel(t *testing.T) {
+	for code, want := range map[int32]string{5: "NotFound", 16: "Unauthenticated", 17: "Unknown", 4711: "Unknown", -1: "Unknown"} {
+		err := Failure("sync", &hook.Question{Op: hook.Sync}, 0, grpcstatus.FromProto(&statuspb.Status{Code: code, Message: "no"}))
+		var coded interface{ Code() string }
+		if !errors.As(err, &coded) || coded.Code() != want {
+			t.Errorf("code %d: got the label %v, want %s", code, coded, want)
+		}
+		if err.Kind != hook.Failed {
+			t.Errorf("code %d: got kind %v, want %v", code, err.Kind, hook.Failed)
 		}
 	}
 }

@@ -21,8 +21,14 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%s: %q", e.code, e.text) }
 
-// Code is the label of metrics.
-func (e *statusError) Code() string { return e.code.String() }
+// Code returns the label of metrics. Codes that google.rpc.Code does not have share one label,
+// because the hook chooses them.
+func (e *statusError) Code() string {
+	if e.code > codes.Unauthenticated { // the last one
+		return codes.Unknown.String()
+	}
+	return e.code.String()
+}
 
 // Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is
 // the hook's, in messages; timeout is what it was given.
