@@ -7,13 +7,16 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/codec"
 )
 
-// known are the methods of the contract among a hook's capabilities; nil if the hook names none,
-// which says nothing about them.
-func known(capabilities []string) []string {
-	var methods []string
+// known returns the methods of the contract among those that a hook names. It is nil if the hook
+// names no method at all, and empty if the contract has none of them.
+func known(named []string) []string {
+	if len(named) == 0 {
+		return nil
+	}
+	methods := []string{}
 	for _, k := range hook.Descriptors() {
 		for _, op := range k.Operations {
-			if m := codec.Method(k.ControllerKind, op); slices.Contains(capabilities, m) {
+			if m := codec.Method(k.ControllerKind, op); slices.Contains(named, m) {
 				methods = append(methods, m)
 			}
 		}
@@ -25,7 +28,7 @@ func known(capabilities []string) []string {
 type watcher struct {
 	contract hook.ControllerKind
 	observe  func([]hook.Op)
-	methods  []string // told last
+	methods  []string // told last; nil before the first time
 }
 
 // Watch calls observe with the operations of a contract that the hook has functions for: now if
@@ -49,7 +52,7 @@ func (p *Pool) serves() {
 	methods := p.methods()
 	var changed []*watcher
 	for w := range p.watchers {
-		if methods != nil && !slices.Equal(w.methods, methods) {
+		if methods != nil && (w.methods == nil || !slices.Equal(w.methods, methods)) {
 			w.methods = methods
 			changed = append(changed, w)
 		}

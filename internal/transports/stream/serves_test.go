@@ -52,3 +52,29 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 		expect("who asks later", "decorator[]")
 	})
 }
+
+// TestMethodsOfAnotherContract reports a hook that names methods, and none of the contract's: it
+// serves no operation. This differs from a hook that names none.
+func TestMethodsOfAnotherContract(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(clock.RealClock{}, nil)
+		var told []string
+		watch := func() func() {
+			return p.Watch(hook.Composite, func(ops []hook.Op) { told = append(told, fmt.Sprint(ops)) })
+		}
+		defer watch()()
+		s := New(settingsOf("a", p.Changed))
+		p.Add(s)
+		peer := lasting(t, s)
+		peer.hear()
+		peer.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+			Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20},
+			Methods: []string{"/hookloop.hook.v1.CompositeHookService/Sync"},
+		}}})
+		synctest.Wait()
+		defer watch()()
+		if want := []string{"[]", "[]"}; fmt.Sprint(told) != fmt.Sprint(want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
