@@ -19,6 +19,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/gateway/auth"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc"
@@ -233,7 +234,8 @@ func rightFor(attach *streamv1.Attach) (auth.Right, error) {
 	if !found || i.GetControllerName() == "" {
 		return auth.Right{}, status.Errorf(codes.InvalidArgument,
 			"attach: intercept has controller_kind %q and controller_name %q, expected %s, and a name",
-			i.GetControllerKind(), i.GetControllerName(), strings.Join(hook.DeclaredKinds(), " or "))
+			endpoint.Excerpt([]byte(i.GetControllerKind())), endpoint.Excerpt([]byte(i.GetControllerName())),
+			strings.Join(hook.DeclaredKinds(), " or "))
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
 		return auth.Right{}, status.Errorf(

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -144,7 +145,7 @@ func named(controller string) string {
 	if controller == "" {
 		return ""
 	}
-	return " under the name " + controller
+	return " under the name " + endpoint.Excerpt([]byte(controller))
 }
 
 // users returns the controllers that refer to a worker, filtered by kind and name if these are set.

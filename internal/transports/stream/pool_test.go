@@ -260,6 +260,17 @@ func TestReadTrigger(t *testing.T) {
 		err != nil {
 		t.Errorf("a good trigger: got %d, %v", n, err)
 	}
+	for field, large := range map[string]*streamv1.Trigger{
+		"controller_name": {ControllerName: strings.Repeat("\x00", 1<<20)},
+		"controller_kind": {ControllerKind: strings.Repeat("\x00", 1<<20)},
+	} {
+		if _, err := take(large); !strings.Contains(err.Error(), field) || len(err.Error()) > 1024 {
+			t.Errorf("%s of 1 MiB: got an error of %d bytes, want at most 1024", field, len(err.Error()))
+		}
+		if _, err := ReadTrigger(large); err != nil && len(err.Error()) > 1024 {
+			t.Errorf("%s of 1 MiB: got an error of %d bytes, want at most 1024", field, len(err.Error()))
+		}
+	}
 	refuse := TriggerOf("CompositeController", "mine",
 		func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers })
 	if _, err := refuse(&streamv1.Trigger{}); status.Code(err) != codes.ResourceExhausted {

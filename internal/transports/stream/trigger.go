@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,11 +31,11 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 	return func(t *streamv1.Trigger) (int, error) {
 		if name := t.GetControllerName(); name != "" && name != controller {
 			return 0, status.Errorf(codes.InvalidArgument,
-				"controller_name is %q, expected %q, which this stream serves", name, controller)
+				"controller_name is %q, expected %q, which this stream serves", quoted(name), controller)
 		}
 		if other := t.GetControllerKind(); other != "" && other != kind {
 			return 0, status.Errorf(codes.InvalidArgument,
-				"controller_kind is %q, expected %q, which this stream serves", other, kind)
+				"controller_kind is %q, expected %q, which this stream serves", quoted(other), kind)
 		}
 		wish, err := ReadTrigger(t)
 		if err != nil {
@@ -43,6 +44,10 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 		return Ask(ask, wish)
 	}
 }
+
+// quoted returns the part of a field that an error repeats. The engine queues the error until the
+// hook reads it, so that its size has a limit.
+func quoted(field string) string { return endpoint.Excerpt([]byte(field)) }
 
 // Ask asks a controller for syncs, and has triggers that are too many refused with the code that
 // hooks know.
@@ -63,7 +68,7 @@ func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
 			len(t.GetReason()), MaxReasonBytes)
 	case t.GetControllerKind() != "" && !slices.Contains(hook.DeclaredKinds(), t.GetControllerKind()):
 		return wish, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none",
-			t.GetControllerKind(), hook.DeclaredKinds())
+			quoted(t.GetControllerKind()), hook.DeclaredKinds())
 	case len(t.GetParents()) > MaxParents:
 		return wish, status.Errorf(codes.InvalidArgument,
 			"parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)
