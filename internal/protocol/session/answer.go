@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Receive takes a message of the hook. Outcomes and Outbox have what it leads to. An error is a
-// *ProtocolError or the Reserver's; the stream is of no more use then.
+// Receive processes a message of the hook. Outcomes and Outbox return its effects. An error is a
+// *ProtocolError or the Reserver's; the caller must then end the stream.
 func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := e.in.add(f)
@@ -56,14 +56,14 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	return EngineReceived{}, nil
 }
 
-// memoryFactor is how many times its bytes a message may take once it is built.
+// memoryFactor bounds the memory of a decoded message, as a multiple of its size on the wire.
 const memoryFactor = 4
 
 func (e *Engine[O]) limits() decode.Limits {
 	return decode.Limits{Memory: memoryFactor * e.settings.MessageBytes}
 }
 
-// build unmarshals a message that was put together from fragments, if there is memory for it.
+// build decodes a message from its fragments, if the Reserver grants the memory.
 func (e *Engine[O]) build(data []byte, m *streamv1.HookMessage) (release func(), err error) {
 	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
 	if err != nil {
@@ -99,8 +99,8 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	return EngineReceived{Welcome: w}, nil
 }
 
-// resume compares what is believed with what the hook says it holds. What differs is dropped on
-// both sides.
+// resume compares the peer state with the subjects that the hook still holds. Both sides drop each
+// subject that differs.
 func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
 	held := make(map[string][]byte, len(states))
 	var unknown []string
@@ -123,7 +123,7 @@ func (e *Engine[O]) resume(states []*streamv1.SubjectState) {
 	e.sendForget(unknown)
 }
 
-// answer takes the answer to one call.
+// answer processes the answer to one call.
 func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	id := answer.GetCallId()
 	a := e.calls[id]
@@ -149,7 +149,7 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 	return nil
 }
 
-// refused passes the hook's failure on, if it is one.
+// refused finishes a call with the hook's error.
 func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 	if s.GetCode() == int32(code.Code_OK) {
 		e.finish(
@@ -167,10 +167,10 @@ func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 	e.finish(a, Outcome{Refused: s, Got: size})
 }
 
-// maxWords is how many bytes of a hook's own words an error repeats.
+// maxExcerptBytes bounds the part of a hook's message that an error quotes.
 const maxExcerptBytes = 256
 
-// words are the beginning of a hook's own words, as far as they can be printed.
+// excerpt returns the beginning of a hook's message, with spaces for unprintable characters.
 func excerpt(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -185,7 +185,7 @@ func excerpt(text string) string {
 	return out.String()
 }
 
-// desired puts the response together.
+// desired assembles the response of a call, and finishes the call.
 func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	m := methods[a.question.Method]
 	response := m.response()
@@ -202,7 +202,7 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	if err != nil {
 		e.settings.Reserver.Release(memory)
 	}
-	if errors.Is(err, errLarge) { // asking again does not make it smaller
+	if errors.Is(err, errLarge) { // a second call would get the same answer
 		e.finish(a, Outcome{Fault: err, Got: size})
 		return
 	}
@@ -223,10 +223,10 @@ func (e *Engine[O]) desired(a *call[O], d *streamv1.Desired, size uint64) {
 	e.finish(a, Outcome{Response: response, Got: size, Reserved: memory})
 }
 
-// estimate is about how much memory the new parts of an answer take once they are built. What is
-// malformed is found when it is.
+// estimate returns the approximate memory of the new parts of an answer. Decoding reports malformed
+// parts later.
 func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64, error) {
-	var kept uint64 // the list of items; runs that name too many are refused later
+	var kept uint64 // items of runs; patch rejects invalid runs
 	all, err := e.sizeOf(d.GetEnvelope(), response)
 	if err != nil {
 		return 0, err
@@ -248,7 +248,7 @@ func (e *Engine[O]) estimate(response proto.Message, d *streamv1.Desired) (int64
 	return int64(all + min(kept, e.settings.MessageBytes)), nil //nolint:gosec // within the limits
 }
 
-// sizeOf estimates a message. The error is a *decode.LimitError.
+// sizeOf estimates the memory of a message. An error is a *decode.LimitError.
 func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
 	size, err := decode.Estimate(data, m.ProtoReflect().Descriptor(), e.limits())
 	var limit *decode.LimitError
@@ -258,7 +258,7 @@ func (e *Engine[O]) sizeOf(data []byte, m proto.Message) (uint64, error) {
 	return max(size, uint64(len(data))), nil
 }
 
-// assemble makes a response of its shell and its desired objects.
+// assemble decodes a response from its envelope and adds the desired objects.
 func (m *method) assemble(response proto.Message, envelope []byte, list *itemList) error {
 	if err := proto.Unmarshal(envelope, response); err != nil {
 		return fmt.Errorf("the response is no %s: %w", response.ProtoReflect().Descriptor().FullName(), err)
@@ -266,7 +266,8 @@ func (m *method) assemble(response proto.Message, envelope []byte, list *itemLis
 	return m.put(response, list.messages())
 }
 
-// repeat asks once more, with everything. The second time it is the answer's fault.
+// repeat makes a call again as a snapshot with every object. After a second failure the outcome is
+// a Fault.
 func (e *Engine[O]) repeat(a *call[O], why error) {
 	e.Forget(a.question.Subject)
 	switch {

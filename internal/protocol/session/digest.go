@@ -10,7 +10,7 @@ import (
 // hashBytes is the length of hashes and digests on the wire.
 const hashBytes = 16
 
-// hash names content: the beginning of its SHA-256.
+// hash identifies content: the first 16 bytes of its SHA-256.
 type hash [hashBytes]byte
 
 func hashOf(parts ...[]byte) hash {
@@ -25,7 +25,7 @@ func hashOf(parts ...[]byte) hash {
 	return hash(h.Sum(make([]byte, 0, sha256.Size))[:hashBytes])
 }
 
-// entryHash is a part of the digest of an observed set.
+// entryHash returns the part of an entry in the digest of an observed set.
 func entryHash(slot uint32, object hash) hash {
 	var data [4 + hashBytes]byte
 	binary.LittleEndian.PutUint32(data[:], slot)
@@ -33,8 +33,8 @@ func entryHash(slot uint32, object hash) hash {
 	return hashOf(data[:])
 }
 
-// linkHash is a part of the digest of a list. The item before is in it, so that the digest knows
-// the order.
+// linkHash returns the part of an item in the digest of a list. It includes the previous item, so
+// the digest depends on the order.
 func linkHash(before, item hash) hash {
 	var data [2 * hashBytes]byte
 	copy(data[:], before[:])
@@ -42,8 +42,9 @@ func linkHash(before, item hash) hash {
 	return hashOf(data[:])
 }
 
-// digest stands for a set or a list: the sum of its parts modulo 2^128. A part can be taken out
-// again, so that a change costs what changed. The zero value is the digest of nothing.
+// digest identifies a set or a list: the sum of its parts modulo 2^128. Parts can be subtracted, so
+// the cost of an update depends on the size of the change only. The zero value is the digest of an
+// empty set.
 type digest struct{ low, high uint64 }
 
 func (d digest) plus(h hash) digest {
@@ -58,7 +59,7 @@ func (d digest) minus(h hash) digest {
 	return digest{low, high}
 }
 
-// wire is the digest as messages carry it.
+// wire returns the digest in the format of messages.
 func (d digest) wire() []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(make([]byte, 0, hashBytes), d.low), d.high)
 }
@@ -70,7 +71,7 @@ func parseDigest(data []byte) (digest, error) {
 	return digest{binary.LittleEndian.Uint64(data[:8]), binary.LittleEndian.Uint64(data[8:])}, nil
 }
 
-// is says whether the bytes of a message are this digest.
+// is reports whether the bytes of a message equal the digest.
 func (d digest) is(data []byte) bool {
 	got, err := parseDigest(data)
 	return err == nil && got == d

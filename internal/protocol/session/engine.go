@@ -20,19 +20,18 @@ type EngineSettings[O Observed] struct {
 	SessionID string
 	// Build names the engine's build.
 	Build string
-	// Encode writes an object. The message is read at once, and not kept.
+	// Encode encodes an object. The engine does not keep the message.
 	Encode func(O) *hookv1.Object
-	// MessageBytes bounds a message and StateBytes what is kept; 0 stands for the defaults of the
-	// package.
+	// MessageBytes bounds a message, and StateBytes the peer state; 0 means the package's defaults.
 	MessageBytes uint64
 	StateBytes   int
-	// Capabilities are the optional features of this side; nil means all that the package has.
+	// Capabilities are the optional features of this side; nil means all.
 	Capabilities []streamv1.Capability
-	// Reserver is asked before the content of a message is built; nil refuses nothing.
+	// Reserver grants the memory of decoded messages; nil is without limit.
 	Reserver Reserver
 }
 
-// Reserver grants memory for messages that are being read, or returns an error at once.
+// Reserver grants memory for decoded messages, or returns an error immediately.
 type Reserver interface {
 	TryAcquire(bytes int64) error
 	Release(bytes int64)
@@ -44,68 +43,18 @@ type unlimited struct{}
 func (unlimited) TryAcquire(int64) error { return nil }
 func (unlimited) Release(int64)          {}
 
-// Question is one question about the objects in its slots.
-type Question[O Observed] struct {
-	// Subject is what the set is remembered under; empty: nothing is remembered.
-	Subject string
-	Method  string
-	// Shell is the request without its objects.
-	Envelope     proto.Message
-	Slots        []Slot[O]
-	TraceContext map[string]string
-	// Remaining returns how long the answer may still take. It is called when the call begins,
-	// which may be later than Ask; nil: no limit.
-	Remaining func() time.Duration
-}
-
-// Outcome is what became of a question; exactly one of Response, Refused, Fault, Exhausted and Lost
-// is set.
-type Outcome struct {
-	CallID uint64
-	// Response is the whole response. Its desired objects are shared with later responses and not
-	// changed by anyone.
-	Response proto.Message
-	// Refused is the hook's failure.
-	Refused *statuspb.Status
-	// Fault says that the question is larger than the hook accepts, or the answer wrong.
-	Fault error
-	// Exhausted is the Reserver's error: there is no memory for the answer now.
-	Exhausted error
-	// Reserved is what the response takes of the Reserver. Whoever takes the outcome must release
-	// it.
-	Reserved int64
-	// Lost says that there was no answer before the stream ended, or that the question was not
-	// asked because it ends.
-	Lost bool
-	// Sent and Got are the sizes of the call and of its answer in bytes; Snapshot says that the
-	// whole set was sent.
-	Sent, Got uint64
-	Snapshot  bool
-}
-
-// News is what a message of the hook leads to.
-type EngineReceived struct {
-	// Welcome is set once the session is open.
-	Welcome *streamv1.Welcome
-	// Drain says that the hook wants no more questions: Ask elsewhere.
-	Drain bool
-	// Trigger asks for syncs.
-	Trigger *streamv1.Trigger
-}
-
-// Counts say what an engine did.
+// Counts are the counters of an engine.
 type Counts struct {
-	// Snapshots are calls with the whole set, Changes those with what changed.
+	// Snapshots counts calls with the whole set, Changes calls with a difference.
 	Snapshots, Changes uint64
-	// Nacks are calls for which the hook lacked something; Mismatches are answers that refer to
-	// what the engine does not hold. After each of them the question is asked again.
+	// Nacks counts calls for which the hook lacked state, Mismatches answers that refer to a list
+	// that the engine lacks. After each of them the engine makes the call again.
 	Nacks, Mismatches uint64
-	// Resumed are subjects that the hook still held after a reconnection; Dropped are those that it
-	// did not.
+	// Resumed counts subjects that survived a reconnection, Dropped those that did not.
 	Resumed, Dropped uint64
 }
 
-// Engine is the engine's side of a session. It outlives streams: Connect begins each.
+// Engine is the engine's side of a session. It outlives streams; Connect starts each.
 type Engine[O Observed] struct {
 	settings   EngineSettings[O]
 	peer       *peerState[O]
@@ -116,14 +65,14 @@ type Engine[O Observed] struct {
 	stream[O]
 }
 
-// stream is what an Engine holds of one stream.
+// stream is the part of an Engine that belongs to one stream.
 type stream[O Observed] struct {
 	phase    phase
-	last     uint64 // the id of the last call
+	last     uint64 // the ID of the last call
 	calls    map[uint64]*call[O]
 	window   *streamv1.Window
-	busy     uint64 // the sizes of calls under way
-	accepts  uint64 // the largest message that the hook takes
+	busy     uint64 // the sizes of the open calls
+	accepts  uint64 // the largest message that the hook accepts
 	in       assembler
 	out      []*streamv1.EngineMessage
 	draining bool
@@ -138,20 +87,20 @@ const (
 	open
 )
 
-// asked is a question, and its call once it is made.
+// call is a question, and its call on the stream once it starts.
 type call[O Observed] struct {
 	callID    uint64
 	question  Question[O]
 	id        uint64
-	about     *peerSubject[O] // nil: nothing is remembered
-	before    *itemList       // the list that the call says is held
+	about     *peerSubject[O] // nil: no state
+	before    *itemList       // the list that the answer may refer to
 	size      uint64
 	snapshot  bool
-	again     bool // asked a second time, with everything
+	again     bool // the second attempt, with every object
 	cancelled bool
 }
 
-// NewEngine makes a session without a stream.
+// NewEngine returns a session without a stream.
 func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
 	if s.Capabilities == nil {
@@ -163,22 +112,21 @@ func NewEngine[O Observed](s EngineSettings[O]) *Engine[O] {
 	return &Engine[O]{settings: s, peer: newPeerState(s.Encode, cmp.Or(s.StateBytes, DefaultStateBytes))}
 }
 
-// Bytes is about how much memory the session takes: what the hook is believed to hold, and the
-// message that is incomplete.
+// Bytes returns the approximate memory of the session: the peer state and an incomplete message.
 func (e *Engine[O]) Bytes() int { return e.peer.bytes + cap(e.in.data) }
 
-// Shrink forgets what was used longest ago until the session takes at most limit bytes, as far as
-// it can. It reports whether the hook's incomplete message alone takes more: then the stream must
-// end.
+// Shrink drops the least recently used subjects until the session takes at most limit bytes, if
+// possible. It reports whether the incomplete message alone exceeds the limit; the caller must then
+// end the stream.
 func (e *Engine[O]) Shrink(limit int) (tooLarge bool) {
 	e.sendForget(e.peer.evictTo(limit - cap(e.in.data)))
 	return cap(e.in.data) > limit
 }
 
-// Counts are the counts since the beginning.
+// Counts returns the counters since the creation of the session.
 func (e *Engine[O]) Counts() Counts { return e.counts }
 
-// Connect begins a stream. What was asked on the one before must be lost (Disconnect).
+// Connect starts a stream. The caller must have called Disconnect for the previous one.
 func (e *Engine[O]) Connect() {
 	e.stream = stream[O]{phase: greeting, calls: map[uint64]*call[O]{}, in: assembler{limit: e.settings.MessageBytes}}
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_Hello{Hello: &streamv1.Hello{
@@ -211,17 +159,17 @@ func (e *Engine[O]) lose(a *call[O]) {
 	e.finish(a, Outcome{Lost: true})
 }
 
-// Open says whether questions may be asked.
+// Open reports whether Ask may be called.
 func (e *Engine[O]) Open() bool { return e.phase == open && !e.draining }
 
-// Greeted says whether the hook has said Welcome on this stream.
+// Welcomed reports whether the hook has sent its Welcome on this stream.
 func (e *Engine[O]) Welcomed() bool { return e.phase == open }
 
-// Load is how many questions have no answer yet.
+// Load returns the number of questions without an outcome.
 func (e *Engine[O]) Load() int { return len(e.calls) + len(e.waiting) }
 
-// Ask puts a question, at once or when the window allows it, and returns the ticket that its
-// Outcome carries.
+// Ask queues a question, starts its call when the window allows it, and returns the ID that its
+// Outcome will carry.
 func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	e.lastCallID++
 	e.waiting = append(e.waiting, &call[O]{callID: e.lastCallID, question: q})
@@ -229,8 +177,8 @@ func (e *Engine[O]) Ask(q Question[O]) uint64 {
 	return e.lastCallID
 }
 
-// Cancel gives a question up: there will be no Outcome. It says whether a call was under way, so
-// that its answer is still due.
+// Cancel cancels a question, which then has no Outcome. It reports whether a call was open, so that
+// the hook still owes an answer.
 func (e *Engine[O]) Cancel(callID uint64) bool {
 	e.waiting = slices.DeleteFunc(e.waiting, func(a *call[O]) bool { return a.callID == callID })
 	for _, a := range e.calls {
@@ -243,7 +191,7 @@ func (e *Engine[O]) Cancel(callID uint64) bool {
 	return false
 }
 
-// Due says whether the answer to a question is still to come, wanted or not.
+// Due reports whether the hook owes the answer to a question, cancelled or not.
 func (e *Engine[O]) Due(callID uint64) bool {
 	for _, a := range e.calls {
 		if a.callID == callID {
@@ -261,8 +209,7 @@ func (e *Engine[O]) Forget(subject string) {
 	}
 }
 
-// forgetNames is how many subjects one message names, so that it stays small beside the hook's
-// limit.
+// forgetNames bounds the subjects of one Forget message, to keep it within the hook's limit.
 const forgetNames = 1000
 
 func (e *Engine[O]) sendForget(names []string) {
@@ -274,8 +221,7 @@ func (e *Engine[O]) sendForget(names []string) {
 	}
 }
 
-// Drain says that nothing more is asked on this stream. Questions that wait for the window are
-// lost.
+// Drain stops new calls on this stream. Queued questions are lost.
 func (e *Engine[O]) Drain() {
 	if e.phase == open {
 		e.drained()
@@ -283,7 +229,7 @@ func (e *Engine[O]) Drain() {
 	}
 }
 
-// drained gives up what is not asked yet.
+// drained drops the queue.
 func (e *Engine[O]) drained() {
 	e.draining = true
 	for _, a := range e.waiting {
@@ -292,7 +238,7 @@ func (e *Engine[O]) drained() {
 	e.waiting = nil
 }
 
-// Drained says that a side wants no more questions, and that all have their answers.
+// Drained reports whether a side drains the stream and all calls have their answers.
 func (e *Engine[O]) Drained() bool { return e.draining && len(e.calls) == 0 }
 
 // AnswerTrigger sends the result of a trigger.
@@ -305,24 +251,24 @@ func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
 }
 
-// Outbox takes the messages to send, in order.
+// Outbox returns the messages to send, in order, and removes them.
 func (e *Engine[O]) Outbox() []*streamv1.EngineMessage {
 	out := e.out
 	e.out = nil
 	return out
 }
 
-// Unsent is how many messages Outbox would take.
+// Unsent returns the number of messages to send.
 func (e *Engine[O]) Unsent() int { return len(e.out) }
 
-// Outcomes takes what became of questions.
+// Outcomes returns the new outcomes, and removes them.
 func (e *Engine[O]) Outcomes() []Outcome {
 	out := e.outcomes
 	e.outcomes = nil
 	return out
 }
 
-// pump begins the calls that the window allows.
+// pump starts the calls that the window allows.
 func (e *Engine[O]) pump() {
 	for len(e.waiting) > 0 && e.Open() && e.free() {
 		next := e.waiting[0]
@@ -336,7 +282,7 @@ func (e *Engine[O]) free() bool {
 	return uint64(len(e.calls)) < uint64(e.window.GetCalls()) && e.busy < e.window.GetBytes()
 }
 
-// begin makes a call.
+// begin starts a call.
 func (e *Engine[O]) begin(a *call[O]) {
 	q := &a.question
 	if !e.common.has(changes) {
@@ -371,7 +317,7 @@ func (e *Engine[O]) begin(a *call[O]) {
 	e.put(a, message, c)
 }
 
-// put sends a call and notes what the hook holds then.
+// put sends a call and updates the peer state.
 func (e *Engine[O]) put(a *call[O], call *streamv1.EngineMessage, c *change[O]) {
 	if a.question.Subject != "" {
 		a.about = e.peer.commit(a.question.Subject, c)
@@ -390,7 +336,7 @@ func (e *Engine[O]) put(a *call[O], call *streamv1.EngineMessage, c *change[O]) 
 	e.sendForget(e.peer.evict())
 }
 
-// end takes a call off the books.
+// end closes a call.
 func (e *Engine[O]) end(a *call[O]) {
 	if a.id == 0 || e.calls[a.id] != a {
 		return
@@ -402,7 +348,7 @@ func (e *Engine[O]) end(a *call[O]) {
 	}
 }
 
-// finish tells what became of a question, unless nobody wants to know.
+// finish records the outcome of a question, unless it was cancelled.
 func (e *Engine[O]) finish(a *call[O], o Outcome) {
 	if a.cancelled {
 		e.settings.Reserver.Release(o.Reserved)

@@ -17,14 +17,14 @@ func split(data []byte) []*streamv1.Fragment {
 	return out
 }
 
-// fragmented is a message, or the fragments of one that is too large.
+// fragmented returns a message, or its fragments if it is large.
 func fragmented[M proto.Message](m M, wrap func(*streamv1.Fragment) M) []M {
 	if proto.Size(m) <= fragmentBytes {
 		return []M{m}
 	}
 	data, err := proto.Marshal(m)
 	if err != nil {
-		return []M{m} // the transport fails on it in the same way, and says so
+		return []M{m} // the transport returns the same error
 	}
 	var out []M
 	for _, f := range split(data) {
@@ -33,8 +33,8 @@ func fragmented[M proto.Message](m M, wrap func(*streamv1.Fragment) M) []M {
 	return out
 }
 
-// assembler puts fragments together. Invariant: len(data) < total <= limit while a message is under
-// way; total is 0 otherwise.
+// assembler reassembles a message from fragments. Invariant: len(data) < total <= limit while a
+// message is incomplete, and total is 0 otherwise.
 type assembler struct {
 	limit uint64
 	total uint64
@@ -42,8 +42,8 @@ type assembler struct {
 	data  []byte
 }
 
-// add returns the message with its last fragment, and nil before that. Memory grows with the data
-// that has come, not with what the peer says is still to come.
+// add returns the whole message with its last fragment, and nil before. It allocates memory for
+// received data only, not for the announced total.
 func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	n := uint64(len(f.GetData()))
 	if a.total == 0 {
@@ -69,5 +69,5 @@ func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	return whole, nil
 }
 
-// busy says whether a message is incomplete, in which case nothing but its next fragment may come.
+// busy reports whether a message is incomplete. Then only its next fragment is valid.
 func (a *assembler) busy() bool { return a.total > 0 }

@@ -14,25 +14,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// HookSettings say how a hook's side behaves.
+// HookSettings configure the hook's side of a session.
 type HookSettings struct {
-	// Build names the hook's build; a change makes the engine ask about every parent again.
+	// Build names the hook's build. After a change the engine syncs all parents again.
 	Build string
-	// Methods are the full names of those that the hook answers.
+	// Methods are the full names of the methods that the hook implements.
 	Methods []string
-	// Calls and CallBytes bound what may be under way; 0 stands for DefaultCalls and
-	// DefaultCallBytes.
+	// Calls and CallBytes limit the open calls; 0 means DefaultCalls and DefaultCallBytes.
 	Calls     uint32
 	CallBytes uint64
-	// MessageBytes bounds a message; 0 stands for DefaultMessageBytes.
+	// MessageBytes bounds a message; 0 means DefaultMessageBytes.
 	MessageBytes uint64
-	// Capabilities are the optional features of this side; nil means all that the package has.
+	// Capabilities are the optional features of this side; nil means all.
 	Capabilities []streamv1.Capability
-	// Memory finds what is held for a session id. It is called once, when the Hello comes.
+	// State returns the state of a session ID. It is called once, for the Hello.
 	State func(sessionID string) *State
 }
 
-// The window that a hook grants unless its settings say otherwise.
+// The default limits on open calls.
 const (
 	DefaultCalls     = 64
 	DefaultCallBytes = 64 << 20
@@ -42,8 +41,8 @@ const (
 type Hook struct {
 	settings HookSettings
 	state    *State // nil before the Hello
-	accepts  uint64 // the largest message that the engine takes
-	last     uint64 // the id of the last call
+	accepts  uint64 // the largest message that the engine accepts
+	last     uint64 // the ID of the last call
 	work     map[uint64]*Work
 	in       assembler
 	out      []*streamv1.HookMessage
@@ -51,32 +50,32 @@ type Hook struct {
 	common   capabilities // from the Hello on
 }
 
-// Work is one question to a hook's function. Request is whole, and shared with other questions: it
-// is not changed by anyone.
+// Work is one question for a hook's function. Other questions share parts of Request, so it must
+// not be changed.
 type Work struct {
 	ID           uint64
 	Method       string
 	Request      proto.Message
-	Timeout      time.Duration // 0: none
+	Timeout      time.Duration // 0: no limit
 	TraceContext map[string]string
-	// Recall is whatever it was when the last work about the same subject was answered; nil for the
-	// first.
+	// Cache is the value that the driver set for the last answered work about the same subject; nil
+	// for the first.
 	Cache any
 
 	method *method
-	about  *subjectState // nil: nothing is remembered
+	about  *subjectState // nil: no state
 	holds  []byte
 }
 
-// Received is what a message of the engine leads to; at most one field is set.
+// HookReceived is the effect of a message of the engine. At most one field is set.
 type HookReceived struct {
-	// Session is the id under which the engine goes on after a loss; the Hello brings it.
+	// Session is the session ID, for resuming. The Hello sets it.
 	Session string
-	// Work is a question to answer, by Answer or Refuse.
+	// Work is a question. The caller must call Answer or Refuse.
 	Work *Work
-	// Cancelled is work whose answer is no longer wanted. It is answered still.
+	// Cancelled is work that the engine cancelled. The caller must still answer it.
 	Cancelled *Work
-	// Drain says that no more work comes: the stream may end when all is answered.
+	// Drain reports that the engine makes no more calls. The stream may end after the last answer.
 	Drain bool
 	// TriggerResult is the result of a trigger.
 	TriggerResult *streamv1.TriggerResult
@@ -84,7 +83,7 @@ type HookReceived struct {
 	GoAway *statuspb.Status
 }
 
-// NewHook begins a stream.
+// NewHook starts a stream.
 func NewHook(s HookSettings) *Hook {
 	s.Calls, s.CallBytes = cmp.Or(s.Calls, DefaultCalls), cmp.Or(s.CallBytes, DefaultCallBytes)
 	s.MessageBytes = cmp.Or(s.MessageBytes, DefaultMessageBytes)
@@ -94,8 +93,8 @@ func NewHook(s HookSettings) *Hook {
 	return &Hook{settings: s, work: map[uint64]*Work{}, in: assembler{limit: s.MessageBytes}}
 }
 
-// Receive takes a message of the engine. An error is a *ProtocolError or a *VersionError; the
-// stream is of no more use then.
+// Receive processes a message of the engine. An error is a *ProtocolError or a *VersionError; the
+// caller must then end the stream.
 func (h *Hook) Receive(m *streamv1.EngineMessage) (HookReceived, error) {
 	if f := m.GetFragment(); f != nil {
 		data, err := h.in.add(f)
@@ -162,7 +161,7 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 	return HookReceived{Session: hello.GetSessionId()}, nil
 }
 
-// call puts a question together. What is missing for that is asked for by a Nack.
+// call assembles the question of a call. If the state lacks something, it answers with a Nack.
 func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 	if c.GetId() <= h.last {
 		return HookReceived{}, nil
@@ -203,14 +202,14 @@ func (h *Hook) call(c *streamv1.Call) (HookReceived, error) {
 		h.evict()
 	}
 	h.work[w.ID] = w
-	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set is held all the same
+	if w.Request, err = m.rebuild(c.GetEnvelope(), set); err != nil { // the set stays, because the engine assumes it
 		h.Refuse(w, &statuspb.Status{Code: int32(code.Code_INTERNAL), Message: err.Error()})
 		return HookReceived{}, nil
 	}
 	return HookReceived{Work: w}, nil
 }
 
-// rebuild makes a request of its shell and its objects.
+// rebuild decodes a request from its envelope and adds the objects.
 func (m *method) rebuild(envelope []byte, set *set) (proto.Message, error) {
 	request := m.request()
 	if err := proto.Unmarshal(envelope, request); err != nil {
@@ -222,9 +221,9 @@ func (m *method) rebuild(envelope []byte, set *set) (proto.Message, error) {
 	return request, m.fill(request, set)
 }
 
-// Answer answers work with a response, of which only what is new is sent. A response of another
-// type than the method's, or one that is too large for the engine, is answered with an error
-// instead. Work that is answered already is left alone.
+// Answer answers work with a response, and sends only its changes. It sends an error instead if the
+// response has another type than the method's, or exceeds the engine's limit. It ignores answered
+// work.
 func (h *Hook) Answer(w *Work, response proto.Message) {
 	if h.work[w.ID] != w {
 		return
@@ -249,7 +248,7 @@ func (h *Hook) Answer(w *Work, response proto.Message) {
 	h.evict()
 }
 
-// desired takes a response apart.
+// desired returns a response as changes, and its desired list.
 func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, error) {
 	if want := w.method.response(); response.ProtoReflect().Descriptor() != want.ProtoReflect().Descriptor() {
 		return nil, nil, fmt.Errorf("got a response of type %T, expected %T", response, want)
@@ -279,8 +278,8 @@ func (w *Work) desired(response proto.Message) (*streamv1.Desired, *itemList, er
 	return d, list, nil
 }
 
-// items writes desired objects. One that is the same message as in the last answer is not written
-// again.
+// items encodes desired objects. It reuses the item of a message that is identical to the last
+// answer's.
 func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
 	var last []item
 	if w.about != nil && w.about.list != nil {
@@ -301,11 +300,11 @@ func (w *Work) items(objects []*hookv1.DesiredObject) ([]item, error) {
 	return items, nil
 }
 
-// canonical gives the same bytes for the same message within one build of a program, which is all
-// that comparing needs.
+// canonical encodes equal messages as equal bytes within one build of a program, which is
+// sufficient for comparisons.
 var canonical = proto.MarshalOptions{Deterministic: true}
 
-// Refuse answers work with a failure. Work that is answered already is left alone.
+// Refuse answers work with an error. It ignores answered work.
 func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
 	if h.work[w.ID] != w {
 		return
@@ -314,7 +313,7 @@ func (h *Hook) Refuse(w *Work, s *statuspb.Status) {
 	h.refuse(w.ID, s)
 }
 
-// end takes work off the books.
+// end closes work.
 func (h *Hook) end(w *Work) {
 	delete(h.work, w.ID)
 	if w.about != nil {
@@ -332,14 +331,14 @@ func answerMessage(a *streamv1.Answer) *streamv1.HookMessage {
 	return &streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}
 }
 
-// evict forgets what is too much, and says so.
+// evict evicts subjects from the state, and reports them to the engine.
 func (h *Hook) evict() {
 	if names := h.state.evict(); len(names) > 0 {
 		h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Forget{Forget: &streamv1.Forget{Subjects: names}}})
 	}
 }
 
-// Drain asks for no more work. It does nothing before the Hello, or the second time.
+// Drain asks for no more calls. It has no effect before the Hello, or the second time.
 func (h *Hook) Drain() {
 	if !h.draining && h.state != nil {
 		h.draining = true
@@ -352,11 +351,11 @@ func (h *Hook) Trigger(t *streamv1.Trigger) {
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: t}})
 }
 
-// Busy says whether there is work to answer.
+// Busy reports whether a call is open.
 func (h *Hook) Busy() bool { return len(h.work) > 0 }
 
-// Lost is to be called when the stream has ended: it gives up all work, so that the state may go
-// to another stream.
+// Lost must be called after the stream has ended. It drops the open calls, so that another stream
+// can use the state.
 func (h *Hook) Lost() {
 	for _, w := range slices.Collect(maps.Values(h.work)) {
 		h.end(w)
@@ -367,7 +366,7 @@ func (h *Hook) Lost() {
 	h.out = nil
 }
 
-// Outbox takes the messages to send, in order.
+// Outbox returns the messages to send, in order, and removes them.
 func (h *Hook) Outbox() []*streamv1.HookMessage {
 	out := h.out
 	h.out = nil

@@ -10,17 +10,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// item is one desired object. The hook keeps its bytes, to compare; the engine keeps the message
-// alone.
+// item is one desired object. The hook keeps its bytes for comparisons, the engine only the
+// message.
 type item struct {
 	hash    hash
-	link    hash // linkHash of the item before it and its own
+	link    hash // linkHash of the previous item and this one
 	size    int
 	raw     []byte
 	message *hookv1.DesiredObject
 }
 
-// itemList is a desired list. It is not changed after construction. Invariant: digest is the sum of
+// itemList is a desired list. It is immutable after construction. Invariant: digest is the sum of
 // the links.
 type itemList struct {
 	items  []item
@@ -28,11 +28,11 @@ type itemList struct {
 	size   int
 }
 
-// itemBytes is about what an item takes besides its body: runs are short on the wire, whatever
-// their length.
+// itemBytes is the approximate memory of an item besides its body. A run is short on the wire,
+// whatever its length.
 const itemBytes = 100
 
-// bytes is how much memory the list takes.
+// bytes returns the approximate memory of the list.
 func (l *itemList) bytes() int {
 	if l == nil {
 		return 0
@@ -40,7 +40,7 @@ func (l *itemList) bytes() int {
 	return l.size
 }
 
-// add appends an item; where it follows the same item as before, its link is known.
+// add appends an item. linked reports that its link is already correct.
 func (l *itemList) add(i item, linked bool) {
 	if !linked {
 		var before hash
@@ -61,8 +61,8 @@ func (l *itemList) keep(from *itemList, first, count int) {
 	}
 }
 
-// difference writes a list as pieces: runs of the one before, and new items, of which raw, size and
-// message are set. The list before may be nil.
+// difference returns a list and its pieces: runs of the previous list, which may be nil, and new
+// items. The items have raw, size and message.
 func difference(before *itemList, items []item) (*itemList, []*streamv1.Piece) {
 	if before == nil {
 		before = &itemList{}
@@ -81,21 +81,21 @@ func difference(before *itemList, items []item) (*itemList, []*streamv1.Piece) {
 	w.middle(old[head:len(old)-tail], head, items[head:len(items)-tail])
 	w.keep(len(old)-tail, tail)
 	w.flush()
-	for n := range w.list.items { // equal bytes may be another message now
+	for n := range w.list.items { // another message may have equal bytes
 		w.list.items[n].message = items[n].message
 	}
 	return w.list, w.pieces
 }
 
-// pieceWriter makes a list and its pieces.
+// pieceWriter builds a list and its pieces.
 type pieceWriter struct {
 	before       *itemList
 	list         *itemList
 	pieces       []*streamv1.Piece
-	first, count int // the run that is not written yet
+	first, count int // the current run
 }
 
-// keep goes on with a run, or begins one.
+// keep extends the current run, or starts one.
 func (w *pieceWriter) keep(first, count int) {
 	if count == 0 {
 		return
@@ -109,7 +109,7 @@ func (w *pieceWriter) keep(first, count int) {
 	w.count += count
 }
 
-// flush writes the run.
+// flush writes the current run.
 func (w *pieceWriter) flush() {
 	if w.count == 0 {
 		return
@@ -122,7 +122,7 @@ func (w *pieceWriter) flush() {
 	w.count = 0
 }
 
-// middle writes what lies between the common beginning and the common end: items may have moved.
+// middle writes the items between the common ends of the lists. They may have moved.
 func (w *pieceWriter) middle(old []item, offset int, items []item) {
 	at := make(map[hash]int, len(old))
 	for n, i := range old {
@@ -141,8 +141,7 @@ func (w *pieceWriter) middle(old []item, offset int, items []item) {
 	}
 }
 
-// patch puts a list together from pieces, which takes at most limit bytes. The error says why they
-// are none of the list before.
+// patch assembles a list of at most limit bytes from pieces. An error describes the invalid piece.
 func patch(before *itemList, d *streamv1.Desired, limit uint64) (*itemList, error) {
 	switch {
 	case len(d.GetBase()) == 0:
@@ -170,7 +169,7 @@ func countItems(d *streamv1.Desired) int {
 	return n
 }
 
-// take appends a piece, if the list takes at most limit bytes then.
+// take appends a piece, if the list then has at most limit bytes.
 func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) error {
 	switch content := piece.GetContent().(type) {
 	case *streamv1.Piece_Keep:
@@ -200,10 +199,10 @@ func (l *itemList) take(before *itemList, piece *streamv1.Piece, limit uint64) e
 	}
 }
 
-// errLarge is the error of a list that is longer than a message of its own could be.
+// errLarge is the error of a list that exceeds the limit of a message.
 var errLarge = errors.New("the list of desired objects is too large")
 
-// room says whether the list may have more items.
+// room returns an error if the list would exceed its limit with more items.
 func (l *itemList) room(more []item, limit uint64) error {
 	size := l.size
 	for _, i := range more {
@@ -216,7 +215,7 @@ func (l *itemList) room(more []item, limit uint64) error {
 	return nil
 }
 
-// messages are the list's objects.
+// messages returns the desired objects.
 func (l *itemList) messages() []*hookv1.DesiredObject {
 	if len(l.items) == 0 {
 		return nil

@@ -23,23 +23,23 @@ func ChildSlot(group int) int { return 2 + 2*group }
 // RelatedSlot is the slot of a group of related objects.
 func RelatedSlot(group int) int { return 3 + 2*group }
 
-// places are the fields of a request that hold objects. Groups is nil where the request has none.
+// places are the fields of a request that hold objects. Groups are nil if the request has none.
 type places struct {
 	controller, parent **hookv1.Object
 	children           []*hookv1.ObjectGroup
 	related            []*hookv1.RelatedGroup
 }
 
-// method says how the messages of one method are taken apart.
+// method describes the messages of one method.
 type method struct {
 	request  func() proto.Message
 	places   func(proto.Message) places
 	response func() proto.Message
-	// desired is the response's field of desired objects, or nil where it has none.
+	// desired returns the field with the desired objects of a response, or nil.
 	desired func(proto.Message) *[]*hookv1.DesiredObject
 }
 
-// newMethod ties the types of a method to the fields that a stream treats apart.
+// newMethod returns the description of a method, for its types and fields.
 func newMethod[Request, Response any, PRequest interface {
 	*Request
 	proto.Message
@@ -61,7 +61,7 @@ func newMethod[Request, Response any, PRequest interface {
 	return m
 }
 
-// methods are those that a stream can carry, by their full name.
+// methods are the methods that a stream can carry, by full name.
 var methods = map[string]*method{
 	compositev1.CompositeHookService_Sync_FullMethodName: newMethod(
 		func(r *compositev1.SyncRequest) places {
@@ -97,7 +97,7 @@ var methods = map[string]*method{
 	),
 }
 
-// checkShell refuses a request that carries objects itself.
+// checkEnvelope returns an error if a request holds objects.
 func (m *method) checkEnvelope(request proto.Message) error {
 	p := m.places(request)
 	held := *p.controller != nil || *p.parent != nil
@@ -113,7 +113,8 @@ func (m *method) checkEnvelope(request proto.Message) error {
 	return nil
 }
 
-// fill puts the objects of a set into a request. The error says which objects have no place in it.
+// fill adds the objects of a set to a request. An error reports objects without a place in the
+// request.
 func (m *method) fill(request proto.Message, set *set) error {
 	p, placed := m.places(request), 0
 	for slot, at := range []**hookv1.Object{p.controller, p.parent} {
@@ -138,7 +139,7 @@ func (m *method) fill(request proto.Message, set *set) error {
 	return nil
 }
 
-// put puts the desired objects into a response.
+// put adds the desired objects to a response.
 func (m *method) put(response proto.Message, objects []*hookv1.DesiredObject) error {
 	field := m.desired(response)
 	switch {

@@ -1,45 +1,41 @@
 package session
 
 import (
-	"cmp"
 	"container/list"
-	"fmt"
-	"slices"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
-	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// Observed is an object as the engine's side has it: equal values stand for equal content, so that
-// a set is compared without looking into its objects.
+// Observed is an object of the engine. Equal values have equal content, so sets are compared
+// without decoding their objects.
 type Observed interface {
 	comparable
 	Namespace() string
 	Name() string
 }
 
-// Slot is the objects of one slot, in the order of their namespaces and names.
+// Slot is the objects of one slot, ordered by namespace and name.
 type Slot[O Observed] struct {
 	Slot    uint32
 	Objects []O
 }
 
-// entryBytes is about what the engine keeps for one entry of a set.
+// entryBytes is the approximate memory of one entry of a set in the peer state.
 const entryBytes = 128
 
-// beliefs are what an engine believes that a hook holds.
+// peerState is the state that the engine assumes the hook holds.
 type peerState[O Observed] struct {
 	encode   func(O) *hookv1.Object
 	limit    int
-	bytes    int // of entries, of the objects, each once, and of the last answers
+	bytes    int // entries, distinct objects, and last answers
 	subjects map[string]*peerSubject[O]
-	recent   list.List // of *belief[O], the one used last in front
+	recent   list.List // of *peerSubject[O], most recently used first
 	objects  map[O]*peerObject[O]
 	hashes   map[hash]*peerObject[O]
 }
 
-// belief is about one subject.
+// peerSubject is the assumed state of one subject.
 type peerSubject[O Observed] struct {
 	name   string
 	slots  map[uint32][]entry[O]
@@ -50,15 +46,14 @@ type peerSubject[O Observed] struct {
 	place  *list.Element
 }
 
-// entry is an object at its place.
+// entry is an object in a set.
 type entry[O Observed] struct {
 	object O
 	known  *peerObject[O]
 }
 
-// known is an object that the hook holds; raw is there only until it is sent. The object stays in
-// memory as long as it is known, whether or not anyone else has it: its size, about that of its
-// message, counts.
+// peerObject is an object that the hook holds. raw is set only until the engine sends it. The
+// object stays in memory, so its size counts, approximated by the size of its message.
 type peerObject[O Observed] struct {
 	first O
 	hash  hash
@@ -77,181 +72,7 @@ func newPeerState[O Observed](encode func(O) *hookv1.Object, limit int) *peerSta
 	}
 }
 
-// change is how a set differs from the one that the hook is believed to hold, and what it is then.
-type change[O Observed] struct {
-	slots   map[uint32][]entry[O]
-	digest  digest
-	size    int
-	removed []*streamv1.Key
-	upserts []*streamv1.Upsert
-	fresh   map[hash]*peerObject[O] // objects that the hook is not known to hold
-	sent    map[hash]bool           // objects that come with the change
-	naming  naming
-	err     error
-}
-
-// naming decides which objects a change names by hash instead of sending them.
-type naming struct {
-	hashes bool // the hook finds objects by hash
-	known  bool // objects that the hook is known to hold, too; otherwise only those of the same change
-}
-
-// compute works out a change. Without a base everything is new.
-func (b *peerState[O]) compute(base *peerSubject[O], slots []Slot[O], n naming) *change[O] {
-	c := &change[O]{
-		slots:  make(map[uint32][]entry[O], len(slots)),
-		fresh:  map[hash]*peerObject[O]{},
-		sent:   map[hash]bool{},
-		naming: n,
-	}
-	if base != nil {
-		c.digest = base.digest
-	}
-	for _, s := range slots {
-		var before []entry[O]
-		if base != nil {
-			before = base.slots[s.Slot]
-		}
-		c.slots[s.Slot] = b.slot(c, s.Slot, before, s.Objects)
-		c.size += len(c.slots[s.Slot])
-	}
-	if base != nil {
-		for slot, entries := range base.slots {
-			if _, stays := c.slots[slot]; !stays {
-				b.slot(c, slot, entries, nil)
-			}
-		}
-	}
-	return c
-}
-
-// slot compares one slot in the order of names, and returns what it holds afterwards: the same
-// slice where nothing changed. Where the lists agree, objects are compared by identity alone.
-func (b *peerState[O]) slot(c *change[O], slot uint32, before []entry[O], objects []O) []entry[O] {
-	head, tail := agreement(before, objects)
-	if head == len(before) && head == len(objects) {
-		return before
-	}
-	if !sorted(objects[max(0, head-1):min(len(objects), len(objects)-tail+1)]) {
-		objects = ordered(objects)
-		head, tail = agreement(before, objects)
-	}
-	after := append(make([]entry[O], 0, len(objects)), before[:head]...)
-	old, fresh := before[head:len(before)-tail], objects[head:len(objects)-tail]
-	for len(old) > 0 || len(fresh) > 0 {
-		order := 0
-		switch {
-		case len(old) == 0:
-			order = 1
-		case len(fresh) == 0:
-			order = -1
-		default:
-			order = compareObserved(old[0].object, fresh[0])
-		}
-		if order < 0 {
-			c.remove(slot, old[0])
-			old = old[1:]
-			continue
-		}
-		var replaced *peerObject[O]
-		if order == 0 {
-			if old[0].object == fresh[0] {
-				after, old, fresh = append(after, old[0]), old[1:], fresh[1:]
-				continue
-			}
-			replaced, old = old[0].known, old[1:]
-		}
-		k := b.lookup(c, fresh[0])
-		b.put(c, slot, replaced, k)
-		after, fresh = append(after, entry[O]{fresh[0], k}), fresh[1:]
-	}
-	return append(after, before[len(before)-tail:]...)
-}
-
-// agreement is how many entries agree at the beginnings of two lists, and at the ends of what is
-// left.
-func agreement[O Observed](before []entry[O], objects []O) (head, tail int) {
-	shorter := min(len(before), len(objects))
-	for head < shorter && before[head].object == objects[head] {
-		head++
-	}
-	for tail < shorter-head && before[len(before)-1-tail].object == objects[len(objects)-1-tail] {
-		tail++
-	}
-	return head, tail
-}
-
-func sorted[O Observed](objects []O) bool {
-	for i := 1; i < len(objects); i++ {
-		if compareObserved(objects[i-1], objects[i]) >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func compareObserved[O Observed](a, b O) int {
-	return compare(a.Namespace(), a.Name(), b.Namespace(), b.Name())
-}
-
-// ordered is the objects in the order of their names, each name once.
-func ordered[O Observed](objects []O) []O {
-	out := slices.SortedStableFunc(slices.Values(objects), compareObserved[O])
-	return slices.CompactFunc(out, func(a, b O) bool { return compareObserved(a, b) == 0 })
-}
-
-// lookup is what is known of an object; it is written and hashed once.
-func (b *peerState[O]) lookup(c *change[O], o O) *peerObject[O] {
-	if k := b.objects[o]; k != nil {
-		return k
-	}
-	raw := b.write(c, o)
-	h := hashOf(raw)
-	k := cmp.Or(b.hashes[h], c.fresh[h])
-	if k == nil {
-		k = &peerObject[O]{first: o, hash: h, size: len(raw), raw: raw}
-		c.fresh[h] = k
-	}
-	return k
-}
-
-func (b *peerState[O]) write(c *change[O], o O) []byte {
-	raw, err := canonical.Marshal(b.encode(o))
-	if err != nil {
-		c.err = fmt.Errorf("%s/%s: %w", o.Namespace(), o.Name(), err)
-	}
-	return raw
-}
-
-func (c *change[O]) remove(slot uint32, e entry[O]) {
-	c.digest = c.digest.minus(entryHash(slot, e.known.hash))
-	c.removed = append(c.removed, &streamv1.Key{Slot: slot, Namespace: e.object.Namespace(), Name: e.object.Name()})
-}
-
-// put notes an object that is new at its place. One with the same content as before changes
-// nothing.
-func (b *peerState[O]) put(c *change[O], slot uint32, replaced, k *peerObject[O]) {
-	if replaced == k {
-		return
-	}
-	if replaced != nil {
-		c.digest = c.digest.minus(entryHash(slot, replaced.hash))
-	}
-	c.digest = c.digest.plus(entryHash(slot, k.hash))
-	up := &streamv1.Upsert{Slot: slot}
-	switch {
-	case c.naming.hashes && (c.sent[k.hash] || k.uses > 0 && c.naming.known):
-		up.Content = &streamv1.Upsert_Hash{Hash: k.hash[:]}
-	case k.raw != nil:
-		up.Content = &streamv1.Upsert_Object{Object: k.raw}
-	default:
-		up.Content = &streamv1.Upsert_Object{Object: b.write(c, k.first)}
-	}
-	c.sent[k.hash] = true
-	c.upserts = append(c.upserts, up)
-}
-
-// commit makes the result of a change what is believed.
+// commit stores the result of a change as the state of a subject.
 func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	s := b.subjects[name]
 	if s == nil {
@@ -268,7 +89,7 @@ func (b *peerState[O]) commit(name string, c *change[O]) *peerSubject[O] {
 	return s
 }
 
-// use counts the objects of slots, except where they are the other's own.
+// use changes the reference counts of the objects of some slots, except slots that both maps share.
 func (b *peerState[O]) use(slots, other map[uint32][]entry[O], by int) {
 	for slot, entries := range slots {
 		if o := other[slot]; len(o) == len(entries) && len(o) > 0 && &o[0] == &entries[0] {
@@ -293,7 +114,7 @@ func (b *peerState[O]) count(k *peerObject[O], by int) {
 	}
 }
 
-// answered makes a list the last answer about a subject, if the subject is still believed in.
+// answered stores the list of the last answer about a subject, if the subject still exists.
 func (b *peerState[O]) answered(s *peerSubject[O], last *itemList) {
 	if b.subjects[s.name] == s {
 		b.bytes += last.bytes() - s.list.bytes()
@@ -312,15 +133,15 @@ func (b *peerState[O]) forget(name string) {
 	delete(b.subjects, name)
 }
 
-// clear forgets all subjects.
+// clear drops all subjects.
 func (b *peerState[O]) clear() {
 	for name := range b.subjects {
 		b.forget(name)
 	}
 }
 
-// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
-// calls under way stay.
+// evict drops the least recently used subjects until the state is within its limit, and returns
+// them. It keeps subjects with open calls.
 func (b *peerState[O]) evict() []string { return b.evictTo(b.limit) }
 
 func (b *peerState[O]) evictTo(limit int) []string {
@@ -336,5 +157,5 @@ func (b *peerState[O]) evictTo(limit int) []string {
 	return names
 }
 
-// size of a message in bytes.
+// sizeOf returns the size of a message in bytes.
 func sizeOf(m proto.Message) uint64 { return uint64(proto.Size(m)) } //nolint:gosec // not negative

@@ -11,25 +11,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// held is an object that a hook holds. It is shared by the sets that have it, and never changed.
+// storedObject is an object of the hook's state. Sets share it; it is immutable except for uses.
 type storedObject struct {
 	message *hookv1.Object
 	hash    hash
 	size    int
-	// uses is how many entries of sets refer to it; an object that nobody uses is let go.
+	// uses is the number of entries that refer to the object. At 0 the state drops it.
 	uses int
 }
 
-// placed are the objects of one slot in the order of their names. Neither slice is changed after
-// construction; requests share view.
+// placed is the objects of one slot, ordered by namespace and name. Both slices are immutable;
+// requests share view.
 type placed struct {
 	objects []*storedObject
 	view    []*hookv1.Object
 }
 
-// set is an observed set as a hook holds it. It is not changed after construction. Invariant: each
-// slot is in the order of names without duplicates, none is empty, and digest is that of all
-// entries.
+// set is an observed set on the hook's side. It is immutable. Invariant: each slot is ordered
+// without duplicates, no slot is empty, and digest covers all entries.
 type set struct {
 	slots  map[int]placed
 	digest digest
@@ -54,8 +53,7 @@ func (h *storedObject) compare(key *streamv1.Key) int {
 	return compare(h.message.GetNamespace(), h.message.GetName(), key.GetNamespace(), key.GetName())
 }
 
-// edit is a set that is being changed. Slots that no change touches are shared with the set that it
-// comes from.
+// edit is a set under construction. It shares the slots that do not change with its base.
 type edit struct {
 	set
 	touched map[int]bool
@@ -72,7 +70,7 @@ func edited(base *set) *edit {
 	return e
 }
 
-// own gives the objects of a slot that may be changed, with room for more.
+// own returns the objects of a slot for modification, with capacity for more.
 func (e *edit) own(slot, more int) []*storedObject {
 	objects := e.slots[slot].objects
 	if e.touched[slot] {
@@ -82,7 +80,7 @@ func (e *edit) own(slot, more int) []*storedObject {
 	return append(make([]*storedObject, 0, len(objects)+more), objects...)
 }
 
-// remove takes an entry out. One that is not there is left to the digest to find.
+// remove removes an entry. If the entry does not exist, the digest will differ.
 func (e *edit) remove(key *streamv1.Key) {
 	slot := int(key.GetSlot())
 	objects := e.own(slot, 0)
@@ -93,7 +91,7 @@ func (e *edit) remove(key *streamv1.Key) {
 	e.slots[slot] = placed{objects: objects}
 }
 
-// put takes an entry in, in the place of the one with the same key.
+// put adds an entry, or replaces the one with the same key.
 func (e *edit) put(slot uint32, o *storedObject, more int) {
 	objects := e.own(int(slot), more)
 	key := &streamv1.Key{Namespace: o.message.GetNamespace(), Name: o.message.GetName()}
@@ -111,7 +109,7 @@ func (e *edit) put(slot uint32, o *storedObject, more int) {
 	e.slots[int(slot)] = placed{objects: objects}
 }
 
-// done is the set after all changes.
+// done returns the set after all changes.
 func (e *edit) done() *set {
 	for slot := range e.touched {
 		objects := e.slots[slot].objects
@@ -128,8 +126,7 @@ func (e *edit) done() *set {
 	return &e.set
 }
 
-// apply works out the set that a call describes. What cannot be is a Nack, which says what is
-// missing.
+// apply returns the set of a call, or a Nack if the state lacks something that the call refers to.
 func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, error) {
 	switch {
 	case len(call.GetBase()) == 0:
@@ -157,7 +154,7 @@ func (m *State) apply(base *set, call *streamv1.Call) (*set, *streamv1.Nack, err
 	return next, nil, nil
 }
 
-// find is the object of an upsert: one that comes with the call, or one that is held.
+// find returns the object of an upsert: from the call itself, or from the state.
 func (m *State) find(up *streamv1.Upsert, sent map[hash]*storedObject) (*storedObject, *streamv1.Nack, error) {
 	switch content := up.GetContent().(type) {
 	case *streamv1.Upsert_Object:

@@ -8,30 +8,30 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Memory is what a hook holds of the questions of one session id. It outlives streams: a Hook is
-// made with the Memory that the one before it left. The zero value is not usable; NewMemory makes
-// one.
+// State is the state of a session on the hook's side: observed sets and desired lists by subject.
+// It outlives streams: the next Hook of the session gets the State of the previous one. Use
+// NewState; the zero value is not usable.
 type State struct {
 	limit    int
-	bytes    int // of the objects, each once, and of the desired lists
+	bytes    int // distinct objects and desired lists
 	subjects map[string]*subjectState
 	objects  map[hash]*storedObject
-	recent   list.List // of *remembered, the one used last in front
+	recent   list.List // of *subjectState, most recently used first
 }
 
-// remembered is what is held about one subject.
+// subjectState is the state of one subject.
 type subjectState struct {
 	name string
 	set  *set
-	list *itemList // the last answer; nil where there is none
-	// recall is what the hook's driver keeps of it.
+	list *itemList // the last answer; nil before it
+	// cache is data of the hook's driver.
 	cache any
-	// calls is how many are under way; a subject with any is not evicted.
+	// calls is the number of open calls. They prevent eviction.
 	calls int
 	place *list.Element
 }
 
-// NewMemory makes an empty memory of at most limit bytes; 0 stands for DefaultStateBytes.
+// NewState returns an empty state of at most limit bytes; 0 means DefaultStateBytes.
 func NewState(limit int) *State {
 	if limit == 0 {
 		limit = DefaultStateBytes
@@ -39,12 +39,12 @@ func NewState(limit int) *State {
 	return &State{limit: limit, subjects: map[string]*subjectState{}, objects: map[hash]*storedObject{}}
 }
 
-// Bytes is how much is held.
+// Bytes returns the approximate memory of the state.
 func (m *State) Bytes() int { return m.bytes }
 
-// subjectStates returns what the engine may build on, as far as it fits into a Welcome of at most limit
-// bytes beside what that has already: the subjects used last first. The others are forgotten, on
-// both sides: the engine asks about them anew. A limit of 0 is none.
+// subjectStates returns the subjects for a Welcome, most recently used first, as long as the
+// message has at most limit bytes; 0 means no limit. It drops the other subjects, and the engine
+// then drops them, too.
 func (m *State) subjectStates(welcome *streamv1.Welcome, limit uint64) []*streamv1.SubjectState {
 	out := make([]*streamv1.SubjectState, 0, len(m.subjects))
 	size := proto.Size(welcome)
@@ -70,7 +70,7 @@ const (
 	subjectsField = 7
 )
 
-// setOf is what is held about a subject; nil where nothing is.
+// setOf returns the set of a subject, or nil.
 func (m *State) setOf(subject string) *set {
 	if r := m.subjects[subject]; r != nil {
 		return r.set
@@ -78,7 +78,7 @@ func (m *State) setOf(subject string) *set {
 	return nil
 }
 
-// commit makes a set the one that is held for a subject.
+// commit stores a set as the state of a subject.
 func (m *State) commit(name string, next *set) *subjectState {
 	r := m.subjects[name]
 	if r == nil {
@@ -94,7 +94,7 @@ func (m *State) commit(name string, next *set) *subjectState {
 	return r
 }
 
-// use counts the objects of a set, except those in slots that it shares with another.
+// use changes the reference counts of the objects of a set, except slots that both sets share.
 func (m *State) use(s, other *set, by int) {
 	if s == nil {
 		return
@@ -122,7 +122,7 @@ func (m *State) count(o *storedObject, by int) {
 	}
 }
 
-// answered makes a list the last answer about a subject, if the subject is still held.
+// answered stores the list of the last answer about a subject, if the subject still exists.
 func (m *State) answered(r *subjectState, last *itemList) {
 	if m.subjects[r.name] != r {
 		return
@@ -142,15 +142,15 @@ func (m *State) forget(name string) {
 	delete(m.subjects, name)
 }
 
-// clear forgets all subjects.
+// clear drops all subjects.
 func (m *State) clear() {
 	for name := range m.subjects {
 		m.forget(name)
 	}
 }
 
-// evict forgets what was used longest ago until the limit is kept, and names it. Subjects with
-// calls under way stay.
+// evict drops the least recently used subjects until the state is within its limit, and returns
+// them. It keeps subjects with open calls.
 func (m *State) evict() []string {
 	var names []string
 	for at := m.recent.Back(); at != nil && m.bytes > m.limit; {
