@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ruleIndex holds the rules of all parents of a controller. What an event costs depends on how many
-// rules it meets, not on how many there are.
+// ruleIndex holds the rules of all parents of a controller. The cost of an event depends on the
+// number of rules that select the object, not on the number of all rules.
 type ruleIndex[K comparable] struct {
 	mu sync.RWMutex // guards the fields below
 	// rules has the rules of each parent.
@@ -22,14 +22,14 @@ type ruleIndex[K comparable] struct {
 	spaces *mapper.Selectors[place[K]]
 }
 
-// place is a rule: a parent, and the rule's place in its list.
+// place identifies a rule: a parent, and the position in its list.
 type place[K comparable] struct {
 	key  K
 	rule int
 }
 
-// kind are the rules about one kind of object, each filed once: by name; else by labels; or by the
-// namespace's labels where it asks for no label of the object.
+// kind holds the rules about one kind of object. Each rule is filed once: by name, else by labels,
+// or by the namespace's labels if it selects no labels of the object.
 type kind[K comparable] struct {
 	names  map[named]map[place[K]]struct{}
 	labels *mapper.Selectors[place[K]]
@@ -37,17 +37,17 @@ type kind[K comparable] struct {
 	count  int
 }
 
-// named is an object's name, in one namespace or (empty) in any.
+// named is the name of an object in one namespace, or in any if that is empty.
 type named struct{ namespace, name string }
 
-// newRuleIndex makes an empty index.
+// newRuleIndex returns an empty index.
 func newRuleIndex[K comparable]() *ruleIndex[K] {
 	return &ruleIndex[K]{
 		rules: map[K][]rule{}, kinds: map[schema.GroupVersionKind]*kind[K]{}, spaces: mapper.NewSelectors[place[K]](),
 	}
 }
 
-// Set notes the rules of a parent, in place of earlier ones. No rules forget it.
+// Set replaces the rules of a parent. Without rules it forgets the parent.
 func (x *ruleIndex[K]) Set(key K, rules []rule) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -135,8 +135,8 @@ func (x *ruleIndex[K]) Match(o *object.Object, spaces spaceLabels) []K {
 	return slices.Collect(maps.Keys(found))
 }
 
-// Moved lists the parents for which a namespace begins or ceases to be selected when its labels
-// change, each once, in no order. Nil are the labels of a namespace that does not exist.
+// Moved returns the parents for which a change of its labels adds or removes a namespace, each
+// once, in no order. Nil are the labels of a namespace that does not exist.
 func (x *ruleIndex[K]) Moved(old, current map[string]string) []K {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

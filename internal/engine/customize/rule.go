@@ -23,7 +23,7 @@ type rule struct {
 	Labels, Spaces labels.Selector
 }
 
-// ruleScope is what a rule is checked against.
+// ruleScope is the scope of a parent's rules.
 type ruleScope struct {
 	// OwnNamespace restricts a namespaced parent to its own namespace (hook version v1).
 	OwnNamespace bool

@@ -1,18 +1,13 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/merge"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// maxAnnotations is the API server's limit for all annotations of an object, in bytes.
-const maxAnnotations = 256 << 10
 
 // Make decides the writes of one sync: deletes first, then creates and updates in the hook's order.
 // It leaves alone children that are being deleted and, for now, children with unmet dependencies.
@@ -172,76 +167,4 @@ func (p *planner) create(c Child) error {
 	}
 	p.writes = append(p.writes, a)
 	return nil
-}
-
-// lastApplied decodes the annotation; it is nil if the object has none. An annotation that is no
-// JSON object was not written by the engine and counts as none: the next write replaces it.
-func lastApplied(o *object.Object) map[string]any {
-	if o.LastApplied() == "" {
-		return nil
-	}
-	last, err := object.DecodeMap([]byte(o.LastApplied()))
-	if err != nil {
-		return nil
-	}
-	return last
-}
-
-// annotate puts the last-applied annotation into body.
-func annotate(body, desired map[string]any) error {
-	last, err := json.Marshal(desired)
-	if err != nil {
-		return err
-	}
-	annotations := objectField(objectField(body, "metadata"), "annotations")
-	annotations[object.LastAppliedAnnotation] = string(last)
-	size := 0
-	for key, value := range annotations {
-		text, _ := value.(string)
-		size += len(key) + len(text)
-	}
-	if size > maxAnnotations {
-		return fmt.Errorf("its annotations would be %d bytes with the last applied state in %s, expected at most %d; "+
-			"make the object smaller", size, object.LastAppliedAnnotation, maxAnnotations)
-	}
-	return nil
-}
-
-// setOwner makes owner the controller of a new object's body. It replaces a reference to it that
-// the hook has copied.
-func setOwner(body map[string]any, owner Owner) {
-	metadata := objectField(body, "metadata")
-	others := slices.DeleteFunc(references(body), func(r any) bool { return refersTo(r, owner.UID) })
-	metadata["ownerReferences"] = append(others, map[string]any{
-		"apiVersion": owner.GVK.GroupVersion().String(), "kind": owner.GVK.Kind, "name": owner.Name, "uid": string(owner.UID),
-		"controller": true, "blockOwnerDeletion": true,
-	})
-}
-
-// keepOwner leaves the reference to the owner as observed: a child is not given away because a hook
-// has copied its references, or copied them wrongly.
-func keepOwner(merged, before map[string]any, owner types.UID) {
-	ours := func(r any) bool { return refersTo(r, owner) }
-	observed := references(before)
-	kept := slices.IndexFunc(observed, ours)
-	if kept < 0 {
-		return
-	}
-	wanted := references(merged)
-	if at := slices.IndexFunc(wanted, ours); at >= 0 {
-		wanted[at] = maps.Clone(observed[kept].(map[string]any))
-		return
-	}
-	objectField(merged, "metadata")["ownerReferences"] = append(wanted, maps.Clone(observed[kept].(map[string]any)))
-}
-
-func references(body map[string]any) []any {
-	metadata, _ := body["metadata"].(map[string]any)
-	list, _ := metadata["ownerReferences"].([]any)
-	return list
-}
-
-func refersTo(reference any, uid types.UID) bool {
-	m, _ := reference.(map[string]any)
-	return m["uid"] == string(uid)
 }
