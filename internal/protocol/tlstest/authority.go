@@ -1,5 +1,5 @@
-// Package tlstest issues certificates for tests of TLS, on both sides of the protocol. Its data is its
-// own; the tests that use it cover it.
+// Package tlstest issues certificates for tests of TLS, on both sides of the protocol. Its data is
+// its own; the tests that use it cover it.
 package tlstest
 
 import (

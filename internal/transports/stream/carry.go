@@ -152,7 +152,6 @@ func (s *Session) end(r *run, why error) {
 	s.do(func() {
 		if s.run == r {
 			said := status.Convert(why)
-			//nolint:gosec // codes are few
 			s.engine.GoAway(said.Proto())
 			r.ending = true
 		}

@@ -3,6 +3,7 @@ package hooktest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hookloop/hookloop/sdk/go/hook"
 	"github.com/hookloop/hookloop/sdk/go/hooktest"
@@ -29,6 +30,8 @@ func ExampleCheck() {
 		return
 	}
 	_, err = hooktest.Check(req, resp)
-	fmt.Println(err)
-	// Output: children[1] Job.batch/v1 "hi": kind is not declared by the controller; expected one of [ConfigMap.v1]
+	fmt.Println(strings.ReplaceAll(err.Error(), "; ", "\n"))
+	// Output:
+	// children[1] Job.batch/v1 "hi": kind is not declared by the controller
+	// expected one of [ConfigMap.v1]
 }
