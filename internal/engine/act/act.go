@@ -53,7 +53,7 @@ func (w *Writer) All(ctx context.Context, actions []plan.Action) []Outcome {
 	return outcomes
 }
 
-// run carries out independent actions, at most Parallel at once.
+// run carries out independent actions, at most Parallel at a time.
 func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outcome) {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, Parallel)

@@ -10,9 +10,9 @@ import (
 )
 
 // FieldManagers returns the field managers that own a field of an object beside the engine, from a
-// live read of metadata.managedFields. Path has the form of package merge's paths. If nobody owns
-// the field, it returns the managers of the closest field around it that has some, and that field's
-// path. Applier is the engine's own field manager for server-side apply.
+// live read of metadata.managedFields. Path has the form of package merge's paths. If no manager
+// owns the field, it returns the managers of the closest field around it that has some, and that
+// field's path. Applier is the engine's own field manager for server-side apply.
 func (w *Writer) FieldManagers(
 	ctx context.Context, r object.Resource, ref object.Ref, path, applier string,
 ) (managers []string, at string, err error) {

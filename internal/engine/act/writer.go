@@ -208,7 +208,7 @@ func (w *Writer) dryRun(ctx context.Context, a plan.Action) (*object.Object, err
 	return answer, nil
 }
 
-// send performs a request whose response is an object.
+// send performs a request with an object as its response.
 func (w *Writer) send(ctx context.Context, request *rest.Request) (*object.Object, error) {
 	data, err := w.raw(ctx, request)
 	if err != nil {

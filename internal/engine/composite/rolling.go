@@ -50,7 +50,8 @@ func newRolling(spec *v1alpha1.CompositeControllerSpec, children []object.Resour
 		}
 		checks := rollout.Checks{Observed: rule.UpdateStrategy.Method == v1alpha1.UpdateRollingInPlace}
 		for _, c := range rule.UpdateStrategy.StatusChecks.Conditions {
-			checks.Conditions = append(checks.Conditions, rollout.ConditionCheck{Type: c.Type, Status: c.Status, Reason: c.Reason})
+			checks.Conditions = append(checks.Conditions,
+				rollout.ConditionCheck{Type: c.Type, Status: c.Status, Reason: c.Reason})
 		}
 		r.checks[children[i].GVK] = checks
 	}

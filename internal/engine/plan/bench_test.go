@@ -16,8 +16,10 @@ func deployment(name string, replicas int) string {
 	return fmt.Sprintf(
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":"web"}},"spec":{"replicas":%d,`+
 			`"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[`+
-			`{"name":"server","image":"registry.example.com/server:1.4.2","args":["--listen=:8080","--verbose"],"ports":[{"containerPort":8080}],`+
-			`"env":[{"name":"MODE","value":"production"},{"name":"REGION","value":"eu"}],"volumeMounts":[{"name":"config","mountPath":"/etc/server"}],`+
+			`{"name":"server","image":"registry.example.com/server:1.4.2","args":["--listen=:8080","--verbose"],`+
+			`"ports":[{"containerPort":8080}],`+
+			`"env":[{"name":"MODE","value":"production"},{"name":"REGION","value":"eu"}],"volumeMounts":[{"name":"config",`+
+			`"mountPath":"/etc/server"}],`+
 			`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}}},`+
 			`{"name":"proxy","image":"registry.example.com/proxy:2.0.0","ports":[{"containerPort":15001}]}],`+
 			`"volumes":[{"name":"config","configMap":{"name":"web"}}]}}}}`,

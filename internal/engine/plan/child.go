@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/merge"
 )
 
-// Child is one validated desired child. Its body is decoded when somebody needs it.
+// Child is one validated desired child. Its body is decoded on first use.
 type Child struct {
 	Ref object.Ref
 	// Hash identifies the desired state in Converged.

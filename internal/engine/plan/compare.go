@@ -96,8 +96,8 @@ func (p *planner) compare(c Child, o *object.Object, known ConvergedAt) error {
 	return p.update(c, o, v)
 }
 
-// requireDryRun makes the last delete depend on a dry run. It is for a child whose recorded apply
-// had the same desired state, or none, and of which no ignored difference is known, as after a
+// requireDryRun makes the last delete depend on a dry run. It is for a child with a recorded apply
+// that had the same desired state, or none, and of which no ignored difference is known, as after a
 // restart. Its difference may be the server's notation of a value (1000m is 1), for which nothing
 // must be recreated.
 func (p *planner) requireDryRun(c Child, v comparison) error {

@@ -15,8 +15,10 @@ import (
 const (
 	inPlace  = `children: [{apiVersion: v1, kind: Pod, resource: pods, method: InPlace}]`
 	recreate = `children: [{apiVersion: v1, kind: Pod, resource: pods, method: Recreate}]`
-	pod      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"cpu":"1000m","env":[],"node":null,"tty":true}}`
-	changed  = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"cpu":"2000m","env":[],"node":null,"tty":true}}`
+	pod      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"cpu":"1000m","env":[],"node":null,` +
+		`"tty":true}}`
+	changed = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"cpu":"2000m","env":[],"node":null,` +
+		`"tty":true}}`
 )
 
 var podA = object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}

@@ -67,8 +67,8 @@ func AfterWrite(a Action, answer *object.Object) (ConvergedAt, error) {
 }
 
 // ignoredDiff returns a hash of the differences between an object and the result of an apply to it;
-// 0 if there are none. It does not depend on the other fields of the object, which others may change
-// at any time.
+// 0 if there are none. It does not depend on the other fields of the object, which others may
+// change at any time.
 func ignoredDiff(before, merged map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -13,8 +13,8 @@ type Difference struct {
 	Before, After any
 }
 
-// FindDifference returns the difference between two objects at a path, or the first one below it. It
-// returns false if they do not differ there.
+// FindDifference returns the difference between two objects at a path, or the first one below it.
+// It returns false if they do not differ there.
 func FindDifference(before, after map[string]any, path string) (d Difference, found bool) {
 	merge.Differences(before, after, func(at string, old, wanted any) {
 		if !found && (at == path || strings.HasPrefix(at, path+".")) {

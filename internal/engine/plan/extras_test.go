@@ -47,7 +47,8 @@ func TestEventsOfAnAnswer(t *testing.T) {
 	}
 	want := []plan.Event{
 		{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"},
-		{LogOnly: true, Reason: "Fine"}, {LogOnly: true, Reason: "Fine", Message: "well"}, {Warning: true, Reason: "Old", Message: "ill"},
+		{LogOnly: true, Reason: "Fine"}, {LogOnly: true, Reason: "Fine", Message: "well"},
+		{Warning: true, Reason: "Old", Message: "ill"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -165,7 +166,8 @@ func TestBadStates(t *testing.T) {
 		states []hook.ChildState
 		want   string
 	}{
-		"a stranger": {[]hook.ChildState{{Index: -1, Ref: nameOf("c")}}, `childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
+		"a stranger": {[]hook.ChildState{{Index: -1, Ref: nameOf("c")}},
+			`childStates[0] Pod.v1 "shop/c": is not desired; expected one of the desired objects`},
 		"twice": {
 			[]hook.ChildState{{Index: -1, Ref: nameOf("b")}, {Index: 1}},
 			`childStates[1] Pod.v1 "shop/b": is said twice, first as childStates[0]; expected each object once`},

@@ -11,11 +11,11 @@ import (
 // seed makes hashes differ between processes.
 var seed = maphash.MakeSeed()
 
-// volatile are the metadata fields that change although nobody changes the object.
+// volatile are the metadata fields that change without a change of the object.
 var volatile = map[string]bool{"resourceVersion": true, "generation": true, "managedFields": true}
 
-// StableHash returns a hash of an object without its status and volatile metadata. It does not depend
-// on the order of fields, and is never 0.
+// StableHash returns a hash of an object without its status and volatile metadata. It does not
+// depend on the order of fields, and is never 0.
 func StableHash(m map[string]any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -32,7 +32,8 @@ func TestOnDeleteReportsWhatItHoldsBack(t *testing.T) {
 		for _, again := range []string{"", ", again"} {
 			result := w.sync(item)
 			if got := heldBack(result); got != want || len(result.Actions) > 0 || (result.HeldBack > 0) != (want != "") {
-				t.Errorf("%s%s: held back is %q, want %q; actions %v, held %d", what, again, got, want, result.Actions, result.HeldBack)
+				t.Errorf("%s%s: held back is %q, want %q; actions %v, held %d",
+					what, again, got, want, result.Actions, result.HeldBack)
 			}
 		}
 		w.forget()

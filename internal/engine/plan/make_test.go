@@ -104,13 +104,15 @@ func TestUnknownViews(t *testing.T) {
 		"nothing was read":               {},
 		"objects that come from nowhere": {Set: object.NewSet(all...)},
 		"a list that is not known":       view.SetOf(view.List{}),
-		"another kind was read":          viewtest.Set([]object.Resource{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Stranger"}}}).With(all...),
+		"another kind was read": viewtest.Set([]object.Resource{{GVK: schema.GroupVersionKind{Version: "v1",
+			Kind: "Stranger"}}}).With(all...),
 	} {
 		observed := *known.Observed
 		observed.Children = children
 		for _, desired := range []*plan.Desired{{}, desire(t, w.scope, pod)} {
 			var unknown *plan.UnknownError
-			if result, err := plan.Make(plan.Input{Observed: &observed}, desired); !errors.As(err, &unknown) || result.Len() > 0 {
+			if result, err := plan.Make(plan.Input{Observed: &observed}, desired); !errors.As(err, &unknown) ||
+				result.Len() > 0 {
 				t.Errorf("%s: Make = %+v, %v, want an error and no action", name, result, err)
 			}
 		}
@@ -243,7 +245,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("null"), []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","Name":"b"}}`), false)
 	f.Add(
 		[]byte(
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":null},"ownerReferences":[{"uid":"shop-uid"}]}}`,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":null},`+
+				`"ownerReferences":[{"uid":"shop-uid"}]}}`,
 		),
 		[]byte(pod),
 		true,

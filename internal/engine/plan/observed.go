@@ -55,7 +55,8 @@ func (e *UnknownError) Error() string {
 		e.Resource)
 }
 
-// Method is the method of an update strategy (compatibility: childResources[].updateStrategy.method).
+// Method is the method of an update strategy (compatibility:
+// childResources[].updateStrategy.method).
 type Method string
 
 // The methods. Package rollout decides which revision a child follows; the rolling methods then
@@ -74,8 +75,8 @@ type ChildKind struct {
 	Method   Method
 }
 
-// Scope holds the rules for the children of one parent: the kinds that an answer may desire, and the
-// metadata that each child gets.
+// Scope holds the rules for the children of one parent: the kinds that an answer may desire, and
+// the metadata that each child gets.
 type Scope struct {
 	// Field names an answer's list of children in messages; empty means children.
 	Field string

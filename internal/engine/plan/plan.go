@@ -1,14 +1,14 @@
 // Package plan decides what to write: the observed state, the desired state and a strategy go in, a
-// list of actions comes out. It also validates a hook's answer, because nothing of a rejected answer
-// may be applied.
+// list of actions comes out. It also validates a hook's answer, because nothing of a rejected
+// answer may be applied.
 //
 // It is pure: no clock, no client, no context. Its data comes from the shapes (Observed), from the
 // hook (Desired) and from earlier syncs (Converged, Previous); its actions go to package act.
 // Everything is a value; nothing is shared.
 //
-// Golden files under testdata hold the rules, one story each; go test ./internal/engine/plan -update
-// rewrites their plans. Random worlds with a small API server check that every plan converges, and a
-// fuzz target answers with any bytes.
+// Golden files under testdata hold the rules, one story each; go test ./internal/engine/plan
+// -update rewrites their plans. Random worlds with a small API server check that every plan
+// converges, and a fuzz target answers with any bytes.
 package plan
 
 import "github.com/hookloop/hookloop/engine/hook"
@@ -50,7 +50,8 @@ type Result struct {
 	Unchanged, Pending, HeldBack int
 	// Undesired counts children that the answer leaves out and that are not being deleted yet.
 	Undesired int
-	// Waiting counts children whose creation or deletion waits for other children (dependencies).
+	// Waiting counts children with a creation or deletion that waits for other children
+	// (dependencies).
 	Waiting int
 	// Conditions are the plan's own conditions of the parent.
 	Conditions []hook.Condition

@@ -108,7 +108,7 @@ func (r *Previous) keepAnswer(scope *Scope, children []Child) {
 }
 
 // changed returns the places of the children that a plan must look at: those that were open, and
-// those whose object has changed. It returns false if the plan must look at all of them, because
+// those with a changed object. It returns false if the plan must look at all of them, because
 // the answer is another one or there is an object that it does not desire.
 func (r *Previous) changed(in Input, desired []Child) ([]int, bool) {
 	if r == nil || len(desired) == 0 || len(r.plan.children) != len(desired) || &r.plan.children[0] != &desired[0] {

@@ -79,7 +79,7 @@ func verbs(r plan.Result) []plan.Verb {
 	return out
 }
 
-// changed returns a Pod as it is after a change of something that nobody desires.
+// changed returns a Pod as it is after a change of an undesired field.
 func (s *serverSide) changed(o *object.Object, without ...string) *object.Object {
 	s.t.Helper()
 	body, err := o.Map()

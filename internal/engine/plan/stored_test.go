@@ -30,8 +30,9 @@ func storing(body map[string]any) {
 // TestDriftOfStringDataIsRepaired compares the stringData of an answer with the data on the server.
 func TestDriftOfStringDataIsRepaired(t *testing.T) {
 	const (
-		both = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me","word":"x"},"data":{"raw":"cmF3"}}`
-		one  = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me"},"data":{"raw":"cmF3"}}`
+		both = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me","word":"x"},` +
+			`"data":{"raw":"cmF3"}}`
+		one = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"user":"me"},"data":{"raw":"cmF3"}}`
 	)
 	for method, each := range map[plan.Method]int{plan.InPlace: 1, plan.Recreate: 2} {
 		t.Run(string(method), func(t *testing.T) {

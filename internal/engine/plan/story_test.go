@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata; understa
 //
 //	scope.yaml     the declared kinds with their methods, and the stamps and the selector of children
 //	parent.yaml    the parent, if it is not the usual one (Shop "shop/web")
-//	observed.yaml  the parent's children; uid, resourceVersion "1" and the owner reference are added if absent
+//	observed.yaml  the parent's children; absent uid, resourceVersion and owner are added
 //	answer.json    the desired children as the hook answered
 //	states.yaml    the child states of the answer; "finalizer" is a finalizer to remove
 //	plan           the actions with their bodies and the counts, or the error

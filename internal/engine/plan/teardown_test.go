@@ -61,9 +61,11 @@ func TestCirclesAreNamed(t *testing.T) {
 		edges map[int][]int
 		want  string
 	}{
-		"none":                 {map[int][]int{0: {1, 2}, 1: {3}, 2: {3}}, "[]"},
-		"behind a chain":       {map[int][]int{0: {1}, 1: {2}, 2: {3}, 3: {2}}, fmt.Sprint([]object.Ref{numbered(2), numbered(3), numbered(2)})},
-		"after a dead end":     {map[int][]int{0: {1, 2}, 1: {3}, 2: {3, 0}}, fmt.Sprint([]object.Ref{numbered(0), numbered(2), numbered(0)})},
+		"none": {map[int][]int{0: {1, 2}, 1: {3}, 2: {3}}, "[]"},
+		"behind a chain": {map[int][]int{0: {1}, 1: {2}, 2: {3}, 3: {2}},
+			fmt.Sprint([]object.Ref{numbered(2), numbered(3), numbered(2)})},
+		"after a dead end": {map[int][]int{0: {1, 2}, 1: {3}, 2: {3, 0}},
+			fmt.Sprint([]object.Ref{numbered(0), numbered(2), numbered(0)})},
 		"an object on its own": {map[int][]int{0: {0}}, fmt.Sprint([]object.Ref{numbered(0), numbered(0)})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,7 @@
 // format first, and estimates the memory that the message takes once it is built; a message over
 // its limit is refused before anything is allocated.
 //
-// It is not for validating content: what a field may hold is decided by whoever reads the message.
+// It is not for validating content: the reader of the message decides on the content of its fields.
 // Its data comes from gRPC and from fragments of streams. It is pure, and safe for concurrent use.
 // Tests fill each repeated field of each message with empty elements, and compare the estimate with
 // what building the message allocates.
@@ -161,7 +161,7 @@ const (
 	entryBytes   = 160
 )
 
-// messageType is what is known of a message's type.
+// messageType holds the properties of a message's type.
 type messageType struct {
 	memory uint64
 	fields map[protowire.Number]*field

@@ -56,7 +56,7 @@ func allocated(do func()) uint64 {
 }
 
 // TestBombs fills each repeated field of each message with empty elements: refused over the limit,
-// for next to no memory, and within it the estimate is no less than half of what is allocated
+// for next to no memory, and within it the estimate is no less than half of the allocated bytes
 // (slices leave their smaller arrays to the collector).
 func TestBombs(t *testing.T) {
 	const elements = 100_000
@@ -106,7 +106,7 @@ func newMessage(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// TestNested counts what is in messages inside the message, packed numbers one by one, and a
+// TestNested counts the fields of messages inside the message, packed numbers one by one, and a
 // singular message each time.
 func TestNested(t *testing.T) {
 	many := make([]*hookv1.Dependency, 1000)

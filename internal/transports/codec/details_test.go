@@ -48,7 +48,8 @@ func TestDetails(t *testing.T) {
 		},
 		Requirements: []hook.RelatedRule{{APIVersion: "v1", Resource: "configmaps", Names: []string{"a"}, Name: "settings"}},
 		States: []hook.ChildState{{Index: 1, Ready: &no, DependsOn: []hook.Dependency{
-			{Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"}, Condition: "Ready"}}}},
+			{Ref: object.Ref{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "shop", Name: "a"},
+				Condition: "Ready"}}}},
 	}
 	details := &hookv1.ResponseDetails{
 		Conditions: conditions, Events: events, Results: results, Requirements: requirements,
@@ -74,7 +75,8 @@ func TestDetails(t *testing.T) {
 func TestEnumsAreRequired(t *testing.T) {
 	operator := func(o hookv1.LabelSelectorRequirement_Operator) *hookv1.ResponseDetails {
 		return &hookv1.ResponseDetails{Requirements: []*hookv1.RelatedResourceRule{
-			{LabelSelector: &hookv1.LabelSelector{MatchExpressions: []*hookv1.LabelSelectorRequirement{{Key: "a", Operator: o}}}},
+			{LabelSelector: &hookv1.LabelSelector{MatchExpressions: []*hookv1.LabelSelectorRequirement{{Key: "a",
+				Operator: o}}}},
 		}}
 	}
 	for want, details := range map[string]*hookv1.ResponseDetails{

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hookloop/hookloop/internal/protocol/decode"
 	"google.golang.org/grpc/encoding"
-	grpcproto "google.golang.org/grpc/encoding/proto" // which registers the codec that Codec stands in for
+	grpcproto "google.golang.org/grpc/encoding/proto" // registers the codec that Codec replaces
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 )

@@ -16,7 +16,7 @@ import (
 const maxStatusMemory = 2*MaxMessageBytes + 16<<20
 
 // Build builds the message, if the lease can have as much memory as it takes. The error is a
-// *decode.LimitError, a *budget.ExhaustedError, or what is wrong with the message.
+// *decode.LimitError, a *budget.ExhaustedError, or the fault of the message.
 func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	limits := decode.Limits{Memory: uint64(limit)} //nolint:gosec // not negative
 	size, err := decode.Estimate(r.Data, m.ProtoReflect().Descriptor(), limits)

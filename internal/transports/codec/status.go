@@ -58,8 +58,8 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	return failure
 }
 
-// mismatch is what to do where one side speaks TLS and the other plain text; empty for other
-// failures. gRPC's own words name neither.
+// mismatch returns a hint if one side uses TLS and the other plain text; empty for other failures.
+// gRPC's own message has neither.
 func mismatch(text string) string {
 	switch {
 	case strings.Contains(text, "error reading server preface"):
@@ -104,7 +104,7 @@ func kindOf(s *status.Status) hook.Kind {
 	case codes.DeadlineExceeded:
 		return hook.TimedOut
 	case codes.ResourceExhausted:
-		// The library itself reports with this code what is larger than a side accepts; asking
+		// The library itself reports with this code that a message is too large; asking
 		// again does not make it smaller.
 		if strings.Contains(s.Message(), "larger than max") {
 			return hook.Invalid

@@ -97,11 +97,13 @@ func TestFaultsOfFunctions(t *testing.T) {
 		kind       hook.Kind
 		sync       sdk.SyncFunc
 	}{
-		{"a panic", "panic: out of range", hook.Failed, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) { panic("out of range") }},
-		{"the end of its goroutine", "ended its goroutine", hook.Failed, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
-			runtime.Goexit()
-			return nil, nil
-		}},
+		{"a panic", "panic: out of range", hook.Failed,
+			func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) { panic("out of range") }},
+		{"the end of its goroutine", "ended its goroutine", hook.Failed,
+			func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
+				runtime.Goexit()
+				return nil, nil
+			}},
 		{"nothing", "neither a response nor an error", hook.Failed, nothing},
 		{"no such function", "does not serve hookloop.composite.v1.CompositeHookService/Sync", hook.Failed, nil},
 		{"a refusal", "no plan", hook.Rejected, func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
@@ -187,7 +189,8 @@ func TestFieldsAreChecked(t *testing.T) {
 		{one, `{}`, hook.Composite, "name: is missing"},
 		{one, `{"name":"other"}`, hook.Composite, `name: "other" is not registered in this program; expected one of "web"`},
 		{empty, `{"name":"web"}`, hook.Composite, `name: "web" is not registered: this program has no hooks of its own`},
-		{one, `{"name":"web"}`, hook.Decorator, `name: "web" has no function for a DecoratorController; it is a hook of another kind of controller`},
+		{one, `{"name":"web"}`, hook.Decorator,
+			`name: "web" has no function for a DecoratorController; it is a hook of another kind of controller`},
 		{one, `{"name":"web","timeout":"1y"}`, hook.Composite, `timeout: "1y" is no duration`},
 		{one, `[]`, hook.Composite, "cannot unmarshal"},
 	} {

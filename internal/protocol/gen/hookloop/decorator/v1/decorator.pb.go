@@ -313,7 +313,7 @@ func (x *FinalizeRequest) GetRelated() []*v1.RelatedGroup {
 	return nil
 }
 
-// FinalizeResponse is what remains for one object.
+// FinalizeResponse holds the remaining changes of one object.
 type FinalizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The object's status, as in SyncResponse.status.

@@ -36,8 +36,8 @@ const (
 type DecoratorHookServiceClient interface {
 	// Sync returns what to add to an object.
 	Sync(ctx context.Context, in *SyncRequest, opts ...grpc.CallOption) (*SyncResponse, error)
-	// Finalize returns what remains for an object that is being deleted or no longer selected, and
-	// whether Hookloop may remove its finalizer.
+	// Finalize returns the remaining changes of an object that is being deleted or no longer
+	// selected, and whether Hookloop may remove its finalizer.
 	Finalize(ctx context.Context, in *FinalizeRequest, opts ...grpc.CallOption) (*FinalizeResponse, error)
 	// Customize returns rules that select the related objects of the next requests about an object.
 	Customize(ctx context.Context, in *CustomizeRequest, opts ...grpc.CallOption) (*CustomizeResponse, error)
@@ -91,8 +91,8 @@ func (c *decoratorHookServiceClient) Customize(ctx context.Context, in *Customiz
 type DecoratorHookServiceServer interface {
 	// Sync returns what to add to an object.
 	Sync(context.Context, *SyncRequest) (*SyncResponse, error)
-	// Finalize returns what remains for an object that is being deleted or no longer selected, and
-	// whether Hookloop may remove its finalizer.
+	// Finalize returns the remaining changes of an object that is being deleted or no longer
+	// selected, and whether Hookloop may remove its finalizer.
 	Finalize(context.Context, *FinalizeRequest) (*FinalizeResponse, error)
 	// Customize returns rules that select the related objects of the next requests about an object.
 	Customize(context.Context, *CustomizeRequest) (*CustomizeResponse, error)

@@ -93,7 +93,7 @@ type Object struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The name, unique for the kind within the namespace.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// metadata.uid. It tells apart two objects that had the same name one after the other.
+	// metadata.uid. It distinguishes two objects that had the same name one after the other.
 	Uid string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
 	// metadata.resourceVersion, an opaque string. Compare it for equality only.
 	ResourceVersion string `protobuf:"bytes,6,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`

@@ -207,7 +207,7 @@ type ResponseDetails struct {
 	Results []*Result `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`
 	// Selects the related objects for the next requests about this parent, at most 100 rules. A hook
 	// that sets it needs no Customize. If the rules differ from those of the last response, Hookloop
-	// calls the hook again at once with the selected objects, up to 5 times, and writes nothing
+	// calls the hook again immediately with the selected objects, up to 5 times, and writes nothing
 	// before the rules are stable.
 	Requirements  []*RelatedResourceRule `protobuf:"bytes,5,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields

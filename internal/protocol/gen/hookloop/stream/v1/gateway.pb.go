@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// TriggerRequest asks for syncs of parents whose controllers refer to a worker.
+// TriggerRequest asks for syncs of parents with controllers that refer to a worker.
 type TriggerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The worker's name. It need not be attached. Required.

@@ -494,8 +494,8 @@ type HookMessage_Window struct {
 }
 
 type HookMessage_Forget struct {
-	// Names subjects whose state the hook has dropped. The engine sends the next call about each as
-	// a snapshot.
+	// Names subjects that the hook has dropped the state of. The engine sends the next call about
+	// each as a snapshot.
 	Forget *Forget `protobuf:"bytes,4,opt,name=forget,proto3,oneof"`
 }
 
@@ -540,7 +540,7 @@ func (*HookMessage_Fragment) isHookMessage_Message() {}
 // Hello is the first message of the engine.
 type Hello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The protocol versions that the engine speaks. This file is version 1.
+	// The protocol versions that the engine supports. This file is version 1.
 	Versions []uint32 `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
 	// Identifies the session across streams. It is random and secret: only a peer that knows it can
 	// resume the session.
@@ -623,7 +623,7 @@ func (x *Hello) GetMaxMessageBytes() uint64 {
 // Welcome is the first message of the hook, after Attach if the hook dials in.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The protocol version of this session, one of Hello.versions. A hook that speaks none of them
+	// The protocol version of this session, one of Hello.versions. A hook that supports none of them
 	// ends the stream with UNIMPLEMENTED instead; Hookloop may then use unary calls.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// The hook's build, at most 256 bytes. If it differs from the last one, Hookloop syncs all
@@ -842,8 +842,8 @@ func (x *Window) GetBytes() uint64 {
 // call carries the changes of the set, and the rest of the request whole.
 type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifies the call. Ids grow on a stream; a hook ignores a call whose id is not larger than
-	// the last one.
+	// Identifies the call. Ids grow on a stream; a hook ignores a call with an id that is not larger
+	// than the last one.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The full name of the method: "/hookloop.composite.v1.CompositeHookService/Sync".
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
@@ -855,7 +855,7 @@ type Call struct {
 	// it. Empty: they keep nothing.
 	Subject string `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
 	// The digest of the set that the changes apply to. Empty: the empty set, so the call is a
-	// snapshot. A hook whose set for the subject has another digest answers with a Nack.
+	// snapshot. A hook with another digest of the subject's set answers with a Nack.
 	Base []byte `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`
 	// Keys to remove from the set, before the upserts.
 	Removed []*Key `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
@@ -1192,7 +1192,7 @@ func (x *Cancel) GetCallId() uint64 {
 	return 0
 }
 
-// Forget names subjects whose state is dropped.
+// Forget names subjects to drop the state of.
 type Forget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in Call.subject.

@@ -190,7 +190,7 @@ export const FinalizeRequestSchema: GenMessage<FinalizeRequest> = /*@__PURE__*/
   messageDesc(file_hookloop_decorator_v1_decorator, 3);
 
 /**
- * FinalizeResponse is what remains for one object.
+ * FinalizeResponse holds the remaining changes of one object.
  *
  * @generated from message hookloop.decorator.v1.FinalizeResponse
  */
@@ -315,8 +315,8 @@ export const DecoratorHookService: GenService<{
     output: typeof SyncResponseSchema;
   },
   /**
-   * Finalize returns what remains for an object that is being deleted or no longer selected, and
-   * whether Hookloop may remove its finalizer.
+   * Finalize returns the remaining changes of an object that is being deleted or no longer
+   * selected, and whether Hookloop may remove its finalizer.
    *
    * @generated from rpc hookloop.decorator.v1.DecoratorHookService.Finalize
    */

@@ -59,7 +59,7 @@ export type Object$ = Message<"hookloop.hook.v1.Object"> & {
   name: string;
 
   /**
-   * metadata.uid. It tells apart two objects that had the same name one after the other.
+   * metadata.uid. It distinguishes two objects that had the same name one after the other.
    *
    * @generated from field: string uid = 5;
    */

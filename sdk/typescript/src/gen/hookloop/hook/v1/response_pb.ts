@@ -57,7 +57,7 @@ export type ResponseDetails = Message<"hookloop.hook.v1.ResponseDetails"> & {
   /**
    * Selects the related objects for the next requests about this parent, at most 100 rules. A hook
    * that sets it needs no Customize. If the rules differ from those of the last response, Hookloop
-   * calls the hook again at once with the selected objects, up to 5 times, and writes nothing
+   * calls the hook again immediately with the selected objects, up to 5 times, and writes nothing
    * before the rules are stable.
    *
    * @generated from field: repeated hookloop.hook.v1.RelatedResourceRule requirements = 5;

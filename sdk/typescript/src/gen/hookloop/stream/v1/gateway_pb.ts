@@ -15,7 +15,7 @@ export const file_hookloop_stream_v1_gateway: GenFile = /*@__PURE__*/
   fileDesc("CiBob29rbG9vcC9zdHJlYW0vdjEvZ2F0ZXdheS5wcm90bxISaG9va2xvb3Auc3RyZWFtLnYxIk4KDlRyaWdnZXJSZXF1ZXN0Eg4KBndvcmtlchgBIAEoCRIsCgd0cmlnZ2VyGAIgASgLMhsuaG9va2xvb3Auc3RyZWFtLnYxLlRyaWdnZXIiIgoPVHJpZ2dlclJlc3BvbnNlEg8KB3BhcmVudHMYASABKA0ytgEKDkdhdGV3YXlTZXJ2aWNlElAKBkF0dGFjaBIfLmhvb2tsb29wLnN0cmVhbS52MS5Ib29rTWVzc2FnZRohLmhvb2tsb29wLnN0cmVhbS52MS5FbmdpbmVNZXNzYWdlKAEwARJSCgdUcmlnZ2VyEiIuaG9va2xvb3Auc3RyZWFtLnYxLlRyaWdnZXJSZXF1ZXN0GiMuaG9va2xvb3Auc3RyZWFtLnYxLlRyaWdnZXJSZXNwb25zZUJQWk5naXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2ludGVybmFsL3Byb3RvY29sL2dlbi9ob29rbG9vcC9zdHJlYW0vdjE7c3RyZWFtdjFiBnByb3RvMw", [file_hookloop_stream_v1_stream]);
 
 /**
- * TriggerRequest asks for syncs of parents whose controllers refer to a worker.
+ * TriggerRequest asks for syncs of parents with controllers that refer to a worker.
  *
  * @generated from message hookloop.stream.v1.TriggerRequest
  */

@@ -146,8 +146,8 @@ export type HookMessage = Message<"hookloop.stream.v1.HookMessage"> & {
     case: "window";
   } | {
     /**
-     * Names subjects whose state the hook has dropped. The engine sends the next call about each as
-     * a snapshot.
+     * Names subjects that the hook has dropped the state of. The engine sends the next call about
+     * each as a snapshot.
      *
      * @generated from field: hookloop.stream.v1.Forget forget = 4;
      */
@@ -204,7 +204,7 @@ export const HookMessageSchema: GenMessage<HookMessage> = /*@__PURE__*/
  */
 export type Hello = Message<"hookloop.stream.v1.Hello"> & {
   /**
-   * The protocol versions that the engine speaks. This file is version 1.
+   * The protocol versions that the engine supports. This file is version 1.
    *
    * @generated from field: repeated uint32 versions = 1;
    */
@@ -254,7 +254,7 @@ export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
  */
 export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
   /**
-   * The protocol version of this session, one of Hello.versions. A hook that speaks none of them
+   * The protocol version of this session, one of Hello.versions. A hook that supports none of them
    * ends the stream with UNIMPLEMENTED instead; Hookloop may then use unary calls.
    *
    * @generated from field: uint32 version = 1;
@@ -382,8 +382,8 @@ export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
  */
 export type Call = Message<"hookloop.stream.v1.Call"> & {
   /**
-   * Identifies the call. Ids grow on a stream; a hook ignores a call whose id is not larger than
-   * the last one.
+   * Identifies the call. Ids grow on a stream; a hook ignores a call with an id that is not larger
+   * than the last one.
    *
    * @generated from field: uint64 id = 1;
    */
@@ -420,7 +420,7 @@ export type Call = Message<"hookloop.stream.v1.Call"> & {
 
   /**
    * The digest of the set that the changes apply to. Empty: the empty set, so the call is a
-   * snapshot. A hook whose set for the subject has another digest answers with a Nack.
+   * snapshot. A hook with another digest of the subject's set answers with a Nack.
    *
    * @generated from field: bytes base = 6;
    */
@@ -578,7 +578,7 @@ export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
   messageDesc(file_hookloop_stream_v1_stream, 9);
 
 /**
- * Forget names subjects whose state is dropped.
+ * Forget names subjects to drop the state of.
  *
  * @generated from message hookloop.stream.v1.Forget
  */
