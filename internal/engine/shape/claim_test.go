@@ -71,8 +71,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestRevisions has a parent keep its own revisions, whatever its selector, and adopt orphans of its
-// kind.
+// TestRevisions has a parent keep its own revisions, whatever its selector, and adopt orphans of
+// its kind.
 func TestRevisions(t *testing.T) {
 	ofKind, _ := labels.SelectorFromSet(labels.Set{"kind": "p"}).Requirements()
 	const mine, stranger = `,"labels":{"app":"web","kind":"p"}`, `,"labels":{"app":"web","kind":"q"}`
