@@ -100,8 +100,8 @@ func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.De
 	return a, decodeDetails(a, details, children)
 }
 
-// body is a desired object's JSON; "null" where the message carries none, which package plan
-// refuses by name.
+// body returns the JSON of a desired object, or "null" if the message has none; package plan
+// rejects that with the object's index.
 func body(d *hookv1.DesiredObject) (json.RawMessage, error) {
 	switch e := d.GetEncoding(); {
 	case e != hookv1.Encoding_ENCODING_UNSPECIFIED && e != hookv1.Encoding_ENCODING_JSON:
@@ -130,7 +130,7 @@ func decodePatch(p *decoratorv1.KeyPatch) (map[string]*string, error) {
 	return out, nil
 }
 
-// customized is the answer of both kinds of customize call.
+// customized is a response to Customize of either service.
 type customized interface {
 	GetRelatedResources() []*hookv1.RelatedResourceRule
 }

@@ -34,7 +34,7 @@ type envelope struct{}
 func (envelope) object(*object.Object) *hookv1.Object      { return nil }
 func (envelope) objects([]*object.Object) []*hookv1.Object { return nil }
 
-// Object encodes one object. It shares the object's bytes: a message is only read.
+// Object encodes one object. The message shares the object's bytes and must not be changed.
 func Object(o *object.Object) *hookv1.Object {
 	return &hookv1.Object{
 		ApiVersion: o.GVK().GroupVersion().String(), Kind: o.GVK().Kind, Namespace: o.Namespace(), Name: o.Name(),
@@ -51,7 +51,7 @@ func groups(list []hook.Group, w writer) []*hookv1.ObjectGroup {
 	return out
 }
 
-// readError is the status of a read that failed. The API server's error decides the code.
+// readError returns the status of a failed read. The API server's error decides the code.
 func readError(err error) *statuspb.Status {
 	c := code.Code_UNAVAILABLE
 	if apierrors.IsForbidden(err) {

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Codec is gRPC's codec of protobuf messages, except that a message over the limits is refused
-// before it is built. A *Raw takes any message.
+// Codec returns gRPC's codec of protobuf messages with limits: it rejects a message that exceeds
+// them before decoding it. It stores any message in a *Raw without decoding.
 func Codec(limits decode.Limits) encoding.CodecV2 {
 	return limitedCodec{encoding.GetCodecV2(grpcproto.Name), limits}
 }
 
-// Raw receives a message as it is, to be built later.
+// Raw is an encoded message.
 type Raw struct{ Data []byte }
 
 type limitedCodec struct {
@@ -24,7 +24,7 @@ type limitedCodec struct {
 	limits decode.Limits
 }
 
-// Unmarshal builds a message within the limits.
+// Unmarshal decodes a message within the limits.
 func (c limitedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	if raw, ok := v.(*Raw); ok {
 		raw.Data = data.Materialize()

@@ -11,12 +11,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxStatusMemory bounds what the JSON of a status takes once it is decoded: twice its text, and
-// room for values.
+// maxStatusMemory bounds the memory of a decoded status: twice its text, and room for values.
 const maxStatusMemory = 2*MaxMessageBytes + 16<<20
 
-// Build builds the message, if the lease can have as much memory as it takes. The error is a
-// *decode.LimitError, a *budget.ExhaustedError, or the fault of the message.
+// Build decodes the message, if the lease can grow to its memory. An error is a *decode.LimitError,
+// a *budget.ExhaustedError, or describes the malformed message.
 func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	limits := decode.Limits{Memory: uint64(limit)} //nolint:gosec // not negative
 	size, err := decode.Estimate(r.Data, m.ProtoReflect().Descriptor(), limits)
@@ -29,8 +28,8 @@ func (r *Raw) Build(m proto.Message, lease *budget.Lease, limit int64) error {
 	return decode.Unmarshal(r.Data, m, limits)
 }
 
-// Unaffordable is the error of the port for a message for which there is no memory now; nil if
-// err is another.
+// Unaffordable returns the port's error for a message that exceeds the available memory, and nil
+// for any other err.
 func Unaffordable(name string, err error) *hook.Error {
 	var exhausted *budget.ExhaustedError
 	if !errors.As(err, &exhausted) {
@@ -44,7 +43,7 @@ func Unaffordable(name string, err error) *hook.Error {
 	}
 }
 
-// checkStatus refuses a status that takes too much memory.
+// checkStatus returns an error for a status that needs too much memory.
 func checkStatus(status []byte) error {
 	if object.Memory(status, maxStatusMemory) > maxStatusMemory {
 		return fmt.Errorf("status: has too many values: it would take more than %d bytes of memory", maxStatusMemory)

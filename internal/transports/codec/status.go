@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// statusError is a call's status other than OK.
+// statusError is the status of a failed call.
 type statusError struct {
 	code codes.Code
 	text string
@@ -30,8 +30,8 @@ func (e *statusError) Code() string {
 	return e.code.String()
 }
 
-// Failure maps a status other than OK to the port's error (the codes of google.rpc.Code). Name is
-// the hook's, in messages; timeout is what it was given.
+// Failure returns the port's error for a status other than OK. name is the name of the hook in
+// messages, and timeout the timeout of the call.
 func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
 	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
 	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: said}
@@ -58,8 +58,8 @@ func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Sta
 	return failure
 }
 
-// mismatch returns a hint if one side uses TLS and the other plain text; empty for other failures.
-// gRPC's own message has neither.
+// mismatch returns advice if one side uses TLS and the other plain text, and otherwise an empty
+// string. The errors of the gRPC library do not mention it.
 func mismatch(text string) string {
 	switch {
 	case strings.Contains(text, "error reading server preface"):
@@ -71,13 +71,13 @@ func mismatch(text string) string {
 }
 
 const (
-	// maxDetails is how many details of a status are looked at, and maxDetailBytes how large one
-	// may be.
+	// maxDetails bounds the number of details of a status that are decoded, and maxDetailBytes the
+	// size of each.
 	maxDetails     = 16
 	maxDetailBytes = 8 << 10
 )
 
-// details are those of a status that are read: a few, of two types. Others are not built.
+// details decodes the details of two known types. It ignores all others.
 func details(s *status.Status) []proto.Message {
 	var out []proto.Message
 	all := s.Proto().GetDetails()
