@@ -164,7 +164,18 @@ func (e *Engine[O]) refused(a *call[O], s *statuspb.Status, size uint64) {
 		)
 		return
 	}
-	e.finish(a, Outcome{Refused: s, Got: size})
+	memory := statusMemory(s)
+	if err := e.settings.Reserver.TryAcquire(memory); err != nil {
+		e.finish(a, Outcome{Exhausted: err, Got: size})
+		return
+	}
+	e.finish(a, Outcome{Refused: s, Got: size, Reserved: memory})
+}
+
+// statusMemory is about how much memory a status takes while gRPC's type for it copies it twice.
+func statusMemory(s *statuspb.Status) int64 {
+	const copies, detailBytes = 3, 160 // a detail's message, beside its content
+	return copies * int64(proto.Size(s)+detailBytes*len(s.GetDetails()))
 }
 
 // maxExcerptBytes bounds the part of a hook's message that an error quotes.

@@ -7,8 +7,10 @@ import (
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // ledger is a Reserver with a limit.
@@ -85,6 +87,26 @@ func TestAnswerReservesMemory(t *testing.T) {
 	got := told(t, e, answer)
 	if got.Response == nil || got.Reserved < 1000 || l.used != got.Reserved {
 		t.Errorf("got %+v with %d bytes reserved, expected a response of more than 1000", got, l.used)
+	}
+}
+
+// TestARefusalReservesMemory until the outcome is released, as a response does: its details can be
+// as large as a message.
+func TestARefusalReservesMemory(t *testing.T) {
+	e, l := bombed(t, 1<<20)
+	refusal := &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{
+		Code: 9, Details: []*anypb.Any{{TypeUrl: "type.googleapis.com/a.B", Value: make([]byte, 100_000)}},
+	}}}
+	got := told(t, e, refusal)
+	if got.Refused == nil || got.Reserved < 100_000 || l.used != got.Reserved {
+		t.Errorf("a status with %d details: the outcome has %d bytes, %d are reserved, expected more than 100,000",
+			len(got.Refused.GetDetails()), got.Reserved, l.used)
+	}
+	l.Release(got.Reserved)
+	l.limit = 100_000
+	e.Ask(crowd(1).question("s"))
+	if got := told(t, e, refusal); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
+		t.Errorf("without memory: %v with %d bytes reserved", got.Exhausted, l.used)
 	}
 }
 
