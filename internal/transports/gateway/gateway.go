@@ -263,7 +263,7 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *str
 	}
 	s, leave := g.resume(sessionKey{o, attach.GetSessionId()})
 	defer leave()
-	s.Serve(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
+	s.SetHandlers(w.pool.Changed, func(t *streamv1.Trigger) (int, error) { return g.trigger(w.name, t) })
 	w.pool.Add(s)
 	err = s.Run(ctx, conn)
 	w.pool.Remove(s)

@@ -25,7 +25,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		stopWatching = w.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
-		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, As: "worker:" + name, Timeout: timeout},
+		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, AnsweredBy: "worker:" + name, Timeout: timeout},
 		Address: "worker:" + name,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
@@ -128,7 +128,7 @@ func (g *Gateway) trigger(worker string, t *streamv1.Trigger) (parents int, err 
 			continue
 		}
 		running = true
-		n, err := stream.Ask(ask, req)
+		n, err := stream.RequestSync(ask, req)
 		if err != nil {
 			return parents, err
 		}

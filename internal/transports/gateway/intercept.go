@@ -74,11 +74,11 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 	timeout := cmp.Or(own.Timeout, endpoint.DefaultTimeout)
 	as := "intercept of " + i.user
 	answer, err := stream.Hook{
-		Pool:      i.pool,
-		Name:      string(op) + " " + as,
-		As:        as,
-		Timeout:   timeout,
-		Otherwise: own,
+		Pool:       i.pool,
+		Name:       string(op) + " " + as,
+		AnsweredBy: as,
+		Timeout:    timeout,
+		Fallback:   own,
 	}.Ask(
 		ctx,
 		q,
@@ -155,7 +155,7 @@ func (g *Gateway) serveIntercept(ctx context.Context, conn stream.Conn, attach *
 	defer leave()
 	i.session = session
 	var announce sync.Once
-	session.Serve(func() {
+	session.SetHandlers(func() {
 		i.pool.Changed()
 		g.notifyObserver(i.controller)
 		if session.Open() {

@@ -35,11 +35,11 @@ type either struct {
 }
 
 func (e *either) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	if !e.only && e.streamed.Pool.Unserved() {
+	if !e.only && e.streamed.Pool.Unimplemented() {
 		return e.unary.Ask(ctx, q)
 	}
 	answer, err := e.streamed.Ask(ctx, q)
-	if err != nil && !e.only && e.streamed.Pool.Unserved() {
+	if err != nil && !e.only && e.streamed.Pool.Unimplemented() {
 		return e.unary.Ask(ctx, q)
 	}
 	return answer, err

@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	// takeover is how long a session of another build must have been open before all questions go
-	// to that build. It doubles with each change of builds within calm of the one before, to
-	// maxTakeover at most: each change has all parents synced.
-	takeover    = 5 * time.Second
-	maxTakeover = 5 * time.Minute
-	calm        = 10 * time.Minute
-	// maxArrivals bounds the sessions whose first appearance with a build is remembered.
+	// takeoverDelay is the time for which a session of another build must be open before that build
+	// gets all questions. It doubles, up to maxTakeoverDelay, if the previous change was less than
+	// calmPeriod ago, because each change resyncs all parents.
+	takeoverDelay    = 5 * time.Second
+	maxTakeoverDelay = 5 * time.Minute
+	calmPeriod       = 10 * time.Minute
+	// maxArrivals bounds the remembered arrivals of sessions.
 	maxArrivals = 1024
 )
 
-// builds decides which build of a hook answers: the one whose session appeared last, once it has
-// been open for a while. A session that reconnects has not appeared anew, whereas a rollback to an
-// earlier build brings new sessions. The Pool's lock guards it.
+// builds selects the build of a hook that answers: the one with the latest new session, after a
+// delay. A session that reconnects is not new, whereas a rollback to an earlier build creates new
+// sessions. The Pool's lock guards it.
 type builds struct {
-	clock    clock.WithDelayedExecution
-	answers  string    // the build that answers; it keeps this role while none of its sessions is open
-	absent   time.Time // since when; zero while one is open
-	strayed  bool      // questions went to another build meanwhile
-	wait     time.Duration
-	changed  time.Time // the last takeover
-	last     uint64
-	arrivals *lru.Cache             // of uint64, by arrival
-	open     map[*Session]openBuild // sessions that were open at the last update
-	timer    clock.Timer
+	clock       clock.WithDelayedExecution
+	active      string    // the selected build, even while none of its sessions is open
+	absentSince time.Time // when its last session closed; zero while one is open
+	strayed     bool      // another build has answered in between
+	wait        time.Duration
+	changed     time.Time // time of the last takeover
+	last        uint64
+	arrivals    *lru.Cache             // of uint64, by arrival
+	open        map[*Session]openBuild // sessions that were open at the last update
+	timer       clock.Timer
 }
 
 // arrival is a session with a build.
 type arrival struct{ session, build string }
 
-// openBuild is the build of a session, since when it has been open with it, and when it appeared
-// first.
+// openBuild is the build of an open session, the time since when it has been open with it, and its
+// arrival number.
 type openBuild struct {
 	build   string
 	since   time.Time
@@ -48,10 +48,10 @@ type openBuild struct {
 }
 
 func newBuilds(c clock.WithDelayedExecution) *builds {
-	return &builds{clock: c, wait: takeover, arrivals: lru.New(maxArrivals), open: map[*Session]openBuild{}}
+	return &builds{clock: c, wait: takeoverDelay, arrivals: lru.New(maxArrivals), open: map[*Session]openBuild{}}
 }
 
-// update notes which sessions are open.
+// update records the open sessions.
 func (b *builds) update(sessions []*Session) {
 	now, before := b.clock.Now(), b.open
 	b.open = make(map[*Session]openBuild, len(sessions))
@@ -63,28 +63,28 @@ func (b *builds) update(sessions []*Session) {
 		}
 		b.open[s] = o
 	}
-	if b.answers == "" {
-		b.answers = b.latest()
+	if b.active == "" {
+		b.active = b.latest()
 	}
 	switch {
-	case slices.ContainsFunc(sessions, func(s *Session) bool { return s.Build() == b.answers }):
-		b.absent = time.Time{}
-	case b.absent.IsZero():
-		b.absent = now
+	case slices.ContainsFunc(sessions, func(s *Session) bool { return s.Build() == b.active }):
+		b.absentSince = time.Time{}
+	case b.absentSince.IsZero():
+		b.absentSince = now
 	}
 }
 
-// arrival is when a session first appeared with a build, as a number that grows.
+// arrival returns a number that grows with each new pair of session and build.
 func (b *builds) arrival(a arrival) uint64 {
 	if known, found := b.arrivals.Get(a); found {
-		return known.(uint64) // nothing else is added
+		return known.(uint64) // the only type that is added
 	}
 	b.last++
 	b.arrivals.Add(a, b.last)
 	return b.last
 }
 
-// latest is the build of the open session that appeared last; empty without one.
+// latest returns the build of the open session that arrived last, or an empty string.
 func (b *builds) latest() string {
 	var found openBuild
 	for _, o := range b.open {
@@ -95,37 +95,36 @@ func (b *builds) latest() string {
 	return found.build
 }
 
-// rank orders the open sessions' builds: the one that answers before all others, then by
-// appearance.
+// rank orders the builds of open sessions: the selected one is the highest, then the latest.
 func (b *builds) rank(s *Session) uint64 {
-	if s.Build() == b.answers {
+	if s.Build() == b.active {
 		return b.last + 1
 	}
 	return b.open[s].arrived
 }
 
-// settle has another build take over, if it is time, and reports whether parents are to be synced.
-// next is when to look again; 0 means the next update.
-func (b *builds) settle() (renewed bool, next time.Duration) {
+// advance selects another build if its delay has passed, and reports whether parents must be
+// resynced. next is the delay until the next check; 0 means the next update.
+func (b *builds) advance() (changed bool, next time.Duration) {
 	candidate := b.latest()
-	if candidate == "" || candidate == b.answers && !b.strayed {
+	if candidate == "" || candidate == b.active && !b.strayed {
 		return false, 0
 	}
 	if left := b.wait - b.age(candidate); left > 0 {
 		return false, left
 	}
 	now := b.clock.Now()
-	if !b.changed.IsZero() && now.Sub(b.changed) < calm {
-		b.wait = min(2*b.wait, maxTakeover)
+	if !b.changed.IsZero() && now.Sub(b.changed) < calmPeriod {
+		b.wait = min(2*b.wait, maxTakeoverDelay)
 	} else {
-		b.wait = takeover
+		b.wait = takeoverDelay
 	}
-	b.changed, b.answers, b.strayed = now, candidate, false
+	b.changed, b.active, b.strayed = now, candidate, false
 	return true, 0
 }
 
-// age is for how long a session of a build has been open, and none of the build that answers if
-// that is another.
+// age returns the time for which a session of a build has been open, limited to the time for which
+// the selected build has been absent, if it is.
 func (b *builds) age(build string) time.Duration {
 	var longest time.Duration
 	for _, o := range b.open {
@@ -133,14 +132,14 @@ func (b *builds) age(build string) time.Duration {
 			longest = max(longest, b.clock.Since(o.since))
 		}
 	}
-	if !b.absent.IsZero() && build != b.answers {
-		return min(longest, b.clock.Since(b.absent))
+	if !b.absentSince.IsZero() && build != b.active {
+		return min(longest, b.clock.Since(b.absentSince))
 	}
 	return longest
 }
 
-// Changed must be called when a session opens or closes; with an open one, earlier failures no
-// longer count.
+// Changed must be called when a session opens or closes. If a session is open, earlier failures are
+// cleared.
 func (p *Pool) Changed() {
 	p.update(func() {
 		if len(p.open()) > 0 {
@@ -148,24 +147,24 @@ func (p *Pool) Changed() {
 		}
 		maps.DeleteFunc(p.faults, func(s *Session, _ error) bool { return s.Open() })
 	})
-	p.settle()
-	p.serves()
+	p.updateBuilds()
+	p.notifyWatchers()
 }
 
-// settle changes the build that answers when it is time, and reports that to whoever made the pool.
-func (p *Pool) settle() {
+// updateBuilds selects another build if it is time, and calls buildChanged.
+func (p *Pool) updateBuilds() {
 	p.mu.Lock()
 	p.builds.update(slices.DeleteFunc(p.open(), func(s *Session) bool { return s.Build() == "" }))
-	renewed, next := p.builds.settle()
+	changed, next := p.builds.advance()
 	if p.builds.timer != nil {
 		p.builds.timer.Stop()
 		p.builds.timer = nil
 	}
 	if next > 0 {
-		p.builds.timer = p.builds.clock.AfterFunc(next, func() { go p.settle() }) // a test's clock waits for it
+		p.builds.timer = p.builds.clock.AfterFunc(next, func() { go p.updateBuilds() }) // tests' clocks call it inline
 	}
 	p.mu.Unlock()
-	if renewed && p.renewed != nil {
-		p.renewed()
+	if changed && p.buildChanged != nil {
+		p.buildChanged()
 	}
 }

@@ -25,14 +25,14 @@ func deploy(t *testing.T, do func(*deployment)) {
 	})
 }
 
-// serve has a Pod with a build open its stream.
+// serve opens a stream of a Pod with a build.
 func (d *deployment) serve(pod, build string) *peer {
 	s := New(settingsOf(pod, d.pool.Changed))
 	d.pool.Add(s)
 	return connect(d.T, s).greet(build)
 }
 
-// again has the same Pod open its next stream.
+// again opens the next stream of a Pod.
 func (d *deployment) again(p *peer, build string) *peer { return connect(d.T, p.Session).greet(build) }
 
 // end closes a Pod's stream.
@@ -42,8 +42,7 @@ func (d *deployment) end(p *peer) {
 	synctest.Wait()
 }
 
-// expect waits, and says which build answers then, and how often parents were synced for that until
-// then.
+// expect waits, and checks which build answers and how often parents were resynced.
 func (d *deployment) expect(after time.Duration, what, build string, renewed int) {
 	d.Helper()
 	time.Sleep(after)
@@ -58,20 +57,19 @@ func (d *deployment) expect(after time.Duration, what, build string, renewed int
 	}
 }
 
-// TestNewBuildTakesOver when it has been there for a while.
+// TestNewBuildTakesOver after takeoverDelay.
 func TestNewBuildTakesOver(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")
 		d.expect(0, "one build", "old", 0)
 		d.serve("b", "new")
-		d.expect(takeover-time.Second, "a new build joins", "old", 0)
+		d.expect(takeoverDelay-time.Second, "a new build joins", "old", 0)
 		d.expect(2*time.Second, "it stays", "new", 1)
 		d.expect(time.Hour, "nothing changes any more", "new", 1)
 	})
 }
 
-// TestFlappingBuild opens and closes its stream forty times in twenty seconds: nothing is asked
-// again.
+// TestFlappingBuild opens and closes its stream forty times in twenty seconds, without a resync.
 func TestFlappingBuild(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")
@@ -86,13 +84,12 @@ func TestFlappingBuild(t *testing.T) {
 	})
 }
 
-// TestRollback has new Pods with an earlier build answer, though one Pod of the later build is
-// still there.
+// TestRollback selects new Pods with an earlier build, although a Pod of the later build remains.
 func TestRollback(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		before := d.serve("a", "good")
 		d.serve("b", "bad")
-		d.expect(2*takeover, "a bad build is deployed", "bad", 1)
+		d.expect(2*takeoverDelay, "a bad build is deployed", "bad", 1)
 		d.end(before)
 		d.again(before, "good")
 		d.expect(time.Minute, "a Pod of the good one has only reconnected", "bad", 1)
@@ -101,12 +98,12 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// TestBuildGoes has another build answer at once, and parents synced only if that lasts.
+// TestBuildGoes selects another build immediately, and resyncs parents only if that lasts.
 func TestBuildGoes(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")
 		next := d.serve("b", "new")
-		d.expect(2*takeover, "a new build", "new", 1)
+		d.expect(2*takeoverDelay, "a new build", "new", 1)
 		d.end(next)
 		d.expect(time.Second, "it is away for a moment", "old", 1)
 		next = d.again(next, "new")
@@ -117,7 +114,7 @@ func TestBuildGoes(t *testing.T) {
 	})
 }
 
-// TestBuildsThatAlternate change places less and less often.
+// TestBuildsThatAlternate are selected at growing intervals.
 func TestBuildsThatAlternate(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.serve("a", "old")
@@ -134,7 +131,7 @@ func TestBuildsThatAlternate(t *testing.T) {
 	})
 }
 
-// TestOnlySessionRestarts is no new build.
+// TestOnlySessionRestarts is not a new build.
 func TestOnlySessionRestarts(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		p := d.serve("a", "one")
@@ -145,7 +142,7 @@ func TestOnlySessionRestarts(t *testing.T) {
 	})
 }
 
-// TestOnlyPodIsReplaced by one with another build: it answers at once, and parents are synced once.
+// TestOnlyPodIsReplaced by one with another build: it answers immediately, with one resync.
 func TestOnlyPodIsReplaced(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		d.end(d.serve("a", "one"))

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// send carries messages to the peer until the stream ends.
+// send sends messages to the peer until the stream ends.
 func (s *Session) send(ctx context.Context, r *run, conn Conn) {
-	defer close(r.last)
+	defer close(r.sent)
 	for {
 		s.mu.Lock()
 		var out []*streamv1.EngineMessage
@@ -28,7 +28,7 @@ func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 		s.mu.Unlock()
 		for _, m := range out {
 			if err := conn.Send(m); err != nil {
-				return // the receiver learns why
+				return // the receiver gets the error
 			}
 			s.settings.Metrics.sent(m)
 		}
@@ -46,7 +46,7 @@ func (s *Session) send(ctx context.Context, r *run, conn Conn) {
 	}
 }
 
-// receive takes the peer's messages until the stream ends.
+// receive handles the peer's messages until the stream ends.
 func (s *Session) receive(r *run, conn Conn) {
 	for {
 		m, err := conn.Recv()
@@ -63,37 +63,37 @@ func (s *Session) receive(r *run, conn Conn) {
 			return
 		}
 		s.settings.Metrics.received(m)
-		if err := s.take(r, m); err != nil {
+		if err := s.handle(r, m); err != nil {
 			s.end(r, err)
 			return
 		}
 	}
 }
 
-// errUnread ends the stream of a hook that asks and does not listen.
+// errUnread ends the stream of a hook that sends triggers and reads no answers.
 var errUnread = status.Errorf(codes.ResourceExhausted,
 	"the hook does not read: %d answers to its triggers wait for it", maxUnread)
 
-// take has one message understood. The error is why the stream must end.
-func (s *Session) take(r *run, m *streamv1.HookMessage) error {
+// handle processes one message. An error ends the stream.
+func (s *Session) handle(r *run, m *streamv1.HookMessage) error {
 	var (
-		news session.EngineReceived
-		err  error
+		received session.EngineReceived
+		err      error
 	)
-	s.do(func() {
+	s.update(func() {
 		if s.run == r {
-			news, err = s.engine.Receive(m)
+			received, err = s.engine.Receive(m)
 		}
-		if news.Welcome != nil {
-			err = s.welcome(news.Welcome)
+		if received.Welcome != nil {
+			err = s.welcome(received.Welcome)
 		}
 	})
-	if news.Welcome != nil || news.Drain {
+	if received.Welcome != nil || received.Drain {
 		s.changed()
 	}
-	if news.Trigger != nil {
-		answer, unread := s.trigger(news.Trigger), 0
-		s.do(func() {
+	if received.Trigger != nil {
+		answer, unread := s.trigger(received.Trigger), 0
+		s.update(func() {
 			if s.run == r {
 				s.engine.AnswerTrigger(answer)
 				unread = s.engine.Unsent()
@@ -106,17 +106,17 @@ func (s *Session) take(r *run, m *streamv1.HookMessage) error {
 	var exhausting *budget.ExhaustedError
 	switch {
 	case errors.As(err, &exhausting):
-		return exhausted(err)
+		return exhaustedError(err)
 	case err != nil:
 		return &Broken{err}
 	}
 	return nil
 }
 
-// welcome notes a hook's build. If the name is too long the stream is over before a question can
-// be asked. The caller holds the lock.
+// welcome records a hook's build. If the build ID is too long, the stream ends before the first
+// question. The caller must hold the lock.
 func (s *Session) welcome(w *streamv1.Welcome) error {
-	build, methods := w.GetBuildId(), known(w.GetMethods())
+	build, methods := w.GetBuildId(), methodsOf(w.GetMethods())
 	if n := len(build); n > maxBuildBytes {
 		s.engine.Disconnect()
 		return fmt.Errorf("build_id has %d bytes, expected at most %d", n, maxBuildBytes)
@@ -126,7 +126,7 @@ func (s *Session) welcome(w *streamv1.Welcome) error {
 	return nil
 }
 
-// trigger carries a trigger out.
+// trigger executes a trigger.
 func (s *Session) trigger(t *streamv1.Trigger) *streamv1.TriggerResult {
 	answer := &streamv1.TriggerResult{Id: t.GetId()}
 	s.mu.Lock()
@@ -147,22 +147,21 @@ func (s *Session) trigger(t *streamv1.Trigger) *streamv1.TriggerResult {
 	return answer
 }
 
-// end says why the stream ends, and ends it.
+// end sends the reason to the peer and ends the stream.
 func (s *Session) end(r *run, why error) {
-	s.do(func() {
+	s.update(func() {
 		if s.run == r {
-			said := status.Convert(why)
-			s.engine.GoAway(said.Proto())
+			s.engine.GoAway(status.Convert(why).Proto())
 			r.ending = true
 		}
 	})
-	late := s.settings.Clock.AfterFunc(goodbye, func() { r.cancel(why) })
+	late := s.settings.Clock.AfterFunc(goAwayTimeout, func() { r.cancel(why) })
 	defer late.Stop()
-	<-r.last
+	<-r.sent
 	r.cancel(why)
 }
 
-// End ends the stream of now, if there is one, and tells the peer why.
+// End ends the current stream, if there is one, and sends the reason to the peer.
 func (s *Session) End(why *status.Status) {
 	s.mu.Lock()
 	r := s.run

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestDrainEndsWithTheLastAnswer drains a session while a question is under way: the hook is told,
-// the question is answered, and the stream ends with that. The next question is not put to it.
+// TestDrainEndsWithTheLastAnswer drains a session during a question: the hook receives the drain,
+// answers, and the stream ends. The next question goes elsewhere.
 func TestDrainEndsWithTheLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
@@ -16,18 +16,18 @@ func TestDrainEndsWithTheLastAnswer(t *testing.T) {
 			t.Error("a session without a stream is drained")
 		}
 		p := connect(t, s).greet("one")
-		first := begin(t, h, "web")
-		call := p.hearCall()
+		first := askAsync(t, h, "web")
+		call := p.receiveCall()
 		if !s.Drain() {
 			t.Error("there is no open stream to drain")
 		}
-		if m := p.hear(); m.GetDrain() == nil {
+		if m := p.receive(); m.GetDrain() == nil {
 			t.Errorf("the hook is told %v, want a Drain", m)
 		}
 		if s.Open() {
-			t.Error("questions may be asked still")
+			t.Error("questions may still be asked")
 		}
-		second := begin(t, h, "other")
+		second := askAsync(t, h, "other")
 		p.answer(call, "done")
 		if text := (<-first).text(); text != `"done"` {
 			t.Errorf("the question under way got %s", text)
@@ -36,7 +36,7 @@ func TestDrainEndsWithTheLastAnswer(t *testing.T) {
 			t.Errorf("the run ended with %v", end)
 		}
 		next := connect(t, s).greet("two")
-		next.answer(next.hearCall(), "elsewhere")
+		next.answer(next.receiveCall(), "elsewhere")
 		if text := (<-second).text(); text != `"elsewhere"` {
 			t.Errorf("the next question got %s", text)
 		}

@@ -19,59 +19,58 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// line is a connection whose other end the test speaks.
-type line struct {
-	heard  chan *streamv1.EngineMessage // what the engine sends
-	spoken chan any                     // *streamv1.HookMessage, or the error that ends the line
-	gone   <-chan struct{}
+// fakeConn is a connection with the test as its other end.
+type fakeConn struct {
+	sent   chan *streamv1.EngineMessage // from the engine
+	inbox  chan any                     // *streamv1.HookMessage, or an error that ends the connection
+	closed <-chan struct{}
 }
 
-// Send waits until the test listens.
-func (l *line) Send(m *streamv1.EngineMessage) error {
+// Send waits until the test receives.
+func (l *fakeConn) Send(m *streamv1.EngineMessage) error {
 	select {
-	case l.heard <- m:
+	case l.sent <- m:
 		return nil
-	case <-l.gone:
+	case <-l.closed:
 		return io.ErrClosedPipe
 	}
 }
 
-// Recv waits until the test speaks.
-func (l *line) Recv() (*streamv1.HookMessage, error) {
+// Recv waits until the test sends.
+func (l *fakeConn) Recv() (*streamv1.HookMessage, error) {
 	select {
-	case s := <-l.spoken:
+	case s := <-l.inbox:
 		if err, ok := s.(error); ok {
 			return nil, err
 		}
 		return s.(*streamv1.HookMessage), nil
-	case <-l.gone:
+	case <-l.closed:
 		return nil, io.ErrClosedPipe
 	}
 }
 
-// peer is the hook's end of a session, in the test's hands. It lives in a bubble of synctest, as
-// everything here, where waiting takes no time.
+// peer is the hook's end of a session, in a bubble of synctest.
 type peer struct {
 	*testing.T
 	*Session
-	line  *line
+	conn  *fakeConn
 	ended chan error
 }
 
-// settingsOf are a session's under a name.
+// settingsOf returns a session's settings.
 func settingsOf(id string, changed func()) Settings {
 	return Settings{ID: id, Clock: clock.RealClock{}, Changed: changed}
 }
 
-// connect runs a session over a new line, which is gone after the run, or when the test ends.
+// connect runs a session over a new connection, which closes after the run.
 func connect(t *testing.T, s *Session) *peer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	return over(ctx, t, s, cancel)
 }
 
-// lasting runs a session over a new line that is there until the test ends.
-func lasting(t *testing.T, s *Session) *peer {
+// connectUntilEnd runs a session over a new connection, which stays open until the test ends.
+func connectUntilEnd(t *testing.T, s *Session) *peer {
 	t.Helper()
 	return over(t.Context(), t, s, func() {})
 }
@@ -80,75 +79,76 @@ func over(ctx context.Context, t *testing.T, s *Session, after func()) *peer {
 	p := &peer{
 		T:       t,
 		Session: s,
-		line:    &line{heard: make(chan *streamv1.EngineMessage), spoken: make(chan any), gone: ctx.Done()},
+		conn:    &fakeConn{sent: make(chan *streamv1.EngineMessage), inbox: make(chan any), closed: ctx.Done()},
 		ended:   make(chan error, 1),
 	}
 	go func() {
 		defer after()
-		p.ended <- s.Run(ctx, p.line)
+		p.ended <- s.Run(ctx, p.conn)
 	}()
 	return p
 }
 
-// greet has the session open, by a hook of a build that takes ten calls at a time.
+// greet completes the handshake of a hook with a window of ten calls.
 func (p *peer) greet(build string) *peer {
 	p.Helper()
-	if p.hear().GetHello() == nil {
+	if p.receive().GetHello() == nil {
 		p.Fatal("the engine's first message is no Hello")
 	}
-	p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+	p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 		Version: 1, BuildId: build, Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20},
 		Capabilities: []streamv1.Capability{
-			streamv1.Capability_CAPABILITY_CHANGES, streamv1.Capability_CAPABILITY_FRAGMENTS, streamv1.Capability_CAPABILITY_RESUME,
+			streamv1.Capability_CAPABILITY_CHANGES, streamv1.Capability_CAPABILITY_FRAGMENTS,
+			streamv1.Capability_CAPABILITY_RESUME,
 		},
 	}}})
 	synctest.Wait()
 	return p
 }
 
-func (p *peer) hear() *streamv1.EngineMessage {
+func (p *peer) receive() *streamv1.EngineMessage {
 	p.Helper()
 	select {
-	case m := <-p.line.heard:
+	case m := <-p.conn.sent:
 		return m
-	case <-p.line.gone:
-		p.Fatalf("the line is gone: %v", <-p.ended)
+	case <-p.conn.closed:
+		p.Fatalf("the connection is closed: %v", <-p.ended)
 		return nil
 	}
 }
 
-// hearCall waits for a call.
-func (p *peer) hearCall() *streamv1.Call {
+// receiveCall waits for a call.
+func (p *peer) receiveCall() *streamv1.Call {
 	p.Helper()
-	m := p.hear()
+	m := p.receive()
 	if m.GetCall() == nil {
 		p.Fatalf("the engine says %v, want a call", m)
 	}
 	return m.GetCall()
 }
 
-func (p *peer) say(m *streamv1.HookMessage) { p.line.spoken <- m }
+func (p *peer) send(m *streamv1.HookMessage) { p.conn.inbox <- m }
 
-// fail ends the line.
-func (p *peer) fail(err error) { p.line.spoken <- err }
+// fail ends the connection.
+func (p *peer) fail(err error) { p.conn.inbox <- err }
 
-// answer answers a call with no children, and a status.
-func (p *peer) answer(c *streamv1.Call, said string) {
+// answer answers a call with a status and without children.
+func (p *peer) answer(c *streamv1.Call, text string) {
 	p.Helper()
-	response, err := proto.Marshal(&compositev1.SyncResponse{Status: fmt.Appendf(nil, "%q", said)})
+	response, err := proto.Marshal(&compositev1.SyncResponse{Status: fmt.Appendf(nil, "%q", text)})
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{
+	p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{
 		CallId:  c.GetId(),
 		Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Envelope: response, Digest: make([]byte, 16)}},
 	}}})
 }
 
-// awaitEnd gives the cause of a run's end.
+// awaitEnd returns the cause of a run's end.
 func (p *peer) awaitEnd() *status.Status { return status.Convert(<-p.ended) }
 
-// questionAbout is a sync of the parent with a name.
+// questionAbout returns a sync question about the named parent.
 func questionAbout(t *testing.T, name string) *hook.Question {
 	t.Helper()
 	o, err := object.Decode(
@@ -159,13 +159,13 @@ func questionAbout(t *testing.T, name string) *hook.Question {
 	return &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: o, Parent: o}
 }
 
-// reply is what became of a question.
+// reply is the result of a question.
 type reply struct {
 	*hook.Answer
 	err error
 }
 
-// text is the answer's status, or the failure's kind and text.
+// text returns the answer's status, or the error's kind and text.
 func (r reply) text() string {
 	if r.err != nil {
 		return fmt.Sprintf("%s: %v", hook.KindOf(r.err), r.err)
@@ -173,8 +173,8 @@ func (r reply) text() string {
 	return string(r.Status)
 }
 
-// begin asks without waiting for the answer.
-func begin(t *testing.T, h hook.Hook, parent string) <-chan reply {
+// askAsync asks without waiting for the answer.
+func askAsync(t *testing.T, h hook.Hook, parent string) <-chan reply {
 	t.Helper()
 	q, out := questionAbout(t, parent), make(chan reply, 1)
 	go func() {

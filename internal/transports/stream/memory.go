@@ -12,27 +12,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MaxMessageMemory bounds what one message of a hook may take once it is built. It is a fragment,
-// or not larger than one.
+// MaxMessageMemory bounds the decoded size of one message, which is at most one fragment.
 const MaxMessageMemory = 8 << 20
 
-// MaxPieceBytes bounds what travels in one piece: larger messages come in fragments of at most 1
-// MiB.
+// MaxPieceBytes bounds one message on the wire: larger ones are sent in fragments of at most 1 MiB.
 const MaxPieceBytes = 2 << 20
 
-// Limits bound one message of a stream.
+// Limits returns the limits of one message of a stream.
 func Limits() decode.Limits { return decode.Limits{Memory: MaxMessageMemory} }
 
-// GRPC is a stream of gRPC whose peer uses codec.Codec.
+// GRPC is a stream of gRPC that uses codec.Codec.
 type GRPC interface {
 	Conn
 	RecvMsg(m any) error
 	Context() context.Context
 }
 
-// Reserving is a Conn whose messages are built when there is memory for them. That is reserved
-// until the next Recv.
-type Reserving struct {
+// ReservingConn is a Conn that reserves memory before it decodes a message, until the next Recv.
+type ReservingConn struct {
 	GRPC
 	memory *budget.Share
 
@@ -41,14 +38,13 @@ type Reserving struct {
 	closed   bool
 }
 
-// Reserve makes a Conn of a stream. Close must be called when nobody receives any more. A nil share
-// is without limit.
-func Reserve(conn GRPC, memory *budget.Share) *Reserving {
-	return &Reserving{GRPC: conn, memory: memory}
+// Reserve wraps a stream. The caller must call Close after the last Recv. A nil share has no limit.
+func Reserve(conn GRPC, memory *budget.Share) *ReservingConn {
+	return &ReservingConn{GRPC: conn, memory: memory}
 }
 
-// Recv waits for a message, and for memory. A message that is too large, or malformed, is an error.
-func (c *Reserving) Recv() (*streamv1.HookMessage, error) {
+// Recv waits for a message and for memory. A message that is too large or malformed is an error.
+func (c *ReservingConn) Recv() (*streamv1.HookMessage, error) {
 	c.reserve(0)
 	raw := &codec.Raw{}
 	if err := c.RecvMsg(raw); err != nil {
@@ -61,7 +57,7 @@ func (c *Reserving) Recv() (*streamv1.HookMessage, error) {
 	}
 	bytes := int64(size) + int64(len(raw.Data)) //nolint:gosec // within the limits
 	if err := c.memory.Acquire(c.Context(), bytes); err != nil {
-		return nil, exhausted(err)
+		return nil, exhaustedError(err)
 	}
 	c.reserve(bytes)
 	if err := decode.Unmarshal(raw.Data, m, Limits()); err != nil {
@@ -70,8 +66,8 @@ func (c *Reserving) Recv() (*streamv1.HookMessage, error) {
 	return m, nil
 }
 
-// reserve notes what the message of now takes, and releases that of the one before.
-func (c *Reserving) reserve(bytes int64) {
+// reserve records the memory of the current message, and releases that of the previous one.
+func (c *ReservingConn) reserve(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.memory.Release(c.reserved)
@@ -82,29 +78,29 @@ func (c *Reserving) reserve(bytes int64) {
 	}
 }
 
-// Close releases what the last message took.
-func (c *Reserving) Close() {
+// Close releases the memory of the last message.
+func (c *ReservingConn) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.reserve(0)
 }
 
-// exhausted is the end of a stream for whose messages there is no memory.
-func exhausted(err error) error { return status.Error(codes.ResourceExhausted, err.Error()) }
+// exhaustedError returns the status of a stream if its message exceeds the memory budget.
+func exhaustedError(err error) error { return status.Error(codes.ResourceExhausted, err.Error()) }
 
-// account notes how much memory the session takes. The caller holds the lock.
-func (s *Session) account() {
+// updateAccount reports the session's memory to the budget. The caller must hold the lock.
+func (s *Session) updateAccount() {
 	if !s.closed {
-		s.held.Set(int64(s.engine.Bytes()))
+		s.account.Set(int64(s.engine.Bytes()))
 	}
 }
 
-// shrink drops what the hook was told longest ago, until the session takes at most limit bytes. A
-// stream whose incomplete message alone takes more is ended.
+// shrink drops the least recently used state until the session has at most limit bytes. If an
+// incomplete message alone exceeds the limit, the stream ends.
 func (s *Session) shrink(limit int64) {
 	var r *run
-	s.do(func() {
+	s.update(func() {
 		if s.engine.Shrink(int(limit)) {
 			r = s.run
 		}
@@ -114,10 +110,10 @@ func (s *Session) shrink(limit int64) {
 	}
 }
 
-// Close gives back the session's memory. It must be called when no stream follows.
+// Close releases the session's memory. It must be called after the last stream.
 func (s *Session) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.held.Close()
+	s.account.Close()
 }

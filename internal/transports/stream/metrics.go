@@ -4,18 +4,15 @@ import (
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/genproto/googleapis/rpc/status"
-	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
-// Metrics count what streams do, all hooks together.
+// Metrics count the activity of all streams.
 type Metrics struct {
 	calls, repeats, subjects, bytes *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. It panics where they are registered already, as prometheus
-// does.
+// NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	vector := func(name, help, label string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
@@ -27,7 +24,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Calls over streams, by what they carried: a snapshot of all objects, or a change since the last call.", "set"),
 		repeats: vector(
 			"hookloop_stream_repeats_total",
-			"Questions asked again with everything, by the cause: nack, where the hook missed something, or mismatch, where the engine did.",
+			"Questions asked again with everything, by the cause: nack, where the hook missed something, "+
+				"or mismatch, where the engine did.",
 			"cause",
 		),
 		subjects: vector("hookloop_stream_reconnected_subjects_total",
@@ -37,7 +35,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
-// add counts the difference.
+// add adds the difference between two counts.
 func (m *Metrics) add(before, now session.Counts) {
 	add := func(v *prometheus.CounterVec, label string, before, now uint64) {
 		if now > before {
@@ -52,17 +50,11 @@ func (m *Metrics) add(before, now session.Counts) {
 	add(m.subjects, "lost", before.Dropped, now.Dropped)
 }
 
-func (m *Metrics) sent(message *streamv1.EngineMessage)   { m.carried("sent", message) }
-func (m *Metrics) received(message *streamv1.HookMessage) { m.carried("received", message) }
+func (m *Metrics) sent(message *streamv1.EngineMessage)   { m.count("sent", message) }
+func (m *Metrics) received(message *streamv1.HookMessage) { m.count("received", message) }
 
-func (m *Metrics) carried(direction string, message proto.Message) {
+func (m *Metrics) count(direction string, message proto.Message) {
 	if m != nil {
 		m.bytes.WithLabelValues(direction).Add(float64(proto.Size(message)))
 	}
-}
-
-// refusal is the status of a hook that refused.
-func refusal(o session.Outcome) *grpcstatus.Status {
-	return grpcstatus.FromProto(
-		&status.Status{Code: o.Refused.GetCode(), Message: o.Refused.GetMessage(), Details: o.Refused.GetDetails()})
 }

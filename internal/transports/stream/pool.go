@@ -18,49 +18,50 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
-// patience is how long a question waits for a session if there is none: a hook that restarts is
-// back by then, and one that is down does not keep a worker.
-const patience = 2 * time.Second
+// sessionTimeout bounds a question's wait for a session. It covers the restart of a hook, and does
+// not block workers for longer if the hook is down.
+const sessionTimeout = 2 * time.Second
 
-// Pool is the sessions of one hook. Questions about one parent go to the same session while there
-// is one, so that what the hook holds is of use. Where sessions have different builds, one build
-// gets them.
+// Pool is the sessions of one hook. All questions about a parent use the same session while it is
+// open, because the hook holds the parent's objects there. If sessions have different builds, one
+// build gets all questions.
 type Pool struct {
-	clock   clock.Clock
-	renewed func()
+	clock        clock.Clock
+	buildChanged func()
 
 	mu       sync.Mutex // guards the fields below
 	sessions []*Session
 	builds   *builds
-	changed  chan struct{}      // closed, and replaced, with every change
-	fault    error              // why there is no session, as far as is known, where that is not about one of them
-	faults   map[*Session]error // why a session is not open, as far as is known
+	changed  chan struct{}      // closed and replaced at every change
+	fault    error              // last failure that does not belong to a session
+	faults   map[*Session]error // last failure of each session that is not open
 	watchers map[*watcher]struct{}
 }
 
-// NewPool makes an empty pool. renewed is called, without a lock, when another build has taken
-// over, so that answers may differ from before; it may be nil.
-func NewPool(c clock.WithDelayedExecution, renewed func()) *Pool {
+// NewPool returns an empty pool. It calls buildChanged without a lock when another build takes
+// over, because answers may then differ. buildChanged may be nil.
+func NewPool(c clock.WithDelayedExecution, buildChanged func()) *Pool {
 	return &Pool{
-		clock:    c,
-		renewed:  renewed,
-		builds:   newBuilds(c),
-		changed:  make(chan struct{}),
-		faults:   map[*Session]error{},
-		watchers: map[*watcher]struct{}{},
+		clock:        c,
+		buildChanged: buildChanged,
+		builds:       newBuilds(c),
+		changed:      make(chan struct{}),
+		faults:       map[*Session]error{},
+		watchers:     map[*watcher]struct{}{},
 	}
 }
 
-// Add takes a session in.
+// Add adds a session.
 func (p *Pool) Add(s *Session) { p.update(func() { p.sessions = append(p.sessions, s) }) }
 
-// Remove takes a session out.
+// Remove removes a session.
 func (p *Pool) Remove(s *Session) {
 	p.update(func() {
 		p.sessions = slices.DeleteFunc(p.sessions, func(other *Session) bool { return other == s })
@@ -68,7 +69,7 @@ func (p *Pool) Remove(s *Session) {
 	})
 }
 
-// Forget drops, in all sessions, what is held about a parent of a controller that is gone.
+// Forget drops the state of a deleted parent in all sessions.
 func (p *Pool) Forget(controller, parent types.UID) {
 	p.mu.Lock()
 	sessions := slices.Clone(p.sessions)
@@ -80,10 +81,10 @@ func (p *Pool) Forget(controller, parent types.UID) {
 	}
 }
 
-// Fail notes why there is no session, for the errors of questions.
+// Fail records the reason for the absence of sessions, for error messages.
 func (p *Pool) Fail(err error) { p.update(func() { p.fault = err }) }
 
-// FailSession notes why a session of the pool is not open. Another one's fault stays.
+// FailSession records why a session of the pool is not open. Failures of other sessions remain.
 func (p *Pool) FailSession(s *Session, err error) {
 	p.update(func() {
 		if slices.Contains(p.sessions, s) {
@@ -92,9 +93,9 @@ func (p *Pool) FailSession(s *Session, err error) {
 	})
 }
 
-// why is the reason why no session is open. That a peer does not know the service counts before
-// others being out of reach.
-func (p *Pool) why() error {
+// reason returns the reason why no session is open. UNIMPLEMENTED takes precedence over unreachable
+// peers.
+func (p *Pool) reason() error {
 	fault := p.fault
 	for _, s := range p.sessions {
 		if err := p.faults[s]; err != nil && (fault == nil || status.Code(err) == codes.Unimplemented) {
@@ -104,12 +105,11 @@ func (p *Pool) why() error {
 	return fault
 }
 
-// Unserved reports whether no session is open, and a peer that was reached does not know the
-// service.
-func (p *Pool) Unserved() bool {
+// Unimplemented reports whether no session is open and a peer does not implement the service.
+func (p *Pool) Unimplemented() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return status.Code(p.why()) == codes.Unimplemented && len(p.open()) == 0
+	return status.Code(p.reason()) == codes.Unimplemented && len(p.open()) == 0
 }
 
 func (p *Pool) update(change func()) {
@@ -120,7 +120,7 @@ func (p *Pool) update(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Len is how many sessions are open.
+// Len returns the number of open sessions.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,50 +131,51 @@ func (p *Pool) open() []*Session {
 	return slices.DeleteFunc(slices.Clone(p.sessions), func(s *Session) bool { return !s.Open() })
 }
 
-// pick is the session for a subject (rendezvous hashing), or nil and what to wait for.
+// pick returns the session of a subject by rendezvous hashing, or nil and a channel that is closed
+// at the next change.
 func (p *Pool) pick(subject string) (*Session, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *Session
 	var rank [2]uint64 // build, then hash
 	for _, s := range p.open() {
-		mine := [2]uint64{p.builds.rank(s), weight(subject, s.ID())}
-		if best == nil || mine[0] > rank[0] || mine[0] == rank[0] && mine[1] > rank[1] {
-			best, rank = s, mine
+		r := [2]uint64{p.builds.rank(s), weight(subject, s.ID())}
+		if best == nil || r[0] > rank[0] || r[0] == rank[0] && r[1] > rank[1] {
+			best, rank = s, r
 		}
 	}
-	p.builds.strayed = p.builds.strayed || best != nil && p.builds.answers != "" && best.Build() != p.builds.answers
-	return best, p.changed, p.why()
+	p.builds.strayed = p.builds.strayed || best != nil && p.builds.active != "" && best.Build() != p.builds.active
+	return best, p.changed, p.reason()
 }
 
 func weight(subject, id string) uint64 {
 	var h xxhash.Digest
 	h.Reset()
-	_, _ = h.WriteString(subject) // it never fails
+	_, _ = h.WriteString(subject) // never fails
 	_, _ = h.WriteString(id)
 	return h.Sum64()
 }
 
-// errNone is what is known where no session was ever opened, and no attempt has failed yet.
-var errNone = status.Error(codes.Unavailable, "no session is open")
+// errNoSession is the error if no session has been opened and no attempt has failed yet.
+var errNoSession = status.Error(codes.Unavailable, "no session is open")
 
-// session waits for one, but not for long.
+// session returns the session of a subject. It waits for one up to sessionTimeout.
 func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 	s, changed, fault := p.pick(subject)
 	if s != nil {
 		return s, nil
 	}
-	timer := p.clock.NewTimer(patience)
+	timer := p.clock.NewTimer(sessionTimeout)
 	defer timer.Stop()
 	for {
-		if status.Code(fault) == codes.Unimplemented { // waiting does not help
+		if status.Code(fault) == codes.Unimplemented { // waiting would not help
 			return nil, fault
 		}
 		select {
 		case <-changed:
 		case <-timer.C():
 			if fault == nil {
-				fault = errNone
+				fault = errNoSession
 			}
 			return nil, fault
 		case <-ctx.Done():
@@ -186,91 +187,93 @@ func (p *Pool) session(ctx context.Context, subject string) (*Session, error) {
 	}
 }
 
-// Hook asks the pool's sessions under a name, for messages, with a timeout for each question.
+// Hook is a hook that a pool's sessions answer. Name is for messages; Timeout applies to each
+// question.
 type Hook struct {
 	Pool    *Pool
 	Name    string
 	Timeout time.Duration
-	// As names who answers, for hook.Answer.By; the session's build is added.
-	As string
-	// Otherwise is asked at once while there is no session; nil waits for one, for a while.
-	Otherwise hook.Hook
+	// AnsweredBy is the prefix of hook.Answer.AnsweredBy; the session's build is appended.
+	AnsweredBy string
+	// Fallback answers immediately while no session is open. If it is nil, questions wait for a
+	// session up to sessionTimeout.
+	Fallback hook.Hook
 }
 
 var _ hook.Hook = Hook{}
 
-// maxLosses is how many streams a question may see end while its answer is due. It may be the
-// question that ends them.
+// maxLosses bounds the streams that may end during a question, because the question may be the
+// cause.
 const maxLosses = 3
 
-// Ask puts a question to a session. If the session is lost before the answer it is put to
-// another, some times: hooks are functions.
+// Ask sends a question to a session. If the session is lost before the answer, Ask repeats the
+// question on another one: hooks are idempotent.
 func (h Hook) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	callers := ctx
+	callerCtx := ctx
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	asked := question(q)
-	asked.TraceContext = carrier(ctx)
-	asked.Remaining = func() time.Duration { return time.Until(deadline) }
+	call := question(q)
+	call.TraceContext = traceContext(ctx)
+	call.Remaining = func() time.Duration { return time.Until(deadline) }
 	var losses int
 	var lost error
 	for losses < maxLosses {
-		if h.Otherwise != nil && h.Pool.Len() == 0 {
-			return h.Otherwise.Ask(callers, q)
+		if h.Fallback != nil && h.Pool.Len() == 0 {
+			return h.Fallback.Ask(callerCtx, q)
 		}
-		s, err := h.Pool.session(ctx, asked.Subject)
+		s, err := h.Pool.session(ctx, call.Subject)
 		if err != nil {
 			return nil, h.failure(ctx, q, cmp.Or(lost, err))
 		}
-		outcome, err := s.ask(ctx, asked)
+		outcome, err := s.ask(ctx, call)
 		switch {
 		case err != nil:
 			return nil, h.failure(ctx, q, err)
 		case !outcome.Lost:
-			hook.Hold(callers, func() { s.messages.Release(outcome.Reserved) })
+			hook.Hold(callerCtx, func() { s.messages.Release(outcome.Reserved) })
 			return h.read(ctx, q, outcome, s.Build())
-		case outcome.Sent > 0: // else it has only waited for its turn
+		case outcome.Sent > 0: // otherwise the question was only queued
 			losses++
-			lost = s.lost()
+			lost = s.endCause()
 		}
 	}
 	return nil, h.failure(ctx, q, lost)
 }
 
-// failure is the error of the port for a question that no stream has carried to an answer. A
-// parent's context that ends is no fault of the hook. No failure of a stream is final for the
-// parent, as a hook's own refusal is.
+// failure returns the port's error for a question without an answer. The end of the caller's
+// context is not an error of the hook. Unlike a hook's own rejection, no failure of a stream is
+// final for the parent.
 func (h Hook) failure(ctx context.Context, q *hook.Question, err error) error {
 	var (
-		said   *hook.Error
-		broken *Broken
+		portErr *hook.Error
+		broken  *Broken
 	)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
-	case errors.As(err, &said):
-		return said
+	case errors.As(err, &portErr):
+		return portErr
 	case errors.As(err, &broken):
 		return &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: broken}
 	}
 	s := status.Convert(fromContext(err))
 	failure := codec.Failure(h.Name, q, h.Timeout, s)
 	switch failure.Kind {
-	case hook.Rejected, hook.Throttled: // the stream was, not this parent
+	case hook.Rejected, hook.Throttled: // the stream was rejected, not this parent
 		failure.Kind = hook.Unreachable
 	case hook.Failed:
-		if !slices.Contains(refusals, s.Code()) {
+		if !slices.Contains(rejectionCodes, s.Code()) {
 			failure.Kind = hook.Unreachable
 		}
 	}
 	return failure
 }
 
-// refusals are the codes by which a peer says, of every stream, that it will not have it.
-var refusals = []codes.Code{codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied}
+// rejectionCodes are the codes with which a peer rejects every stream.
+var rejectionCodes = []codes.Code{codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied}
 
-// fromContext gives the context's own errors their status codes.
+// fromContext converts a context's errors to their statuses.
 func fromContext(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return status.FromContextError(err).Err()
@@ -278,7 +281,7 @@ func fromContext(err error) error {
 	return err
 }
 
-// read turns an outcome into an answer.
+// read converts an outcome to an answer.
 func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, build string) (*hook.Answer, error) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		//nolint:gosec // sizes of messages
@@ -299,18 +302,24 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 		err := fmt.Errorf("the answer cannot be read: %w", o.Exhausted)
 		return nil, &hook.Error{Kind: hook.Failed, Hook: h.Name, Reason: "MemoryBudget", Err: err}
 	case o.Refused != nil:
-		return nil, codec.Failure(h.Name, q, h.Timeout, refusal(o))
+		return nil, codec.Failure(h.Name, q, h.Timeout, refusedStatus(o))
 	}
 	answer, err := codec.Answer(o.Response)
 	if err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: h.Name, Err: err}
 	}
-	answer.AnsweredBy = strings.TrimSpace(h.As + " " + build)
+	answer.AnsweredBy = strings.TrimSpace(h.AnsweredBy + " " + build)
 	return answer, nil
 }
 
-// carrier is the trace context of a call.
-func carrier(ctx context.Context) map[string]string {
+// refusedStatus returns the status of a call that the hook refused.
+func refusedStatus(o session.Outcome) *status.Status {
+	return status.FromProto(
+		&statuspb.Status{Code: o.Refused.GetCode(), Message: o.Refused.GetMessage(), Details: o.Refused.GetDetails()})
+}
+
+// traceContext returns the trace context of a call.
+func traceContext(ctx context.Context) map[string]string {
 	c := propagation.MapCarrier{}
 	otel.GetTextMapPropagator().Inject(ctx, c)
 	if len(c) == 0 {

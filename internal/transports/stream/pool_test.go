@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// members is a pool with sessions that are open, one for each build.
+// members returns a pool with one open session for each build.
 func members(t *testing.T, builds ...string) (*Pool, []*Session) {
 	t.Helper()
 	p := NewPool(clock.RealClock{}, nil)
@@ -32,7 +32,7 @@ func members(t *testing.T, builds ...string) (*Pool, []*Session) {
 	return p, sessions
 }
 
-// places says which session each of a thousand subjects goes to.
+// places returns the session of each of a thousand subjects.
 func places(t *testing.T, p *Pool) map[string]*Session {
 	t.Helper()
 	out := map[string]*Session{}
@@ -47,7 +47,7 @@ func places(t *testing.T, p *Pool) map[string]*Session {
 	return out
 }
 
-// TestSubjectsStayWhereTheyAre takes one of three sessions away, and brings it back: only its own
+// TestSubjectsStayWhereTheyAre removes one of three sessions and adds it again. Only its own
 // subjects move.
 func TestSubjectsStayWhereTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestSubjectsStayWhereTheyAre(t *testing.T) {
 	})
 }
 
-// TestPatience asks where there is no session.
-func TestPatience(t *testing.T) {
+// TestSessionTimeout asks without a session.
+func TestSessionTimeout(t *testing.T) {
 	cases := map[string]struct {
 		fault error
 		want  string
@@ -105,7 +105,8 @@ func TestPatience(t *testing.T) {
 		},
 		"it has no streams": {
 			status.Error(codes.Unimplemented, "unknown service"),
-			`HookFailed: hook sync test: the hook does not serve hookloop.composite.v1.CompositeHookService/Sync: Unimplemented: "unknown service"`,
+			`HookFailed: hook sync test: the hook does not serve hookloop.composite.v1.CompositeHookService/Sync: ` +
+				`Unimplemented: "unknown service"`,
 		},
 	}
 	for name, c := range cases {
@@ -114,38 +115,38 @@ func TestPatience(t *testing.T) {
 				p := NewPool(clock.RealClock{}, nil)
 				p.Fail(c.fault)
 				began := time.Now()
-				if text := (<-begin(t, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}, "web")).text(); text != c.want {
+				if text := (<-askAsync(t, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}, "web")).text(); text != c.want {
 					t.Errorf("got %s\nwant %s", text, c.want)
 				}
 				// The clock is the bubble's.
-				if waited, unserved := time.Since(began), p.Unserved(); unserved != (waited == 0) ||
-					!unserved && waited != patience {
-					t.Errorf("it has waited %s, want %s, or nothing where the service is unknown", waited, patience)
+				if waited, unserved := time.Since(began), p.Unimplemented(); unserved != (waited == 0) ||
+					!unserved && waited != sessionTimeout {
+					t.Errorf("it has waited %s, want %s, or nothing where the service is unknown", waited, sessionTimeout)
 				}
 			})
 		})
 	}
 }
 
-// TestSessionInTime opens one while a question waits.
+// TestSessionInTime opens a session while a question waits.
 func TestSessionInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
-		got := begin(t, h, "web")
-		time.Sleep(patience / 2)
+		got := askAsync(t, h, "web")
+		time.Sleep(sessionTimeout / 2)
 		p := connect(t, s).greet("one")
-		p.answer(p.hearCall(), "well")
+		p.answer(p.receiveCall(), "well")
 		if text := (<-got).text(); text != `"well"` {
 			t.Errorf("got %s", text)
 		}
 		h.Pool.Fail(status.Error(codes.Unimplemented, "unknown service"))
-		if h.Pool.Unserved() {
+		if h.Pool.Unimplemented() {
 			t.Error("a hook with a session is taken for one that serves none")
 		}
 	})
 }
 
-// TestCallerGivesUp while no session is there: that is no fault of the hook.
+// TestCallerGivesUp while no session is open. This is not an error of the hook.
 func TestCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, h := pooled("a")
@@ -157,7 +158,7 @@ func TestCallerGivesUp(t *testing.T) {
 	})
 }
 
-// TestQuestionThatEndsStreams asks no more than a few times.
+// TestQuestionThatEndsStreams is repeated a few times only.
 func TestQuestionThatEndsStreams(t *testing.T) {
 	cases := map[string]struct {
 		end  func(*peer, *streamv1.Call)
@@ -171,7 +172,7 @@ func TestQuestionThatEndsStreams(t *testing.T) {
 			func(p *peer, c *streamv1.Call) {
 				c.Id += 5
 				p.answer(c, "well")
-				p.hear() // GoAway
+				p.receive() // GoAway
 			},
 			"InvalidHookAnswer: hook sync test: got an answer to call 6, which was never made",
 		},
@@ -180,10 +181,10 @@ func TestQuestionThatEndsStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, h := pooled("a")
-				got := begin(t, h, "web")
+				got := askAsync(t, h, "web")
 				for range maxLosses {
 					p := connect(t, s).greet("one")
-					c.end(p, p.hearCall())
+					c.end(p, p.receiveCall())
 					p.awaitEnd()
 				}
 				if text := (<-got).text(); text != c.want {
@@ -194,16 +195,16 @@ func TestQuestionThatEndsStreams(t *testing.T) {
 	}
 }
 
-// TestOtherwise asks someone else at once when there is no session.
-func TestOtherwise(t *testing.T) {
+// TestFallback answers immediately if no session is open.
+func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
-		h.Otherwise = hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
+		h.Fallback = hook.Func(func(context.Context, *hook.Question) (*hook.Answer, error) {
 			return &hook.Answer{Status: []byte(`"otherwise"`)}, nil
 		})
 		p := connect(t, s).greet("one")
-		got := begin(t, h, "web")
-		p.hearCall()
+		got := askAsync(t, h, "web")
+		p.receiveCall()
 		p.fail(io.EOF)
 		if text := (<-got).text(); text != `"otherwise"` {
 			t.Errorf("got %s after the session was lost", text)
@@ -211,7 +212,7 @@ func TestOtherwise(t *testing.T) {
 	})
 }
 
-// TestReadTrigger names the field at fault.
+// TestReadTrigger names the invalid field.
 func TestReadTrigger(t *testing.T) {
 	cases := map[string]struct {
 		trigger *streamv1.Trigger
@@ -278,8 +279,8 @@ func TestReadTrigger(t *testing.T) {
 	}
 }
 
-// TestFaultsAreOfSessions keeps each session's own fault: a peer that does not know the service is
-// not hidden by another one that is dead.
+// TestFaultsAreOfSessions keeps each session's own failure: an unreachable session does not hide
+// another one's UNIMPLEMENTED.
 func TestFaultsAreOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unaware, dead := New(Settings{ID: "a", Clock: clock.RealClock{}}), New(Settings{ID: "b", Clock: clock.RealClock{}})
@@ -288,15 +289,15 @@ func TestFaultsAreOfSessions(t *testing.T) {
 		p.Add(dead)
 		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
 		p.FailSession(dead, status.Error(codes.Unavailable, "connection refused"))
-		if !p.Unserved() {
+		if !p.Unimplemented() {
 			t.Error("the fault of the dead session hides that the other knows no streams")
 		}
 		p.Remove(unaware)
-		if p.Unserved() {
+		if p.Unimplemented() {
 			t.Error("the fault of a session that is gone counts")
 		}
 		p.FailSession(unaware, status.Error(codes.Unimplemented, "unknown service"))
-		if p.Unserved() {
+		if p.Unimplemented() {
 			t.Error("the fault of a session that is not in the pool counts")
 		}
 	})

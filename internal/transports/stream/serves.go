@@ -7,9 +7,9 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/codec"
 )
 
-// known returns the methods of the contract among those that a hook names. It is nil if the hook
+// methodsOf returns the methods of the contract among those that a hook names. It is nil if the hook
 // names no method at all, and empty if the contract has none of them.
-func known(named []string) []string {
+func methodsOf(named []string) []string {
 	if len(named) == 0 {
 		return nil
 	}
@@ -24,21 +24,21 @@ func known(named []string) []string {
 	return methods
 }
 
-// watcher hears which operations the hook serves.
+// watcher observes the operations that a hook implements.
 type watcher struct {
 	contract hook.ControllerKind
 	observe  func([]hook.Op)
-	methods  []string // told last; nil before the first time
+	methods  []string // last reported; nil before the first time
 }
 
-// Watch calls observe with the operations of a contract that the hook has functions for: now if
-// that is known, and whenever it changes. It is called without a lock. The result ends that.
+// Watch calls observe with the implemented operations of a controller kind: immediately if they are
+// known, and at each change. It is called without a lock. The caller ends it with cancel.
 func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel func()) {
 	w := &watcher{contract: c, observe: observe}
 	p.mu.Lock()
 	p.watchers[w] = struct{}{}
 	p.mu.Unlock()
-	p.serves()
+	p.notifyWatchers()
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel fun
 	}
 }
 
-// serves tells the watchers what has changed for them.
-func (p *Pool) serves() {
+// notifyWatchers reports changed operations to the watchers.
+func (p *Pool) notifyWatchers() {
 	p.mu.Lock()
 	methods := p.methods()
 	var changed []*watcher
@@ -63,12 +63,12 @@ func (p *Pool) serves() {
 	}
 }
 
-// methods are those that an open session's hook names, first of all one of the build that answers.
-// The caller holds mu.
+// methods returns the methods that an open session's hook lists, preferably of the selected build.
+// The caller must hold mu.
 func (p *Pool) methods() []string {
 	var methods []string
 	for _, s := range p.open() {
-		if named := s.methods.Load(); named != nil && *named != nil && (methods == nil || s.Build() == p.builds.answers) {
+		if named := s.methods.Load(); named != nil && *named != nil && (methods == nil || s.Build() == p.builds.active) {
 			methods = *named
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestPoolTellsWhatTheHookServes: when a session opens, when it is asked later, and when another
-// build serves something else.
-func TestPoolTellsWhatTheHookServes(t *testing.T) {
+// TestPoolReportsOperations when a session opens, when a watcher is added later, and when another
+// build implements others.
+func TestPoolReportsOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(clock.RealClock{}, nil)
-		var told []string
+		var observed []string
 		watch := func(c hook.ControllerKind) func() {
-			return p.Watch(c, func(ops []hook.Op) { told = append(told, fmt.Sprint(c, ops)) })
+			return p.Watch(c, func(ops []hook.Op) { observed = append(observed, fmt.Sprint(c, ops)) })
 		}
 		defer watch(hook.Composite)()
 		s := New(settingsOf("a", p.Changed))
 		p.Add(s)
 		welcome := func(methods ...string) *peer {
-			peer := lasting(t, s)
-			peer.hear()
-			peer.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+			peer := connectUntilEnd(t, s)
+			peer.receive()
+			peer.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 				Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20}, Methods: methods,
 			}}})
 			synctest.Wait()
@@ -33,12 +33,13 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 		}
 		expect := func(what string, want ...string) {
 			t.Helper()
-			if fmt.Sprint(told) != fmt.Sprint(want) {
-				t.Errorf("%s: told %q, want %q", what, told, want)
+			if fmt.Sprint(observed) != fmt.Sprint(want) {
+				t.Errorf("%s: observed %q, want %q", what, observed, want)
 			}
-			told = nil
+			observed = nil
 		}
-		const composite, decorator = "/hookloop.composite.v1.CompositeHookService/", "/hookloop.decorator.v1.DecoratorHookService/"
+		const composite, decorator = "/hookloop.composite.v1.CompositeHookService/",
+			"/hookloop.decorator.v1.DecoratorHookService/"
 		silent := welcome()
 		expect("a hook that names nothing")
 		silent.fail(errLeft)
@@ -58,23 +59,23 @@ func TestPoolTellsWhatTheHookServes(t *testing.T) {
 func TestMethodsOfAnotherContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(clock.RealClock{}, nil)
-		var told []string
+		var observed []string
 		watch := func() func() {
-			return p.Watch(hook.Composite, func(ops []hook.Op) { told = append(told, fmt.Sprint(ops)) })
+			return p.Watch(hook.Composite, func(ops []hook.Op) { observed = append(observed, fmt.Sprint(ops)) })
 		}
 		defer watch()()
 		s := New(settingsOf("a", p.Changed))
 		p.Add(s)
-		peer := lasting(t, s)
-		peer.hear()
-		peer.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+		peer := connectUntilEnd(t, s)
+		peer.receive()
+		peer.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 			Version: 1, BuildId: "b", Window: &streamv1.Window{Calls: 10, Bytes: 1 << 20},
 			Methods: []string{"/hookloop.hook.v1.CompositeHookService/Sync"},
 		}}})
 		synctest.Wait()
 		defer watch()()
-		if want := []string{"[]", "[]"}; fmt.Sprint(told) != fmt.Sprint(want) {
-			t.Errorf("told %q, want %q", told, want)
+		if want := []string{"[]", "[]"}; fmt.Sprint(observed) != fmt.Sprint(want) {
+			t.Errorf("observed %q, want %q", observed, want)
 		}
 	})
 }

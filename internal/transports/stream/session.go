@@ -16,96 +16,94 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Conn is an open stream, whichever side opened it. Both methods may be called at the same time,
-// each by one goroutine.
+// Conn is an open stream, opened by either side. One goroutine may call Send while another calls
+// Recv.
 type Conn interface {
 	Send(*streamv1.EngineMessage) error
 	Recv() (*streamv1.HookMessage, error)
 }
 
-// Settings say what a session needs.
+// Settings configure a Session.
 type Settings struct {
-	// ID is the session's random name.
+	// ID is the random ID of the session.
 	ID string
-	// Build names the engine's build.
+	// Build is the engine's build.
 	Build string
 	Clock clock.WithDelayedExecution
 	// Metrics may be nil.
 	Metrics *Metrics
-	// Memory is the process's; nil is without limit.
+	// Memory is the budget of the process; nil means no limit.
 	Memory *budget.Budget
-	// Changed is called when questions may be asked, or no longer. It may be nil.
+	// Changed is called when the session opens or closes for questions. It may be nil.
 	Changed func()
-	// Trigger asks for syncs. It may be nil: then triggers are refused.
+	// Trigger requests syncs. If it is nil, triggers are rejected.
 	Trigger func(*streamv1.Trigger) (int, error)
 }
 
 const (
-	// overdue is how long the answer to a cancelled call may take: a hook that does not give back
-	// what a call took is of no use.
-	overdue = 30 * time.Second
-	// greeting is how long a hook's Welcome may take.
-	greeting = 10 * time.Second
-	// goodbye is how long the last messages of a stream may take.
-	goodbye = time.Second
-	// maxUnread bounds the answers to triggers that wait for a hook to read them.
+	// cancelTimeout bounds the wait for the answer to a cancelled call. A hook that does not answer
+	// keeps a place in the window forever.
+	cancelTimeout = 30 * time.Second
+	// welcomeTimeout bounds the wait for a hook's Welcome.
+	welcomeTimeout = 10 * time.Second
+	// goAwayTimeout bounds the sending of a stream's last messages.
+	goAwayTimeout = time.Second
+	// maxUnread bounds the answers to triggers that a hook has not read.
 	maxUnread = 1000
-	// maxBuildBytes bounds the name of a hook's build, which outlives the stream.
+	// maxBuildBytes bounds a hook's build ID, which outlives the stream.
 	maxBuildBytes = 256
 )
 
-// ErrDrained is the cause of a stream's end that a side asked for, when all calls have their
-// answers.
+// ErrDrained is the cause if a drained stream ends after its last answer.
 var ErrDrained = status.Error(codes.Unavailable, "the stream has ended in order: a side wants no more questions")
 
-// Broken is the cause of a stream's end where the hook did what the protocol does not allow. Its
-// status is INVALID_ARGUMENT.
+// Broken is the cause if a hook has violated the protocol. Its status is INVALID_ARGUMENT.
 type Broken struct{ err error }
 
 func (e *Broken) Error() string { return e.err.Error() }
 
-// Unwrap gives what the hook did, in most cases a *session.ProtocolError.
+// Unwrap returns the violation, in most cases a *session.ProtocolError.
 func (e *Broken) Unwrap() error { return e.err }
 
-// GRPCStatus is what the hook reads.
+// GRPCStatus returns the status that the hook receives.
 func (e *Broken) GRPCStatus() *status.Status { return status.New(codes.InvalidArgument, e.Error()) }
 
-// errLeft is the cause of a stream's end that the hook made without a word.
+// errLeft is the cause if the hook has closed the stream.
 var errLeft = status.Error(codes.Unavailable, "the hook has ended the stream")
 
-// Session is the engine's side of a session, over one stream after the other.
+// Session is the engine's side of a session, over consecutive streams.
 type Session struct {
 	settings Settings
-	held     *budget.Account // of the budget's sessions
-	messages *budget.Share   // for what is decoded
-	// What many ask for on their way to a session is read without the lock, under which messages of
-	// any size are understood.
+	account  *budget.Account // in the budget's share for sessions
+	messages *budget.Share   // for decoded messages
+	// These fields are read without the lock, because the lock is held while messages of any size
+	// are decoded.
 	open  atomic.Bool
 	build atomic.Pointer[string] // nil before the first Welcome
-	// methods are those that the hook has functions for; nil if it names none.
+	// methods are the contract's methods that the hook implements; nil if it does not list them.
 	methods atomic.Pointer[[]string]
 
-	mu      sync.Mutex // guards the fields below
-	engine  *session.Engine[*object.Object]
-	pending map[uint64]chan session.Outcome
-	run     *run  // the stream of now; nil without one
-	ended   error // why the stream before it ended
-	counted session.Counts
-	closed  bool // no stream follows
+	mu       sync.Mutex // guards the fields below
+	engine   *session.Engine[*object.Object]
+	pending  map[uint64]chan session.Outcome
+	run      *run  // the current stream; may be nil
+	ended    error // cause of the previous stream's end
+	reported session.Counts
+	closed   bool // no stream follows
 }
 
 // run is one stream of a session.
 type run struct {
 	cancel context.CancelCauseFunc
-	// wake holds something when there may be messages to send.
+	// wake has a buffer of 1, and is filled when there may be messages to send.
 	wake chan struct{}
-	// last is closed when nothing is sent any more.
-	last chan struct{}
-	// ending reports that the sender ends when it has sent what there is.
+	// sent is closed after the last message has been sent.
+	sent chan struct{}
+	// ending makes the sender stop after the queued messages.
 	ending bool
 }
 
-// New makes a session without a stream.
+// New returns a session without a stream.
 func New(s Settings) *Session {
 	out := &Session{settings: s, pending: map[uint64]chan session.Outcome{}, messages: s.Memory.Share(budget.Decoding)}
 	out.engine = session.NewEngine(session.EngineSettings[*object.Object]{
@@ -115,14 +113,14 @@ func New(s Settings) *Session {
 		MessageBytes: codec.MaxMessageBytes,
 		Reserver:     out.messages,
 	})
-	out.held = s.Memory.Share(budget.Sessions).Join(out.shrink)
+	out.account = s.Memory.Share(budget.Sessions).Join(out.shrink)
 	return out
 }
 
-// ID is the session's name.
+// ID returns the session's ID.
 func (s *Session) ID() string { return s.settings.ID }
 
-// Build is the hook's build, as it said last. It waits for nothing.
+// Build returns the hook's last reported build. It does not block.
 func (s *Session) Build() string {
 	if build := s.build.Load(); build != nil {
 		return *build
@@ -130,48 +128,48 @@ func (s *Session) Build() string {
 	return ""
 }
 
-// Messages is the memory for messages of the hook.
+// Messages returns the memory share for the hook's messages.
 func (s *Session) Messages() *budget.Share { return s.messages }
 
-// Welcomed reports whether a hook has ever said Welcome, so that the session is worth keeping for
-// it.
+// Welcomed reports whether a hook has completed the handshake, so that the session is worth
+// keeping.
 func (s *Session) Welcomed() bool { return s.build.Load() != nil }
 
-// Serve has a session without a stream tell others of its next ones.
-func (s *Session) Serve(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
+// SetHandlers sets the callbacks of a session without a stream.
+func (s *Session) SetHandlers(changed func(), trigger func(*streamv1.Trigger) (int, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settings.Changed, s.settings.Trigger = changed, trigger
 }
 
-// Open reports whether questions may be asked. It waits for nothing.
+// Open reports whether the session accepts questions. It does not block.
 func (s *Session) Open() bool { return s.open.Load() }
 
-// Busy reports whether the hook owes answers.
+// Busy reports whether calls are waiting for answers.
 func (s *Session) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.engine.Load() > 0
 }
 
-// Run uses a stream until it ends, and returns why: ctx's cause, the peer's status, or what the
-// peer did wrong (INVALID_ARGUMENT). The caller then ends the stream itself. Only one stream may
-// run at a time.
+// Run uses a stream until it ends, and returns the cause: ctx's cause, the peer's status, or the
+// peer's violation of the protocol (INVALID_ARGUMENT). The caller then closes the stream. Only one
+// stream may run at a time.
 func (s *Session) Run(ctx context.Context, conn Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{cancel: cancel, wake: make(chan struct{}, 1), last: make(chan struct{})}
-	s.do(func() {
+	r := &run{cancel: cancel, wake: make(chan struct{}, 1), sent: make(chan struct{})}
+	s.update(func() {
 		s.run = r
 		s.engine.Connect()
 	})
 	go s.receive(r, conn)
 	go s.send(ctx, r, conn)
-	silent := s.settings.Clock.AfterFunc(greeting, func() { s.greeted(r) })
+	silent := s.settings.Clock.AfterFunc(welcomeTimeout, func() { s.checkWelcome(r) })
 	defer silent.Stop()
 	<-ctx.Done()
 	err := context.Cause(ctx)
-	s.do(func() {
+	s.update(func() {
 		s.engine.Disconnect()
 		s.run, s.ended = nil, err
 	})
@@ -179,21 +177,20 @@ func (s *Session) Run(ctx context.Context, conn Conn) error {
 	return err
 }
 
-// greeted ends a stream on which the hook has not said Welcome.
-func (s *Session) greeted(r *run) {
+// checkWelcome ends a stream without a Welcome.
+func (s *Session) checkWelcome(r *run) {
 	s.mu.Lock()
 	silent := s.run == r && !s.engine.Welcomed()
 	s.mu.Unlock()
 	if silent {
-		s.end(r, status.Errorf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", greeting))
+		s.end(r, status.Errorf(codes.DeadlineExceeded, "the hook has not said Welcome within %s", welcomeTimeout))
 	}
 }
 
-// Drain asks nothing more on the stream of now, and ends it when all calls have their answers.
-// Questions that wait for their turn are lost before they are asked. It reports whether there is an
-// open stream.
+// Drain sends no more questions on the current stream, and ends it after the last answer. Queued
+// questions are lost without being sent. It reports whether a stream is open.
 func (s *Session) Drain() (open bool) {
-	s.do(func() {
+	s.update(func() {
 		open = s.engine.Welcomed()
 		s.engine.Drain()
 	})
@@ -201,13 +198,13 @@ func (s *Session) Drain() (open bool) {
 	return open
 }
 
-// forget drops a subject on both sides.
+// forget drops a subject's state on both sides.
 func (s *Session) forget(subject string) {
-	s.do(func() { s.engine.Forget(subject) })
+	s.update(func() { s.engine.Forget(subject) })
 }
 
-// do changes the state, tells those who wait what became of their questions, and has messages sent.
-func (s *Session) do(change func()) {
+// update changes the state, delivers the outcomes of calls, and wakes the sender.
+func (s *Session) update(change func()) {
 	s.mu.Lock()
 	change()
 	s.open.Store(s.engine.Open())
@@ -221,7 +218,7 @@ func (s *Session) do(change func()) {
 		delete(s.pending, o.CallID)
 	}
 	s.count()
-	s.account()
+	s.updateAccount()
 	r, drained := s.run, s.engine.Drained()
 	s.mu.Unlock()
 	defer s.settings.Memory.Share(budget.Sessions).Balance()
@@ -233,54 +230,54 @@ func (s *Session) do(change func()) {
 	}
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will be looked at anyway
+	default: // the sender is awake already
 	}
 }
 
 func (s *Session) count() {
 	if s.settings.Metrics != nil {
 		now := s.engine.Counts()
-		s.settings.Metrics.add(s.counted, now)
-		s.counted = now
+		s.settings.Metrics.add(s.reported, now)
+		s.reported = now
 	}
 }
 
 func (s *Session) changed() {
 	s.mu.Lock()
-	tell := s.settings.Changed
+	changed := s.settings.Changed
 	s.mu.Unlock()
-	if tell != nil {
-		tell()
+	if changed != nil {
+		changed()
 	}
 }
 
-// lost is why the last stream ended.
-func (s *Session) lost() error {
+// endCause returns the cause of the last stream's end.
+func (s *Session) endCause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// ask puts one question. Lost is the outcome where the stream cannot be asked, or ended before the
-// answer.
+// ask sends one question. The outcome is Lost if no stream is open, or if the stream ends before
+// the answer.
 func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (session.Outcome, error) {
 	answered := make(chan session.Outcome, 1)
-	var ticket uint64
-	s.do(func() {
+	var callID uint64
+	s.update(func() {
 		if !s.engine.Open() {
 			answered <- session.Outcome{Lost: true}
 			return
 		}
-		ticket = s.engine.Ask(q)
-		s.pending[ticket] = answered
+		callID = s.engine.Ask(q)
+		s.pending[callID] = answered
 	})
 	select {
 	case o := <-answered:
 		return o, nil
 	case <-ctx.Done():
-		s.cancel(ticket)
+		s.cancel(callID)
 		select {
-		case late := <-answered: // nobody sends any more
+		case late := <-answered: // no further outcome follows
 			s.messages.Release(late.Reserved)
 		default:
 		}
@@ -288,23 +285,24 @@ func (s *Session) ask(ctx context.Context, q session.Question[*object.Object]) (
 	}
 }
 
-// cancel gives a question up. A hook that does not answer it within a time has its stream ended.
-func (s *Session) cancel(ticket uint64) {
+// cancel cancels a call. If the hook does not answer it within cancelTimeout, the stream ends.
+func (s *Session) cancel(callID uint64) {
 	var due bool
 	var r *run
-	s.do(func() {
-		delete(s.pending, ticket)
-		due, r = s.engine.Cancel(ticket), s.run
+	s.update(func() {
+		delete(s.pending, callID)
+		due, r = s.engine.Cancel(callID), s.run
 	})
 	if !due {
 		return
 	}
-	s.settings.Clock.AfterFunc(overdue, func() {
+	s.settings.Clock.AfterFunc(cancelTimeout, func() {
 		s.mu.Lock()
-		due := s.run == r && s.engine.Due(ticket)
+		due := s.run == r && s.engine.Due(callID)
 		s.mu.Unlock()
 		if due {
-			s.end(r, status.Errorf(codes.DeadlineExceeded, "a cancelled call has no answer for %s, not even CANCELLED", overdue))
+			s.end(r, status.Errorf(codes.DeadlineExceeded,
+				"a cancelled call has no answer for %s, not even CANCELLED", cancelTimeout))
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pooled is a session in a pool, and the hook that asks it.
+// pooled returns a session in a pool, and its hook.
 func pooled(id string) (*Session, Hook) {
 	p := NewPool(clock.RealClock{}, nil)
 	s := New(settingsOf(id, func() { p.Changed() }))
@@ -23,26 +23,26 @@ func pooled(id string) (*Session, Hook) {
 	return s, Hook{Pool: p, Name: "sync test", Timeout: time.Minute}
 }
 
-// TestSessionOutlivesItsStream loses a stream before the answer: the question is asked again on the
-// next, and what the old one still says is not heard.
+// TestSessionOutlivesItsStream loses a stream before the answer. The question is repeated on the
+// next stream, and messages of the old one are ignored.
 func TestSessionOutlivesItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
-		old := lasting(t, s).greet("one")
-		got := begin(t, h, "web")
-		call := old.hearCall()
+		old := connectUntilEnd(t, s).greet("one")
+		got := askAsync(t, h, "web")
+		call := old.receiveCall()
 		old.cancelRun(errors.New("the network is gone"))
 		old.awaitEnd()
 		next := connect(t, s).greet("one")
-		old.answer(call, "late") // which the old stream's receiver still waits for
-		next.answer(next.hearCall(), "in time")
+		old.answer(call, "late") // the old stream's receiver is still waiting
+		next.answer(next.receiveCall(), "in time")
 		if text := (<-got).text(); text != `"in time"` {
 			t.Errorf("got %s, want the answer of the second stream", text)
 		}
 	})
 }
 
-// cancelRun ends a run without its line, so that its receiver still listens.
+// cancelRun ends a run without closing its connection, so that its receiver continues.
 func (p *peer) cancelRun(cause error) {
 	p.mu.Lock()
 	r := p.run
@@ -50,51 +50,51 @@ func (p *peer) cancelRun(cause error) {
 	r.cancel(cause)
 }
 
-// TestEndSaysWhy ends a stream: the hook reads the reason first.
-func TestEndSaysWhy(t *testing.T) {
+// TestEndSendsTheReason ends a stream: the hook receives the reason first.
+func TestEndSendsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
 		go p.End(status.New(codes.PermissionDenied, "the right was taken away"))
-		f := p.hear().GetGoAway().GetStatus()
+		f := p.receive().GetGoAway().GetStatus()
 		if f.GetMessage() != "the right was taken away" || codes.Code(f.GetCode()) != codes.PermissionDenied {
 			t.Errorf("the hook is told %v", f)
 		}
 		if end := p.awaitEnd(); end.Code() != codes.PermissionDenied {
 			t.Errorf("the run ended with %v", end)
 		}
-		s.End(status.New(codes.Aborted, "nobody hears this")) // there is no stream
+		s.End(status.New(codes.Aborted, "nobody hears this")) // without a stream
 	})
 }
 
-// TestStreamsThatEnd has a hook do nothing, or what it may not.
+// TestStreamsThatEnd after silence or a violation of the protocol.
 func TestStreamsThatEnd(t *testing.T) {
 	cases := map[string]struct {
 		do   func(*peer)
 		code codes.Code
 		says string
 	}{
-		"no Welcome": {func(p *peer) { p.hear(); p.hear() }, codes.DeadlineExceeded, "has not said Welcome within 10s"},
+		"no Welcome": {func(p *peer) { p.receive(); p.receive() }, codes.DeadlineExceeded, "has not said Welcome within 10s"},
 		"a hook that does not read": {
 			func(p *peer) {
-				synctest.Wait() // until it runs
+				synctest.Wait() // until the stream runs
 				go p.End(status.New(codes.Aborted, "enough"))
 			}, codes.Aborted, "enough",
 		},
 		"an unknown version": {
 			func(p *peer) {
-				p.hear()
-				p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 9}}})
-				p.hear()
+				p.receive()
+				p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{Version: 9}}})
+				p.receive()
 			}, codes.InvalidArgument, "chose version 9",
 		},
 		"a long build": {
 			func(p *peer) {
-				p.hear()
-				go p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
+				p.receive()
+				go p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: &streamv1.Welcome{
 					Version: 1, BuildId: strings.Repeat("b", 257), Window: &streamv1.Window{Calls: 1, Bytes: 1},
 				}}})
-				if f := p.hear().GetGoAway().GetStatus(); f.GetCode() != int32(codes.InvalidArgument) {
+				if f := p.receive().GetGoAway().GetStatus(); f.GetCode() != int32(codes.InvalidArgument) {
 					p.Errorf("the hook is told %v", f)
 				}
 				if p.Build() != "" || p.Welcomed() {
@@ -114,7 +114,7 @@ func TestStreamsThatEnd(t *testing.T) {
 		},
 		"a drain": {
 			func(p *peer) {
-				p.greet("one").say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
+				p.greet("one").send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Drain{Drain: &streamv1.Drain{}}})
 			}, codes.Unavailable, "a side wants no more questions",
 		},
 	}
@@ -135,15 +135,14 @@ func TestStreamsThatEnd(t *testing.T) {
 	}
 }
 
-// TestCallThatIsNeverAnswered gives a question up after its deadline, and the stream some time
-// after that.
+// TestCallThatIsNeverAnswered fails at its deadline; the stream ends after cancelTimeout.
 func TestCallThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
 		p := connect(t, s).greet("one")
-		got := begin(t, h, "web")
-		call := p.hearCall()
-		if c := p.hear().GetCancel(); c.GetCallId() != call.GetId() {
+		got := askAsync(t, h, "web")
+		call := p.receiveCall()
+		if c := p.receive().GetCancel(); c.GetCallId() != call.GetId() {
 			t.Errorf("the engine gives up call %d, want %d", c.GetCallId(), call.GetId())
 		}
 		if text := (<-got).text(); !strings.HasPrefix(text, "HookTimeout") {
@@ -152,7 +151,7 @@ func TestCallThatIsNeverAnswered(t *testing.T) {
 		if !s.Open() {
 			t.Error("the stream has ended at once")
 		}
-		if f := p.hear().GetGoAway().GetStatus(); !strings.Contains(f.GetMessage(), "not even CANCELLED") {
+		if f := p.receive().GetGoAway().GetStatus(); !strings.Contains(f.GetMessage(), "not even CANCELLED") {
 			t.Errorf("the hook is told %v", f)
 		}
 		if end := p.awaitEnd(); end.Code() != codes.DeadlineExceeded {
@@ -166,29 +165,30 @@ func TestCancelledCallThatIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("a")
 		p := connect(t, s).greet("one")
-		begin(t, h, "web")
-		call := p.hearCall()
-		p.hear() // Cancel
+		askAsync(t, h, "web")
+		call := p.receiveCall()
+		p.receive() // Cancel
 		p.answer(call, "too late")
-		time.Sleep(2 * overdue)
-		got := begin(t, h, "web")
-		p.answer(p.hearCall(), "well")
+		time.Sleep(2 * cancelTimeout)
+		got := askAsync(t, h, "web")
+		p.answer(p.receiveCall(), "well")
 		if text := (<-got).text(); text != `"well"` {
 			t.Errorf("got %s after an answer that came too late", text)
 		}
 	})
 }
 
-// TestTriggersThatNobodyReads floods an engine and reads none of the answers: what waits for such a
-// hook is bounded.
-func TestTriggersThatNobodyReads(t *testing.T) {
+// TestUnreadTriggerAnswers are bounded.
+func TestUnreadTriggerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
 		for id := range uint64(10 * maxUnread) {
 			select {
-			case p.line.spoken <- &streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}}}:
-			case <-p.line.gone:
+			case p.conn.inbox <- &streamv1.HookMessage{
+				Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: id}},
+			}:
+			case <-p.conn.closed:
 				if end := p.awaitEnd(); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "does not read") {
 					t.Errorf("the stream ended with %v", end)
 				}
@@ -199,25 +199,25 @@ func TestTriggersThatNobodyReads(t *testing.T) {
 	})
 }
 
-// TestTriggersWithoutAController are refused, one by one.
+// TestTriggersWithoutAController are rejected one by one.
 func TestTriggersWithoutAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
-		p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 7}}})
-		if got := p.hear().GetTriggerResult(); got.GetId() != 7 || got.GetError().GetCode() != int32(codes.Unimplemented) {
+		p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Trigger{Trigger: &streamv1.Trigger{Id: 7}}})
+		if got := p.receive().GetTriggerResult(); got.GetId() != 7 || got.GetError().GetCode() != int32(codes.Unimplemented) {
 			t.Errorf("the trigger is answered with %v", got)
 		}
 	})
 }
 
-// TestBrokenIsTheCause finds out what the hook did.
+// TestBrokenIsTheCause returns the hook's violation.
 func TestBrokenIsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pooled("a")
 		p := connect(t, s).greet("one")
-		p.say(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 5}}})
-		p.hear()
+		p.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: &streamv1.Answer{CallId: 5}}})
+		p.receive()
 		var broken *session.ProtocolError
 		if err := <-p.ended; !errors.As(err, &broken) || status.Code(err) != codes.InvalidArgument {
 			t.Errorf("the run ended with %v (%T)", err, err)
@@ -225,12 +225,12 @@ func TestBrokenIsTheCause(t *testing.T) {
 	})
 }
 
-// TestLookingForASession waits for none that has a large message to understand.
-func TestLookingForASession(t *testing.T) {
+// TestPickingASession does not wait for a session that decodes a large message.
+func TestPickingASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := pooled("busy")
 		connect(t, s).greet("one")
-		s.mu.Lock() // as while a message is understood
+		s.mu.Lock() // as during the decoding of a message
 		defer s.mu.Unlock()
 		if found, _, _ := h.Pool.pick("web"); found != s || !s.Open() || s.Build() != "one" {
 			t.Errorf("found %v of the build %q", found, s.Build())

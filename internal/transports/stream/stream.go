@@ -1,13 +1,12 @@
-// Package stream asks hooks over long-lived streams (package hookloop.stream.v1 of proto): it ties
-// the state machine of package session to connections, spreads questions over several sessions of
-// one hook, and turns questions of the port into those of a session and back.
+// Package stream calls hooks over long-lived streams (package hookloop.stream.v1 of proto). It
+// connects the state machine of package session to streams, distributes questions over several
+// sessions of a hook, and converts the port's questions and answers.
 //
-// It opens no connection: the transports do, in whichever direction, and give a Session what they
-// opened. What a session remembers outlives connections. Its data comes from the pipeline's
-// questions and from hooks, which are not trusted. A Session runs one connection at a time, with
-// two goroutines that end with it; everything else here is safe for concurrent use. Package
-// transporttest's suite runs over it, by the transports that use it, and tests of its own cover
-// what only a stream can do wrong.
+// It opens no connection: a transport opens a stream, in either direction, and passes it to a
+// Session. A session's state outlives its streams. Its data comes from the pipeline's questions and
+// from hooks, which are not trusted. A Session runs one stream at a time, with two goroutines that
+// end with it; everything else here is safe for concurrent use. Package transporttest's suite
+// covers it through its transports; its own tests cover the failures of streams.
 package stream
 
 import (
@@ -18,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// question writes a question of the port. Objects stay the cache's own: what has not changed is not
-// looked at again.
+// question converts a question of the port. It passes the cache's objects on; unchanged ones are
+// not inspected again.
 func question(q *hook.Question) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
 		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q),
@@ -42,8 +41,8 @@ func question(q *hook.Question) session.Question[*object.Object] {
 	return out
 }
 
-// subject is what a question's set is remembered under: questions about the same parent differ
-// little from each other. Those of customize have no children, and are remembered apart.
+// subject returns the key of a question's state. Questions about the same parent share it, because
+// they differ little. Customize questions have no children and use a key of their own.
 func subject(q *hook.Question) string {
 	sets, customize := subjects(q.Controller.UID(), q.Parent.UID())
 	if q.Op == hook.Customize {

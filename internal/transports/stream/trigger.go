@@ -22,8 +22,8 @@ const (
 	MaxSelectorBytes = 4 << 10
 )
 
-// TriggerOf takes the triggers of a hook that serves one controller; nil if the controller takes
-// none.
+// TriggerOf returns the trigger function of a stream that serves one controller. It returns nil if
+// the controller accepts no triggers.
 func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Trigger) (int, error) {
 	if ask == nil {
 		return nil
@@ -37,11 +37,11 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 			return 0, status.Errorf(codes.InvalidArgument,
 				"controller_kind is %q, expected %q, which this stream serves", quoted(other), kind)
 		}
-		wish, err := ReadTrigger(t)
+		req, err := ReadTrigger(t)
 		if err != nil {
 			return 0, err
 		}
-		return Ask(ask, wish)
+		return RequestSync(ask, req)
 	}
 }
 
@@ -49,41 +49,40 @@ func TriggerOf(kind, controller string, ask hook.TriggerFunc) func(*streamv1.Tri
 // hook reads it, so that its size has a limit.
 func quoted(field string) string { return endpoint.Excerpt([]byte(field)) }
 
-// Ask asks a controller for syncs, and has triggers that are too many refused with the code that
-// hooks know.
-func Ask(ask hook.TriggerFunc, wish hook.Trigger) (parents int, err error) {
-	parents, err = ask(wish)
+// RequestSync triggers a controller. It converts ErrTooManyTriggers to RESOURCE_EXHAUSTED.
+func RequestSync(ask hook.TriggerFunc, req hook.Trigger) (parents int, err error) {
+	parents, err = ask(req)
 	if errors.Is(err, hook.ErrTooManyTriggers) {
 		err = status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return parents, err
 }
 
-// ReadTrigger checks a trigger. The error is an INVALID_ARGUMENT that names the field.
+// ReadTrigger validates a trigger. The error is an INVALID_ARGUMENT that names the field.
 func ReadTrigger(t *streamv1.Trigger) (hook.Trigger, error) {
-	wish := hook.Trigger{Reason: t.GetReason()}
+	req := hook.Trigger{Reason: t.GetReason()}
 	switch {
 	case len(t.GetReason()) > MaxReasonBytes:
-		return wish, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d",
+		return req, status.Errorf(codes.InvalidArgument, "reason has %d bytes, expected at most %d",
 			len(t.GetReason()), MaxReasonBytes)
 	case t.GetControllerKind() != "" && !slices.Contains(hook.DeclaredKinds(), t.GetControllerKind()):
-		return wish, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none",
+		return req, status.Errorf(codes.InvalidArgument, "controller_kind is %q, expected one of %q or none",
 			quoted(t.GetControllerKind()), hook.DeclaredKinds())
 	case len(t.GetParents()) > MaxParents:
-		return wish, status.Errorf(codes.InvalidArgument,
+		return req, status.Errorf(codes.InvalidArgument,
 			"parents has %d names, expected at most %d; a selector says more", len(t.GetParents()), MaxParents)
 	case len(t.GetParents()) > 0 && t.GetLabelSelector() != "":
-		return wish, status.Error(codes.InvalidArgument, "label_selector: is set beside parents, expected one of them")
+		return req, status.Error(codes.InvalidArgument, "label_selector: is set beside parents, expected one of them")
 	}
 	for i, p := range t.GetParents() {
 		if p.GetName() == "" {
-			return wish, status.Errorf(codes.InvalidArgument, "parents[%d].name: is empty, expected a name", i)
+			return req, status.Errorf(codes.InvalidArgument, "parents[%d].name: is empty, expected a name", i)
 		}
-		wish.Parents = append(wish.Parents, hook.ParentName{Namespace: p.GetNamespace(), Name: p.GetName()})
+		req.Parents = append(req.Parents, hook.ParentName{Namespace: p.GetNamespace(), Name: p.GetName()})
 	}
 	selector, err := ReadSelector("label_selector", t.GetLabelSelector())
-	wish.Selector = selector
-	return wish, err
+	req.Selector = selector
+	return req, err
 }
 
 // ReadSelector parses a hook's label selector. The error is an INVALID_ARGUMENT that names the
