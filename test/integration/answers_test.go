@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -274,10 +275,14 @@ func TestAnswersThatSayTooMuch(t *testing.T) {
 	eachAnswerer(t, func(t *testing.T, k *kit.Kit, h answerer) {
 		runAnswerer(t, k, h)
 		mark := k.Mark()
-		for name, row := range rows {
+		sent := maps.Clone(rows)
+		if h.version == "" { // the contract has an enum, and the SDK knows its values
+			delete(sent, "status")
+		}
+		for name, row := range sent {
 			k.Apply(webAnswering(name, pages+row.answer))
 		}
-		for name, row := range rows {
+		for name, row := range sent {
 			k.AwaitFault("Web", name, "InvalidHookAnswer", k.Expand(row.part))
 		}
 		if writes := k.ChildWrites(mark); len(writes) > 0 {
