@@ -12,7 +12,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/shape"
 )
 
-// observation is what a test looks at in an observation.
+// observation has the parts of an observation that a test checks.
 type observation struct {
 	// Ask is the operation that the hook is asked; empty if it is not asked.
 	Ask      hook.Op

@@ -83,7 +83,7 @@ func selecting(c *v1alpha1.DecoratorControllerSpec) {
 	}
 }
 
-// observation is what a test looks at in an observation.
+// observation has the parts of an observation that a test checks.
 type observation struct {
 	Ask      hook.Op
 	Children []string
@@ -308,7 +308,7 @@ func TestDesiredConditions(t *testing.T) {
 			`,"status":{"theirs":1}`, hook.Answer{Status: []byte(`{"ours":2}`), Conditions: ready},
 			map[string]any{"ours": int64(2)},
 		},
-		"nothing to be said": {`,"status":{"theirs":1}`, hook.Answer{}, nil},
+		"nothing to report": {`,"status":{"theirs":1}`, hook.Answer{}, nil},
 	} {
 		target, err := object.DecodeAs(webs.GVK, []byte(`{"metadata":{"name":"web"}`+c.present+`}`))
 		if err != nil {

@@ -37,7 +37,7 @@ func TestNewEventsAreRecorded(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", nil, nil},
-		{"something, said twice", []plan.Event{scaled, scaled, quiet}, []string{"Normal Scaled: up"}},
+		{"something, twice", []plan.Event{scaled, scaled, quiet}, []string{"Normal Scaled: up"}},
 		{"the same", []plan.Event{quiet, scaled}, nil},
 		{"something more", []plan.Event{scaled, slow}, []string{"Warning Slow: down"}},
 		{"less", []plan.Event{slow}, nil},

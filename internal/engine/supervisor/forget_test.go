@@ -27,7 +27,8 @@ func TestAGoneParentIsForgotten(t *testing.T) {
 	if holders := w.running[key].pipeline.Holders; len(holders) != 2 {
 		t.Errorf("the pipeline has %d holders of further state, want those of related objects and of retries", len(holders))
 	}
-	w.server.Put(webs, `{"apiVersion":"example.com/v1","kind":"Web","metadata":{"namespace":"shop","name":"web","uid":"u"}}`)
+	w.server.Put(webs, `{"apiVersion":"example.com/v1","kind":"Web",`+
+		`"metadata":{"namespace":"shop","name":"web","uid":"u"}}`)
 	await(t, asked, "a question about the parent")
 	w.server.Delete(webs, "shop", "web")
 	if uid := await(t, forgotten, "the hook to forget the parent"); uid != "u" {
