@@ -86,7 +86,8 @@ func (e *Engine[O]) greeted(w *streamv1.Welcome) (EngineReceived, error) {
 	case e.phase == closed || w == nil:
 		return EngineReceived{}, protocolError("the hook's first message is no Welcome")
 	case w.GetVersion() != Version:
-		return EngineReceived{}, protocolError("the hook chose version %d of the protocol, expected %d", w.GetVersion(), Version)
+		return EngineReceived{}, protocolError("the hook chose version %d of the protocol, expected %d",
+			w.GetVersion(), Version)
 	}
 	e.phase, e.window, e.accepts = open, w.GetWindow(), w.GetMaxMessageBytes()
 	e.common = common(e.settings.Capabilities, w.GetCapabilities())
@@ -143,7 +144,8 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 		e.refused(a, said.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
-		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q", excerpt(said.Nack.GetStatus().GetMessage())))
+		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q",
+			excerpt(said.Nack.GetStatus().GetMessage())))
 	}
 	e.pump()
 	return nil

@@ -29,7 +29,7 @@ func (l *ledger) TryAcquire(n int64) error {
 
 func (l *ledger) Release(n int64) { l.used -= n }
 
-// bombed is an engine whose first call is to be answered.
+// bombed returns an engine with an open first call.
 func bombed(t *testing.T, limit int64) (*Engine[*thing], *ledger) {
 	t.Helper()
 	e, h := direct(t, HookSettings{})
@@ -56,7 +56,7 @@ func TestBombsInAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, l := bombed(t, 1<<40)
-			got := told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: d}})
+			got := received(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Desired{Desired: d}})
 			if got.Fault == nil || !strings.Contains(got.Fault.Error(), "takes more than 4194304 bytes of memory") ||
 				l.peak != 0 {
 				t.Errorf("the fault is %v, expected one of memory", got.Fault)
@@ -65,7 +65,7 @@ func TestBombsInAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswerReservesMemory until the outcome is released, and is refused where there is none. The
+// TestAnswerReservesMemory until the outcome is released, and is refused without memory. The
 // next one is fine.
 func TestAnswerReservesMemory(t *testing.T) {
 	e, l := bombed(t, 1<<20)
@@ -79,12 +79,12 @@ func TestAnswerReservesMemory(t *testing.T) {
 		Pieces: []*streamv1.Piece{{Content: &streamv1.Piece_Insert{Insert: insert}}}, Digest: list.digest.wire(),
 	}}}
 	l.limit = 1000
-	if got := told(t, e, answer); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
+	if got := received(t, e, answer); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
 		t.Errorf("without memory: %+v with %d bytes reserved", got, l.used)
 	}
 	l.limit = 1 << 20
 	e.Ask(crowd(1).question("s"))
-	got := told(t, e, answer)
+	got := received(t, e, answer)
 	if got.Response == nil || got.Reserved < 1000 || l.used != got.Reserved {
 		t.Errorf("got %+v with %d bytes reserved, expected a response of more than 1000", got, l.used)
 	}
@@ -97,7 +97,7 @@ func TestARefusalReservesMemory(t *testing.T) {
 	refusal := &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{
 		Code: 9, Details: []*anypb.Any{{TypeUrl: "type.googleapis.com/a.B", Value: make([]byte, 100_000)}},
 	}}}
-	got := told(t, e, refusal)
+	got := received(t, e, refusal)
 	if got.Refused == nil || got.Reserved < 100_000 || l.used != got.Reserved {
 		t.Errorf("a status with %d details: the outcome has %d bytes, %d are reserved, expected more than 100,000",
 			len(got.Refused.GetDetails()), got.Reserved, l.used)
@@ -105,7 +105,7 @@ func TestARefusalReservesMemory(t *testing.T) {
 	l.Release(got.Reserved)
 	l.limit = 100_000
 	e.Ask(crowd(1).question("s"))
-	if got := told(t, e, refusal); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
+	if got := received(t, e, refusal); !errors.Is(got.Exhausted, errFull) || l.used != 0 {
 		t.Errorf("without memory: %v with %d bytes reserved", got.Exhausted, l.used)
 	}
 }
@@ -159,9 +159,10 @@ func TestWelcomeOfAnySize(t *testing.T) {
 		subject := strings.Repeat("x", 60) + string(rune('a'+i%26)) + strings.Repeat("y", i%7)
 		w.Subjects = append(w.Subjects, &streamv1.SubjectState{Subject: subject, Digest: make([]byte, 16)})
 	}
-	for _, m := range fragmented(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}}, func(f *streamv1.Fragment) *streamv1.HookMessage {
-		return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
-	}) {
+	for _, m := range fragmented(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: w}},
+		func(f *streamv1.Fragment) *streamv1.HookMessage {
+			return &streamv1.HookMessage{Message: &streamv1.HookMessage_Fragment{Fragment: f}}
+		}) {
 		if _, err := e.Receive(m); err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,8 @@ func TestAFeatureIsUsedOnlyIfBothSidesHaveIt(t *testing.T) {
 				}
 			}
 			again := calls(e, same.question("a"))[0].GetCall()
-			if snapshot := len(again.GetBase()) == 0; snapshot != lacks(changes) || (again.GetSubject() == "") != lacks(changes) {
+			if snapshot := len(again.GetBase()) == 0; snapshot != lacks(changes) ||
+				(again.GetSubject() == "") != lacks(changes) {
 				t.Errorf("a second call: snapshot %t, subject %q", snapshot, again.GetSubject())
 			}
 			shared := calls(e, same.question("b"))[0].GetCall()

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// EngineSettings say how the engine's side behaves.
+// EngineSettings configure the engine's side.
 type EngineSettings[O Observed] struct {
 	// SessionID is the random name of the session.
 	SessionID string
@@ -246,7 +246,8 @@ func (e *Engine[O]) AnswerTrigger(t *streamv1.TriggerResult) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_TriggerResult{TriggerResult: t}})
 }
 
-// GoAway tells the hook why the engine ends the stream. The caller ends it once the message is sent.
+// GoAway returns the message with the reason why the engine ends the stream. The caller ends it
+// once the message is sent.
 func (e *Engine[O]) GoAway(s *statuspb.Status) {
 	e.send(&streamv1.EngineMessage{Message: &streamv1.EngineMessage_GoAway{GoAway: &streamv1.GoAway{Status: s}}})
 }

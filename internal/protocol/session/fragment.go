@@ -53,7 +53,8 @@ func (a *assembler) add(f *streamv1.Fragment) ([]byte, error) {
 	case a.total > a.limit:
 		return nil, protocolError("a message of %d bytes is larger than the maximum of %d", a.total, a.limit)
 	case f.GetIndex() != a.next || f.GetTotalBytes() != a.total:
-		return nil, protocolError("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(), f.GetTotalBytes(),
+		return nil, protocolError("fragment %d of %d bytes, expected fragment %d of %d bytes", f.GetIndex(),
+			f.GetTotalBytes(),
 			a.next, a.total)
 	case n == 0 || n > fragmentBytes || n > a.total-uint64(len(a.data)):
 		return nil, protocolError("fragment %d has %d bytes, expected 1 to %d", a.next, n,

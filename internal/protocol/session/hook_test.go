@@ -162,7 +162,7 @@ func TestTheTimeoutIsWhatRemainsWhenTheCallBegins(t *testing.T) {
 	}
 }
 
-// TestLargeQuestionsTravelInFragments and what is larger than the hook accepts is the question's
+// TestLargeQuestionsTravelInFragments and a larger one than the hook accepts is the question's
 // fault.
 func TestLargeQuestionsTravelInFragments(t *testing.T) {
 	e, h := direct(t, HookSettings{MessageBytes: 5 << 20})
@@ -221,9 +221,12 @@ func TestARequestThatCannotBeRebuiltEndsItsCallOnly(t *testing.T) {
 		change func(*streamv1.Call)
 		want   string
 	}{
-		"objects in the shell":      {func(c *streamv1.Call) { c.Envelope = envelope }, "holds objects, expected them in the slots"},
-		"a request of another type": {func(c *streamv1.Call) { c.Envelope = []byte("\xff") }, "the request is no *compositev1.SyncRequest"},
-		"no place for the objects":  {func(c *streamv1.Call) { c.Envelope = nil }, "the request has places for 2 of its 3 objects"},
+		"objects in the shell": {func(c *streamv1.Call) { c.Envelope = envelope },
+			"holds objects, expected them in the slots"},
+		"a request of another type": {func(c *streamv1.Call) { c.Envelope = []byte("\xff") },
+			"the request is no *compositev1.SyncRequest"},
+		"no place for the objects": {func(c *streamv1.Call) { c.Envelope = nil },
+			"the request has places for 2 of its 3 objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, h := direct(t, HookSettings{})
@@ -298,7 +301,7 @@ func TestSubjectsFitIntoOneMessage(t *testing.T) {
 }
 
 // TestTheWholeMessageIsMeasured compares the message of an answer with the engine's limit, not the
-// answer without what is around it.
+// answer without its surroundings.
 func TestTheWholeMessageIsMeasured(t *testing.T) {
 	e, h := direct(t, HookSettings{})
 	response := answerTo(crowd(20).request(true))

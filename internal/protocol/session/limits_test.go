@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// told has the engine take an answer to its last call, and gives the outcome.
-func told(t *testing.T, e *Engine[*thing], a *streamv1.Answer) Outcome {
+// received passes an answer to the engine's last call to the engine, and returns the outcome.
+func received(t *testing.T, e *Engine[*thing], a *streamv1.Answer) Outcome {
 	t.Helper()
 	a.CallId = e.last
 	if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: a}}); err != nil {
@@ -49,7 +49,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e.Ask(s.question("s"))
 			before, bytes := e.Counts().Mismatches, e.peer.bytes
-			got := told(
+			got := received(
 				t,
 				e,
 				&streamv1.Answer{
@@ -128,7 +128,7 @@ func TestBeliefsCountObjects(t *testing.T) {
 	forgetAll(t, e)
 }
 
-// forgetAll forgets everything that an engine believes; nothing may be left on the account.
+// forgetAll forgets the state of all peers of an engine; nothing may be left on the account.
 func forgetAll(t *testing.T, e *Engine[*thing]) {
 	t.Helper()
 	for name := range e.peer.subjects {
@@ -139,21 +139,21 @@ func forgetAll(t *testing.T, e *Engine[*thing]) {
 	}
 }
 
-// TestWordsOfAHookAreCut repeats little of what a hook says, and nothing that a terminal would
+// TestWordsOfAHookAreCut repeats little of a hook's texts, and nothing that a terminal would
 // obey.
 func TestWordsOfAHookAreCut(t *testing.T) {
 	long := "ä\x1b[31m\xff\n" + strings.Repeat("é", 1<<20)
 	nack := &streamv1.Answer{Outcome: &streamv1.Answer_Nack{Nack: &streamv1.Nack{Status: &statuspb.Status{Message: long}}}}
 	for name, tell := range map[string]func(e *Engine[*thing]) Outcome{
 		"an error that is none": func(e *Engine[*thing]) Outcome {
-			return told(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{Message: long}}})
+			return received(t, e, &streamv1.Answer{Outcome: &streamv1.Answer_Error{Error: &statuspb.Status{Message: long}}})
 		},
 		"a second Nack": func(e *Engine[*thing]) Outcome {
 			nack.CallId = e.last
 			if _, err := e.Receive(&streamv1.HookMessage{Message: &streamv1.HookMessage_Answer{Answer: nack}}); err != nil {
 				t.Fatal(err)
 			}
-			return told(t, e, proto.CloneOf(nack))
+			return received(t, e, proto.CloneOf(nack))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

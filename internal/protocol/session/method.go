@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Slots of an observed set: where in a request an object stands.
+// Slots of an observed set: the place of an object in a request.
 const (
 	// ControllerSlot is the controller's.
 	ControllerSlot = 0
@@ -73,7 +73,8 @@ var methods = map[string]*method{
 			return places{&r.Controller, &r.Parent, r.Children, r.Related}
 		},
 		func(r *compositev1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Children }),
-	compositev1.CompositeHookService_Customize_FullMethodName: newMethod[compositev1.CustomizeRequest, compositev1.CustomizeResponse](
+	compositev1.CompositeHookService_Customize_FullMethodName: newMethod[compositev1.CustomizeRequest,
+		compositev1.CustomizeResponse](
 		func(r *compositev1.CustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Parent}
 		},
@@ -89,7 +90,8 @@ var methods = map[string]*method{
 			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
 		},
 		func(r *decoratorv1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
-	decoratorv1.DecoratorHookService_Customize_FullMethodName: newMethod[decoratorv1.CustomizeRequest, decoratorv1.CustomizeResponse](
+	decoratorv1.DecoratorHookService_Customize_FullMethodName: newMethod[decoratorv1.CustomizeRequest,
+		decoratorv1.CustomizeResponse](
 		func(r *decoratorv1.CustomizeRequest) places {
 			return places{controller: &r.Controller, parent: &r.Object}
 		},

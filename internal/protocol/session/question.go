@@ -35,8 +35,8 @@ type Outcome struct {
 	Fault error
 	// Exhausted is the Reserver's error: no memory for the answer.
 	Exhausted error
-	// Reserved is the memory that the Reserver granted for the response or the failure. The receiver
-	// of the outcome must release it.
+	// Reserved is the memory that the Reserver granted for the response or the failure. The
+	// receiver of the outcome must release it.
 	Reserved int64
 	// Lost reports that the stream ended before the answer, or before the call started.
 	Lost bool

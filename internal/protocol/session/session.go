@@ -11,14 +11,14 @@
 //	Outcome ←─ Receive ←─ Outbox ←─ Answer, Refuse ←─┘
 //
 // Loss is safe, because digests identify the content of sets and lists. The Engine assumes that the
-// Hook holds what it sent. If the digests differ, the Hook answers with a Nack, and the Engine sends
-// a snapshot.
+// Hook holds what it sent. If the digests differ, the Hook answers with a Nack, and the Engine
+// sends a snapshot.
 //
 // Values of this package are not safe for concurrent use. A property test runs thousands of random
 // histories, in which messages are lost, duplicated and reordered, streams break, hooks restart,
 // state is evicted and sides lack capabilities; it compares each request and response with the
-// whole one. Fuzz tests feed bytes to both sides. BenchmarkOneChildOfMany measures one changed child
-// among 1,000 and 3,000.
+// whole one. Fuzz tests feed bytes to both sides. BenchmarkOneChildOfMany measures one changed
+// child among 1,000 and 3,000.
 package session
 
 import "fmt"

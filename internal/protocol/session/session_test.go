@@ -152,8 +152,8 @@ func BenchmarkOneChildOfMany(b *testing.B) {
 	}
 }
 
-// TestBrokenStreams gives each side what the protocol does not allow: the error says what it was,
-// and what was expected.
+// TestBrokenStreams gives each side what the protocol does not allow: the error names it, and
+// the expected message.
 func TestBrokenStreams(t *testing.T) {
 	welcome := &streamv1.Welcome{Version: Version, Window: &streamv1.Window{Calls: 1, Bytes: 1}}
 	fragment := func(index uint32, total uint64, data string) *streamv1.HookMessage {

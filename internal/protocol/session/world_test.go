@@ -24,7 +24,7 @@ func encodeThing(t *thing) *hookv1.Object {
 	return &hookv1.Object{ApiVersion: "v1", Kind: "Thing", Namespace: t.namespace, Name: t.name, Body: []byte(t.body)}
 }
 
-// state is what is to be told about one subject.
+// state is the observed state of one subject.
 type state struct {
 	controller, parent *thing
 	children, related  []*thing
@@ -109,7 +109,7 @@ type world struct {
 	tally    tally
 }
 
-// asking is a question under way: how it was when it was asked.
+// asking is a question in progress: how it was when it was asked.
 type asking struct {
 	subject  int
 	want     *compositev1.SyncRequest
@@ -152,7 +152,7 @@ func newWorld(t testing.TB, seed uint64, faults float64) *world {
 	return w
 }
 
-// features returns all capabilities, or some of them and one that nobody knows.
+// features returns all capabilities, or some of them and one that is unknown.
 func (w *world) features(some bool) []streamv1.Capability {
 	if !some {
 		return allCapabilities
@@ -212,7 +212,7 @@ func (w *world) reconnect() {
 	w.tally.reconnects++
 }
 
-// ask puts a question about a subject without one under way.
+// ask puts a question about a subject without one in progress.
 func (w *world) ask(subject int) {
 	for _, a := range w.asked {
 		if a.subject == subject {
@@ -360,7 +360,7 @@ func (w *world) step() {
 	}
 }
 
-// cancel gives up one question; another about the same subject may follow at once.
+// cancel gives up one question; another about the same subject may follow immediately.
 func (w *world) cancel() {
 	for _, callID := range slices.Sorted(maps.Keys(w.asked)) {
 		w.engine.Cancel(callID)
