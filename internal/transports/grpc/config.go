@@ -28,7 +28,7 @@ type config struct {
 	endpoint.Security
 
 	// named is the host and port of the spec, where another name of the same is dialled.
-	named string
+	specAuthority string
 }
 
 // The modes. An empty one is the stream where the hook serves it, else unary calls.
@@ -74,7 +74,7 @@ func (c *config) address() (string, error) {
 // this machine, and names where addresses are expected: those would be resolved when they are
 // dialled, without the rules for names.
 func checkTarget(target string) error {
-	for _, address := range listed(target) {
+	for _, address := range targetAddresses(target) {
 		if _, err := netip.ParseAddrPort(address); err != nil {
 			return fmt.Errorf("target: %q has %q; expected IP addresses, or dns:///host:port", target, address)
 		}
@@ -89,7 +89,7 @@ func checkTarget(target string) error {
 
 // keyring is what connections and calls are made with: TLS, unless the spec says plain text in so
 // many words. It also returns the address to dial: a Service that is sent a Secret is dialled by
-// its whole name, and c.named keeps the one in the spec.
+// its whole name, and c.specAuthority keeps the one in the spec.
 func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
@@ -104,12 +104,12 @@ func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Polic
 	if err != nil {
 		return nil, "", err
 	}
-	to := endpoint.Destination{Hosts: listed(address), Policy: secrets}
+	to := endpoint.Destination{Hosts: targetAddresses(address), Policy: secrets}
 	if to.Hosts == nil {
 		to.Hosts = []string{authority(address)}
 		if security.SendsSecrets() { // what was checked is dialled, and resolved here, whatever else the target says
 			resolved, _ := security.Resolved(secrets, to.Hosts[0])
-			c.named, address = to.Hosts[0], "dns:///"+resolved
+			c.specAuthority, address = to.Hosts[0], "dns:///"+resolved
 		}
 	}
 	keyring, err := endpoint.NewKeyring(security, at, c.ServerName, to, s)

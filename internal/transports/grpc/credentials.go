@@ -48,7 +48,7 @@ func (h *handshaker) OverrideServerName(string) error { return nil }
 
 // authorized adds the header Authorization, if the spec has credentials for one. They are never
 // sent in plain text: the spec excludes that.
-func authorized(ctx context.Context, m *endpoint.Material) context.Context {
+func withAuthorization(ctx context.Context, m *endpoint.Material) context.Context {
 	if m.Header == "" {
 		return ctx
 	}
@@ -57,7 +57,7 @@ func authorized(ctx context.Context, m *endpoint.Material) context.Context {
 
 // renewed reports whether a call may have been refused for credentials or certificates that have
 // been replaced meanwhile.
-func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
+func (c *client) credentialsChanged(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
 	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it,
 	// on a connection that is then lost.
 	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
@@ -65,12 +65,12 @@ func (c *client) renewed(ctx context.Context, used *endpoint.Material, err error
 	}
 	changed, err := c.keyring.Renew(ctx, used)
 	if err != nil {
-		return false, c.unequipped(err)
+		return false, c.credentialsError(err)
 	}
 	return changed, nil
 }
 
-// unequipped reports that the hook was not asked, because what the call needs cannot be read.
-func (c *client) unequipped(err error) error {
+// credentialsError reports that the hook was not asked, because what the call needs cannot be read.
+func (c *client) credentialsError(err error) error {
 	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
 }

@@ -26,40 +26,40 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// either asks over the stream, or by unary calls where the hook does not serve it and the spec
+// autoMode asks over the stream, or by unary calls where the hook does not serve it and the spec
 // leaves it open.
-type either struct {
-	streamed stream.Hook
-	unary    hook.Hook
-	only     bool // the stream
+type autoMode struct {
+	streamed   stream.Hook
+	unary      hook.Hook
+	streamOnly bool // the stream
 }
 
-func (e *either) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	if !e.only && e.streamed.Pool.Unimplemented() {
+func (e *autoMode) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+	if !e.streamOnly && e.streamed.Pool.Unimplemented() {
 		return e.unary.Ask(ctx, q)
 	}
 	answer, err := e.streamed.Ask(ctx, q)
-	if err != nil && !e.only && e.streamed.Pool.Unimplemented() {
+	if err != nil && !e.streamOnly && e.streamed.Pool.Unimplemented() {
 		return e.unary.Ask(ctx, q)
 	}
 	return answer, err
 }
 
 const (
-	// lookAround is the time between two looks at the addresses behind a name.
-	lookAround = 10 * time.Second
+	// resolveInterval is the time between two looks at the addresses behind a name.
+	resolveInterval = 10 * time.Second
 	// maxSessions bounds the streams to one hook.
 	maxSessions = 32
-	// unserved is the time between two tries to open a stream to a hook that does not serve it.
-	unserved = time.Minute
-	// farewell is how long calls to an address that is gone may take.
-	farewell = 30 * time.Second
-	// retrigger is the wait before parents are synced for a new build, if there were too many
+	// reprobeInterval is the time between two tries to open a stream to a hook that does not serve it.
+	reprobeInterval = time.Minute
+	// drainTimeout is how long calls to an address that is gone may take.
+	drainTimeout = 30 * time.Second
+	// retriggerDelay is the wait before parents are synced for a new build, if there were too many
 	// triggers.
-	retrigger = 5 * time.Second
-	// goodService is how long a stream must have been open for the next one to be opened without
+	retriggerDelay = 5 * time.Second
+	// stableAfter is how long a stream must have been open for the next one to be opened without
 	// the backoff of those before.
-	goodService = 10 * time.Second
+	stableAfter = 10 * time.Second
 )
 
 // dialer keeps one stream open to each address of a hook.
@@ -74,9 +74,9 @@ type dialer struct {
 	stopped chan struct{}
 	session stream.Settings // but for its ID
 	trigger hook.TriggerFunc
-	// renewals holds something when another build answers than before.
-	renewals chan struct{}
-	clock    clock.Clock
+	// buildChanges holds something when another build answers than before.
+	buildChanges chan struct{}
+	clock        clock.Clock
 }
 
 // share finds the streams of a controller to an address, or begins them.
@@ -90,9 +90,9 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 	}
 	d := &dialer{
 		key: key, users: 1, config: c, address: address, keyring: keyring, stopped: make(chan struct{}),
-		trigger: s.Trigger, clock: clock.RealClock{}, renewals: make(chan struct{}, 1),
+		trigger: s.Trigger, clock: clock.RealClock{}, buildChanges: make(chan struct{}, 1),
 	}
-	d.pool = stream.NewPool(clock.RealClock{}, d.renewed)
+	d.pool = stream.NewPool(clock.RealClock{}, d.buildChanged)
 	d.session = stream.Settings{
 		Build:   t.Build,
 		Clock:   clock.RealClock{},
@@ -127,28 +127,28 @@ func (t *Transport) release(d *dialer) {
 }
 
 // renewed notes that another build answers than before.
-func (d *dialer) renewed() {
+func (d *dialer) buildChanged() {
 	select {
-	case d.renewals <- struct{}{}:
+	case d.buildChanges <- struct{}{}:
 	default: // it is noted already
 	}
 }
 
 // renew has parents synced when another build answers, until ctx ends.
-func (d *dialer) renew(ctx context.Context) {
+func (d *dialer) resyncOnNewBuild(ctx context.Context) {
 	for {
 		select {
-		case <-d.renewals:
+		case <-d.buildChanges:
 		case <-ctx.Done():
 			return
 		}
 		_, err := d.trigger(hook.Trigger{Reason: "the hook has a new build", LowPriority: true, Invalidate: true})
 		switch {
 		case errors.Is(err, hook.ErrTooManyTriggers):
-			if !sleep.For(ctx.Done(), d.clock, retrigger) {
+			if !sleep.For(ctx.Done(), d.clock, retriggerDelay) {
 				return
 			}
-			d.renewed()
+			d.buildChanged()
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "parents are not synced by the hook's new build", "hook", d.address)
 		}
@@ -161,7 +161,7 @@ func (d *dialer) run(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	if d.trigger != nil {
-		wait.Go(func() { d.renew(ctx) })
+		wait.Go(func() { d.resyncOnNewBuild(ctx) })
 	}
 	links := map[string]*link{}
 	for {
@@ -178,29 +178,29 @@ func (d *dialer) run(ctx context.Context) {
 			if err == nil && !slices.Contains(addresses, a) {
 				delete(links, a)
 				d.pool.Remove(l.session)
-				d.leave(&wait, l)
+				d.drain(&wait, l)
 			}
 		}
-		if !sleep.For(ctx.Done(), d.clock, lookAround) {
+		if !sleep.For(ctx.Done(), d.clock, resolveInterval) {
 			return
 		}
 	}
 }
 
 // leave asks nothing more of a link, and lets it end its calls.
-func (d *dialer) leave(wait *sync.WaitGroup, l *link) {
+func (d *dialer) drain(wait *sync.WaitGroup, l *link) {
 	wait.Go(func() {
 		defer l.stop()
-		l.leaving.Store(true)
+		l.draining.Store(true)
 		if l.session.Drain() {
-			sleep.For(l.done, d.clock, farewell)
+			sleep.For(l.done, d.clock, drainTimeout)
 		}
 	})
 }
 
 // resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
 func (d *dialer) resolve(ctx context.Context) ([]string, error) {
-	if addresses := listed(d.address); addresses != nil {
+	if addresses := targetAddresses(d.address); addresses != nil {
 		return addresses, nil
 	}
 	if rest, found := strings.CutPrefix(d.address, "passthrough:"); found {
@@ -217,19 +217,19 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	for i, ip := range ips {
 		ips[i] = net.JoinHostPort(ip, port)
 	}
-	if alive := slices.DeleteFunc(
+	if ipv4 := slices.DeleteFunc(
 		slices.Clone(ips),
 		func(a string) bool { return a[0] == '[' },
 	); host == "localhost" &&
-		len(alive) > 0 {
-		return alive, nil // it is one hook, which has two addresses
+		len(ipv4) > 0 {
+		return ipv4, nil // it is one hook, which has two addresses
 	}
 	return ips, nil
 }
 
 // listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as
 // host:port; nil if it names none.
-func listed(target string) []string {
+func targetAddresses(target string) []string {
 	scheme, rest, _ := strings.Cut(target, ":")
 	if scheme != "ipv4" && scheme != "ipv6" {
 		return nil
@@ -243,7 +243,7 @@ func listed(target string) []string {
 
 // authority is the host:port of a target, the first where it names several.
 func authority(target string) string {
-	if addresses := listed(target); addresses != nil {
+	if addresses := targetAddresses(target); addresses != nil {
 		return addresses[0]
 	}
 	host := target[strings.LastIndex(target, "/")+1:]
@@ -264,11 +264,11 @@ func withPort(host string) string {
 // link is the stream to one address, and after its end the next.
 type link struct {
 	*dialer
-	session *stream.Session
-	stop    context.CancelFunc
-	done    <-chan struct{} // closed when the link has ended, or is to end
-	leaving atomic.Bool     // no other stream follows
-	renewed bool            // the certificates of the last stream have been replaced; run's own
+	session  *stream.Session
+	stop     context.CancelFunc
+	done     <-chan struct{} // closed when the link has ended, or is to end
+	draining atomic.Bool     // no other stream follows
+	redial   bool            // the certificates of the last stream have been replaced; run's own
 }
 
 func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
@@ -289,7 +289,7 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 // run opens one stream after the other.
 func (l *link) run(ctx context.Context, address string) {
 	name := authority(l.address)
-	if listed(l.address) != nil {
+	if targetAddresses(l.address) != nil {
 		name = address
 	}
 	connection, err := l.config.connect("passthrough:///"+address, name, l.keyring)
@@ -301,38 +301,38 @@ func (l *link) run(ctx context.Context, address string) {
 	for attempt := 0; ctx.Err() == nil; {
 		began := l.clock.Now()
 		opened, err := l.connect(ctx, connection)
-		if ctx.Err() != nil || l.leaving.Load() {
+		if ctx.Err() != nil || l.draining.Load() {
 			return
 		}
 		l.pool.FailSession(l.session, err)
-		if errors.Is(err, errSilent) || l.renewed {
-			l.renewed = false
+		if errors.Is(err, errSilent) || l.redial {
+			l.redial = false
 			_ = connection.Close() // nothing is lost that was not
 			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
 				l.pool.FailSession(l.session, err)
 				return
 			}
 		}
-		wait := again(attempt)
-		attempt = following(attempt, opened, l.clock.Since(began))
+		wait := backoffDelay(attempt)
+		attempt = nextAttempt(attempt, opened, l.clock.Since(began))
 		if status.Code(err) == codes.Unimplemented {
-			wait = unserved
+			wait = reprobeInterval
 		}
 		sleep.For(ctx.Done(), l.clock, wait)
 	}
 }
 
-// following is the number of the next attempt after one that took a time. A hook that accepts
+// nextAttempt is the number of the next attempt after one that took a time. A hook that accepts
 // streams and ends them soon is no better than one that refuses them.
-func following(attempt int, opened bool, took time.Duration) int {
-	if opened && took >= goodService {
+func nextAttempt(attempt int, opened bool, took time.Duration) int {
+	if opened && took >= stableAfter {
 		return 0
 	}
 	return attempt + 1
 }
 
 // again is the wait before the next attempt, from 0.2 to 5 seconds.
-func again(attempt int) time.Duration {
+func backoffDelay(attempt int) time.Duration {
 	c := reconnect.Backoff
 	length := math.Min(float64(c.MaxDelay), float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(attempt)))
 	return time.Duration(length * (1 - c.Jitter + 2*c.Jitter*mathrand.Float64())) //nolint:gosec // jitter
@@ -342,11 +342,11 @@ func again(attempt int) time.Duration {
 func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened bool, err error) {
 	used, err := l.keyring.Current(ctx)
 	if err != nil {
-		return false, (&client{name: l.address}).unequipped(err)
+		return false, (&client{name: l.address}).credentialsError(err)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	streaming, cancel := context.WithCancel(authorized(ctx, used))
+	streaming, cancel := context.WithCancel(withAuthorization(ctx, used))
 	defer cancel()
 	connection.ResetConnectBackoff() // the link's own is enough
 	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false),
@@ -354,33 +354,33 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	if err != nil {
 		return false, err
 	}
-	reserving := stream.Reserve(conn, l.session.Messages())
-	defer reserving.Close()
-	watch := &watched{Conn: reserving}
-	go l.listen(ctx, connection, watch, end) // it ends with the stream
+	reservingConn := stream.Reserve(conn, l.session.Messages())
+	defer reservingConn.Close()
+	watch := &countingConn{Conn: reservingConn}
+	go l.detectSilence(ctx, connection, watch, end) // it ends with the stream
 	err = l.session.Run(ctx, watch)
-	if code := status.Code(err); watch.heard.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
-		changed, lookErr := l.keyring.Renew(ctx, used)
-		if lookErr != nil {
-			err = errors.Join(err, lookErr)
+	if code := status.Code(err); watch.received.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
+		changed, renewErr := l.keyring.Renew(ctx, used)
+		if renewErr != nil {
+			err = errors.Join(err, renewErr)
 		}
-		l.renewed = changed
+		l.redial = changed
 	}
 	var broken *stream.Broken
-	refused := errors.As(err, &broken) && watch.heard.Load() == 1 // the Welcome
-	return watch.heard.Load() > 0 && !refused, err
+	refused := errors.As(err, &broken) && watch.received.Load() == 1 // the Welcome
+	return watch.received.Load() > 0 && !refused, err
 }
 
-// watched counts what the hook said.
-type watched struct {
+// countingConn counts what the hook said.
+type countingConn struct {
 	stream.Conn
-	heard atomic.Int64
+	received atomic.Int64
 }
 
-func (w *watched) Recv() (*streamv1.HookMessage, error) {
+func (w *countingConn) Recv() (*streamv1.HookMessage, error) {
 	m, err := w.Conn.Recv()
 	if err == nil {
-		w.heard.Add(1)
+		w.received.Add(1)
 	}
 	return m, err
 }

@@ -56,10 +56,10 @@ const windowBytes = 256 << 10
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
 var (
-	// alive notices dead connections. A server in gRPC's default settings takes more than one ping
+	// keepaliveParams notices dead connections. A server in gRPC's default settings takes more than one ping
 	// in 5 minutes for abuse. Unanswered calls are noticed sooner: with a Timeout here, data that
 	// is not acknowledged for so long ends the connection.
-	alive = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+	keepaliveParams = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
 	// reconnect finds a hook that comes back within seconds, where gRPC's default is 2 minutes.
 	reconnect = grpc.ConnectParams{
 		Backoff: backoff.Config{
@@ -74,13 +74,13 @@ var (
 
 // client asks one hook.
 type client struct {
-	name    string // of the hook, in messages
-	timeout time.Duration
-	keyring *endpoint.Keyring
-	line    *line
-	memory  *budget.Share // for answers; nil is without limit
-	usual   atomic.Int64  // the size for which memory is reserved before a call
-	large   chan struct{} // holds something while an answer larger than usualBytes is received
+	name        string // of the hook, in messages
+	timeout     time.Duration
+	keyring     *endpoint.Keyring
+	connections *connections
+	memory      *budget.Share // for answers; nil is without limit
+	expected    atomic.Int64  // the size for which memory is reserved before a call
+	large       chan struct{} // holds something while an answer larger than minReserveBytes is received
 }
 
 // Transport opens hooks. The zero value is ready; hooks of one controller at one address share
@@ -132,34 +132,34 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	if err != nil {
 		return nil, err
 	}
-	line, err := newLine(func() (*grpc.ClientConn, error) { return c.connect(dialled, "", keyring) })
+	conns, err := newConnections(func() (*grpc.ClientConn, error) { return c.connect(dialled, "", keyring) })
 	if err != nil {
 		return nil, err
 	}
 	unary := &client{
-		name:    string(s.Op) + " " + address,
-		timeout: timeout,
-		keyring: keyring,
-		line:    line,
-		memory:  t.Memory.Share(budget.Decoding),
+		name:        string(s.Op) + " " + address,
+		timeout:     timeout,
+		keyring:     keyring,
+		connections: conns,
+		memory:      t.Memory.Share(budget.Decoding),
 	}
 	unary.large = make(chan struct{}, 1)
 	if c.Mode == unaryMode {
-		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: line.Close}, nil
+		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: conns.Close}, nil
 	}
 	d := t.share(s, c, dialled, keyring)
-	unwatch := func() {}
+	stopWatching := func() {}
 	if s.Observer != nil {
-		unwatch = d.pool.Watch(s.Kind, s.Observer.Serves)
+		stopWatching = d.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
-		Hook: &either{
-			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, only: c.Mode == streamMode,
+		Hook: &autoMode{
+			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, streamOnly: c.Mode == streamMode,
 		},
 		Address: address,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
-		Close:   func() error { unwatch(); t.release(d); return line.Close() },
+		Close:   func() error { stopWatching(); t.release(d); return conns.Close() },
 	}, nil
 }
 
@@ -191,7 +191,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 				),
 			),
 		),
-		grpc.WithKeepaliveParams(alive),
+		grpc.WithKeepaliveParams(keepaliveParams),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
 		// Static windows: what has come of an answer before there is memory for it is little.
@@ -200,11 +200,11 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
 			grpc.ForceCodecV2(codec.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}
-	if addresses := listed(address); addresses != nil { // which the library does not resolve itself
-		options = append(options, resolving(address, addresses))
+	if addresses := targetAddresses(address); addresses != nil { // which the library does not resolve itself
+		options = append(options, withAddresses(address, addresses))
 		authority = cmp.Or(authority, addresses[0])
 	}
-	if authority = cmp.Or(c.ServerName, c.named, authority); authority != "" {
+	if authority = cmp.Or(c.ServerName, c.specAuthority, authority); authority != "" {
 		options = append(options, grpc.WithAuthority(authority))
 	}
 	connection, err := grpc.NewClient(address, options...)
@@ -215,7 +215,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 }
 
 // resolving has connections to a target go to its addresses.
-func resolving(target string, addresses []string) grpc.DialOption {
+func withAddresses(target string, addresses []string) grpc.DialOption {
 	scheme, _, _ := strings.Cut(target, ":")
 	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
 	for _, a := range addresses {
@@ -252,30 +252,30 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	used, err := c.keyring.Current(ctx)
 	if err != nil {
-		return nil, c.unequipped(err)
+		return nil, c.credentialsError(err)
 	}
-	refusing := c.line.now()
-	answer, err := c.call(authorized(ctx, used), q)
+	previous := c.connections.get()
+	answer, err := c.call(withAuthorization(ctx, used), q)
 	if err == nil {
 		return answer, nil
 	}
-	switch changed, lookErr := c.renewed(ctx, used, err); {
-	case lookErr != nil:
-		return nil, lookErr
+	switch changed, renewErr := c.credentialsChanged(ctx, used, err); {
+	case renewErr != nil:
+		return nil, renewErr
 	case !changed:
 		return nil, err
 	}
 	now, err := c.keyring.Current(ctx)
 	if err != nil {
-		return nil, c.unequipped(err)
+		return nil, c.credentialsError(err)
 	}
 	if !now.SameClient(used) {
 		// the hook may have accepted the handshake, and refuse each call for the old certificate's
 		// name
-		c.line.replace(refusing)
+		c.connections.replace(previous)
 	}
-	c.line.now().ResetConnectBackoff()
-	return c.call(authorized(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new
+	c.connections.get().ResetConnectBackoff()
+	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new
 }
 
 // call encodes, calls and decodes. The sizes go onto the span.
@@ -291,7 +291,7 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	span.SetAttributes(attribute.Int("hookloop.hook.response_bytes", len(raw.Data)))
 	if err := raw.Build(call.Response, lease, c.memory.MessageLimit()); err != nil {
 		lease.Release()
-		return nil, c.unbuilt(err)
+		return nil, c.decodeError(err)
 	}
 	answer, err := codec.Answer(call.Response)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 	replied := make(chan error, 1)
 	go func() { replied <- ask(t, opened, hook.Composite) }()
 	<-asked
-	d.leave(&wait, l)
+	d.drain(&wait, l)
 	for late := time.After(10 * time.Second); l.session.Open(); {
 		select {
 		case <-changed:
@@ -75,7 +75,7 @@ func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
 	d := dialerTo(t, address)
 	var wait sync.WaitGroup
 	l := d.link(t.Context(), &wait, address)
-	d.leave(&wait, l)
+	d.drain(&wait, l)
 	ended(t, &wait)
 }
 
@@ -105,16 +105,16 @@ func dialerTo(t *testing.T, address string) *dialer {
 func TestBackoffGrowsUntilGoodService(t *testing.T) {
 	attempt := 0
 	for range 40 {
-		attempt = following(attempt, true, goodService/2)
+		attempt = nextAttempt(attempt, true, stableAfter/2)
 	}
-	if wait := again(attempt); wait < reconnect.Backoff.MaxDelay/2 {
+	if wait := backoffDelay(attempt); wait < reconnect.Backoff.MaxDelay/2 {
 		t.Errorf("after 40 streams that ended soon the next attempt is made after %s, want about %s", wait,
 			reconnect.Backoff.MaxDelay)
 	}
-	if next := following(attempt, false, time.Hour); next != attempt+1 {
+	if next := nextAttempt(attempt, false, time.Hour); next != attempt+1 {
 		t.Errorf("an attempt that never opened is followed by number %d, want %d", next, attempt+1)
 	}
-	if next := following(attempt, true, goodService); next != 0 {
+	if next := nextAttempt(attempt, true, stableAfter); next != 0 {
 		t.Errorf("good service is followed by attempt %d, want 0", next)
 	}
 }

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// usualBytes is the size of an answer for which memory is reserved before it is known.
-	usualBytes = 256 << 10
-	// enlargement is how much more is reserved when an answer is larger.
-	enlargement = 8
+	// minReserveBytes is the size of an answer for which memory is reserved before it is known.
+	minReserveBytes = 256 << 10
+	// growthFactor is how much more is reserved when an answer is larger.
+	growthFactor = 8
 )
 
-// receive makes a call and returns the response unbuilt, with the memory that is reserved for it.
+// receive makes a call and returns the response decodeError, with the memory that is reserved for it.
 // gRPC reads a message as a whole, and knows its size only then: memory is reserved when an answer
 // begins, for one of the usual size. A larger one is refused by its announced size, and the hook,
 // which is a function, asked again. A hook that takes its time holds no memory, and one that begins
@@ -33,7 +33,7 @@ func (c *client) receive(
 	request proto.Message,
 	options []grpc.CallOption,
 ) (*codec.Raw, *budget.Lease, error) {
-	size := max(usualBytes, c.usual.Load())
+	size := max(minReserveBytes, c.expected.Load())
 	if c.memory == nil {
 		size = MaxMessageBytes
 	}
@@ -41,7 +41,7 @@ func (c *client) receive(
 		var lease *budget.Lease
 		begins := func() (end func(), err error) {
 			lease.Release()
-			if end, err = c.alone(ctx, size); err != nil {
+			if end, err = c.acquireLarge(ctx, size); err != nil {
 				return nil, err
 			}
 			// as it was received, and in one piece
@@ -52,27 +52,27 @@ func (c *client) receive(
 		}
 		raw := &codec.Raw{}
 		limit := grpc.MaxCallRecvMsgSize(int(size))
-		err := c.line.invoke(ctx, method, request, &reply{raw, begins}, append([]grpc.CallOption{limit}, options...))
+		err := c.connections.invoke(ctx, method, request, &reply{raw, begins}, append([]grpc.CallOption{limit}, options...))
 		if err == nil {
-			c.learn(int64(len(raw.Data)))
+			c.recordSize(int64(len(raw.Data)))
 			return raw, lease, nil
 		}
 		lease.Release()
 		var exhausted *budget.ExhaustedError
 		switch {
 		case errors.As(err, &exhausted):
-			return nil, nil, c.unbuilt(err)
+			return nil, nil, c.decodeError(err)
 		case size == MaxMessageBytes || !oversized(err):
 			return nil, nil, err
 		}
-		size = min(enlargement*size, MaxMessageBytes)
+		size = min(growthFactor*size, MaxMessageBytes)
 	}
 }
 
 // alone waits until no other large answer of the hook is being received. end must be called when
 // this one has been.
-func (c *client) alone(ctx context.Context, size int64) (end func(), err error) {
-	if size <= usualBytes || c.memory == nil {
+func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err error) {
+	if size <= minReserveBytes || c.memory == nil {
 		return func() {}, nil
 	}
 	select {
@@ -120,9 +120,9 @@ func (r *reply) call(
 
 // learn notes the size of an answer. What is reserved follows large answers at once, and small ones
 // slowly.
-func (c *client) learn(size int64) {
-	before := c.usual.Load()
-	c.usual.Store(min(MaxMessageBytes, max(2*size, before-before/16)))
+func (c *client) recordSize(size int64) {
+	before := c.expected.Load()
+	c.expected.Store(min(MaxMessageBytes, max(2*size, before-before/16)))
 }
 
 // oversized reports whether gRPC refused a message for its size.
@@ -131,9 +131,9 @@ func oversized(err error) bool {
 	return s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
 }
 
-// unbuilt is the error for a response that is not built: there is no memory for it, or it is not
+// decodeError is the error for a response that is not built: there is no memory for it, or it is not
 // valid.
-func (c *client) unbuilt(err error) error {
+func (c *client) decodeError(err error) error {
 	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// quietFor is how long a hook may owe an answer and send nothing before its connection is
+	// probeInterval is how long a hook may owe an answer and send nothing before its connection is
 	// probed, and probeTimeout how long that may take. Pings of the library cannot do it: servers
 	// in gRPC's default settings take one in 5 minutes.
-	quietFor     = 2 * time.Second
-	probeTimeout = 4 * time.Second
+	probeInterval = 2 * time.Second
+	probeTimeout  = 4 * time.Second
 	// probes is how many calls a probe makes: they are spread over the connections to several
 	// addresses.
-	probes = 4
+	probeCalls = 4
 	// probeService serves nothing anywhere. A server refuses its calls without asking anyone, and
 	// that is an answer.
 	probeService = "hookloop.stream.v1.NoService"
@@ -35,7 +35,7 @@ var errSilent = status.Errorf(
 
 // answers reports whether each of a connection's servers answers, or is known to be gone. What the
 // answer is does not matter.
-func answers(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
+func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	answered := make(chan struct{}, calls)
@@ -61,7 +61,7 @@ func answers(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 // line is the connections of a hook that is asked by unary calls. They are replaced when one of them falls silent,
 // and when the client's certificate has been replaced. It is safe
 // for concurrent use.
-type line struct {
+type connections struct {
 	dial func() (*grpc.ClientConn, error)
 
 	mu      sync.Mutex // guards the fields below
@@ -74,26 +74,26 @@ type line struct {
 	stop   context.CancelFunc
 }
 
-func newLine(dial func() (*grpc.ClientConn, error)) (*line, error) {
+func newConnections(dial func() (*grpc.ClientConn, error)) (*connections, error) {
 	first, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	l := &line{dial: dial, current: first}
+	l := &connections{dial: dial, current: first}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil
 }
 
 // now is the connections of now.
-func (l *line) now() *grpc.ClientConn {
+func (l *connections) get() *grpc.ClientConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current
 }
 
 // watch probes connections again and again until ctx, a call's, ends.
-func (l *line) watch(ctx context.Context, connection *grpc.ClientConn) {
-	timer := time.NewTicker(quietFor)
+func (l *connections) watch(ctx context.Context, connection *grpc.ClientConn) {
+	timer := time.NewTicker(probeInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -106,7 +106,7 @@ func (l *line) watch(ctx context.Context, connection *grpc.ClientConn) {
 }
 
 // probe begins a probe of connections, unless one is under way.
-func (l *line) probe(connection *grpc.ClientConn) {
+func (l *connections) probe(connection *grpc.ClientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.probing || l.closed || l.current != connection {
@@ -114,7 +114,7 @@ func (l *line) probe(connection *grpc.ClientConn) {
 	}
 	l.probing = true
 	l.probes.Go(func() {
-		if !answers(l.ctx, connection, probes) {
+		if !responds(l.ctx, connection, probeCalls) {
 			l.replace(connection)
 		}
 		l.mu.Lock()
@@ -124,7 +124,7 @@ func (l *line) probe(connection *grpc.ClientConn) {
 }
 
 // replace ends connections, with the calls on them, and has others made, unless that has been done.
-func (l *line) replace(old *grpc.ClientConn) {
+func (l *connections) replace(old *grpc.ClientConn) {
 	next, err := l.dial()
 	if err != nil {
 		return // it was possible before; the next probe tries again
@@ -140,17 +140,17 @@ func (l *line) replace(old *grpc.ClientConn) {
 }
 
 // Close ends all connections.
-func (l *line) Close() error {
+func (l *connections) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 	l.stop()
 	l.probes.Wait()
-	return l.now().Close()
+	return l.get().Close()
 }
 
 // invoke makes one call. If its connection falls silent it is made once more, on another.
-func (l *line) invoke(
+func (l *connections) invoke(
 	ctx context.Context,
 	method string,
 	request any,
@@ -158,7 +158,7 @@ func (l *line) invoke(
 	options []grpc.CallOption,
 ) error {
 	for attempt := 0; ; attempt++ {
-		connection := l.now()
+		connection := l.get()
 		watching, end := context.WithCancel(ctx)
 		go l.watch(watching, connection) // it ends with the call
 		err := response.call(ctx, connection, method, request, options)
@@ -169,7 +169,7 @@ func (l *line) invoke(
 		case ctx.Err() != nil:
 			l.probe(connection) // the call may have been too short for one
 			return err
-		case l.now() == connection:
+		case l.get() == connection:
 			return err
 		case attempt > 0:
 			return errSilent
@@ -178,13 +178,13 @@ func (l *line) invoke(
 	}
 }
 
-// listen ends a stream that carries nothing though answers are due, until ctx ends. heard counts
+// listen ends a stream that carries nothing though answers are due, until ctx ends. received counts
 // the hook's messages.
-func (l *link) listen(ctx context.Context, connection *grpc.ClientConn, watch *watched, end context.CancelCauseFunc) {
-	for heard := watch.heard.Load(); sleep.For(ctx.Done(), l.clock, quietFor); {
-		before := heard
-		heard = watch.heard.Load()
-		if heard == before && l.session.Busy() && !answers(ctx, connection, 1) {
+func (l *link) detectSilence(ctx context.Context, connection *grpc.ClientConn, watch *countingConn, end context.CancelCauseFunc) {
+	for received := watch.received.Load(); sleep.For(ctx.Done(), l.clock, probeInterval); {
+		before := received
+		received = watch.received.Load()
+		if received == before && l.session.Busy() && !responds(ctx, connection, 1) {
 			end(errSilent)
 			return
 		}
