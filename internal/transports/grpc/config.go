@@ -27,17 +27,17 @@ type config struct {
 	ServerName string `json:"serverName"`
 	endpoint.Security
 
-	// named is the host and port of the spec, where another name of the same is dialled.
+	// specAuthority is the host and port in the spec if another name is dialled.
 	specAuthority string
 }
 
-// The modes. An empty one is the stream where the hook serves it, else unary calls.
+// The modes. The default is the stream if the hook implements it, else unary calls.
 const (
 	streamMode = "Stream"
 	unaryMode  = "Unary"
 )
 
-// parse reads the field.
+// parse decodes the field.
 func parse(field json.RawMessage) (*config, error) {
 	c := &config{}
 	if err := json.Unmarshal(field, c); err != nil {
@@ -51,11 +51,11 @@ func parse(field json.RawMessage) (*config, error) {
 
 var errOneOf = errors.New("target: expected exactly one of target, service and worker")
 
-// schemes of targets that lead to addresses of the network.
+// schemes are the supported schemes of targets: network addresses only.
 var schemes = []string{"dns", "ipv4", "ipv6", "passthrough"}
 
-// address is the target in gRPC's syntax. A Service is resolved by DNS, so that calls are balanced
-// over its endpoints where it is headless.
+// address returns the target in gRPC's syntax. A Service is resolved by DNS, so that calls to a
+// headless one are balanced over its endpoints.
 func (c *config) address() (string, error) {
 	s := c.Service
 	switch {
@@ -70,9 +70,9 @@ func (c *config) address() (string, error) {
 	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, s.Port), nil
 }
 
-// checkTarget refuses what gRPC would resolve in other ways than by the network, such as sockets of
-// this machine, and names where addresses are expected: those would be resolved when they are
-// dialled, without the rules for names.
+// checkTarget rejects targets that gRPC would not resolve over the network, such as local sockets.
+// It also rejects names in lists of addresses, because these would be resolved at dial time without
+// the rules for names.
 func checkTarget(target string) error {
 	for _, address := range targetAddresses(target) {
 		if _, err := netip.ParseAddrPort(address); err != nil {
@@ -87,9 +87,9 @@ func checkTarget(target string) error {
 	return fmt.Errorf("target: %q; expected host:port or dns:///host:port", target)
 }
 
-// keyring is what connections and calls are made with: TLS, unless the spec says plain text in so
-// many words. It also returns the address to dial: a Service that is sent a Secret is dialled by
-// its whole name, and c.specAuthority keeps the one in the spec.
+// keyring returns the TLS configuration and credentials. TLS is required unless the spec sets
+// insecure. It also returns the address to dial: a Service that receives a Secret is dialled by its
+// full name, and c.specAuthority keeps the name in the spec.
 func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Policy) (*endpoint.Keyring, string, error) {
 	if c.Insecure {
 		if c.Security != (endpoint.Security{}) || c.ServerName != "" {
@@ -107,7 +107,7 @@ func (c *config) keyring(s hook.Settings, address string, secrets endpoint.Polic
 	to := endpoint.Destination{Hosts: targetAddresses(address), Policy: secrets}
 	if to.Hosts == nil {
 		to.Hosts = []string{authority(address)}
-		if security.SendsSecrets() { // what was checked is dialled, and resolved here, whatever else the target says
+		if security.SendsSecrets() { // dial the checked name with the local resolver
 			resolved, _ := security.Resolved(secrets, to.Hosts[0])
 			c.specAuthority, address = to.Hosts[0], "dns:///"+resolved
 		}

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// handshaker is TLS whose certificates are looked up for each connection.
+// handshaker performs TLS handshakes with the current certificates.
 type handshaker struct{ keyring *endpoint.Keyring }
 
 var _ credentials.TransportCredentials = (*handshaker)(nil)
 
-// ClientHandshake makes one TLS connection.
+// ClientHandshake makes one TLS handshake.
 func (h *handshaker) ClientHandshake(
 	ctx context.Context,
 	authority string,
@@ -30,12 +30,12 @@ func (h *handshaker) ClientHandshake(
 	return credentials.NewTLS(m.TLS).ClientHandshake(ctx, authority, raw)
 }
 
-// ServerHandshake is not for clients.
+// ServerHandshake is not used by clients.
 func (h *handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(nil).ServerHandshake(raw)
 }
 
-// Info names the protocol.
+// Info returns the protocol.
 func (h *handshaker) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
@@ -43,11 +43,11 @@ func (h *handshaker) Info() credentials.ProtocolInfo {
 // Clone returns h, which has no state of its own.
 func (h *handshaker) Clone() credentials.TransportCredentials { return h }
 
-// OverrideServerName is for interfaces that are deprecated; the name comes from the spec.
+// OverrideServerName does nothing: it is deprecated, and the name comes from the spec.
 func (h *handshaker) OverrideServerName(string) error { return nil }
 
-// authorized adds the header Authorization, if the spec has credentials for one. They are never
-// sent in plain text: the spec excludes that.
+// withAuthorization adds the header Authorization if the spec has credentials. They are never sent
+// in plain text, which the spec excludes.
 func withAuthorization(ctx context.Context, m *endpoint.Material) context.Context {
 	if m.Header == "" {
 		return ctx
@@ -55,11 +55,11 @@ func withAuthorization(ctx context.Context, m *endpoint.Material) context.Contex
 	return metadata.AppendToOutgoingContext(ctx, "authorization", m.Header)
 }
 
-// renewed reports whether a call may have been refused for credentials or certificates that have
-// been replaced meanwhile.
+// credentialsChanged reports whether a call may have failed because of credentials or certificates
+// that have been replaced meanwhile.
 func (c *client) credentialsChanged(ctx context.Context, used *endpoint.Material, err error) (bool, error) {
-	// Codes tell too little of a handshake: in TLS 1.3 a client's certificate is refused after it,
-	// on a connection that is then lost.
+	// The code of a failed handshake is not specific: in TLS 1.3, the server rejects a client
+	// certificate after the handshake, and the connection is lost.
 	if code := status.Code(err); ctx.Err() != nil || code != codes.Unauthenticated && code != codes.Unavailable {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (c *client) credentialsChanged(ctx context.Context, used *endpoint.Material
 	return changed, nil
 }
 
-// credentialsError reports that the hook was not asked, because what the call needs cannot be read.
+// credentialsError reports that the hook was not called, because its credentials could not be read.
 func (c *client) credentialsError(err error) error {
 	return &hook.Error{Kind: hook.Unreachable, Hook: c.name, Reason: "HookCredentials", Err: err}
 }

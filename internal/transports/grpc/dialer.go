@@ -26,12 +26,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// autoMode asks over the stream, or by unary calls where the hook does not serve it and the spec
-// leaves it open.
+// autoMode asks over the stream. If the hook does not implement it and the spec sets no mode, it
+// uses unary calls.
 type autoMode struct {
 	streamed   stream.Hook
 	unary      hook.Hook
-	streamOnly bool // the stream
+	streamOnly bool
 }
 
 func (e *autoMode) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
@@ -46,19 +46,19 @@ func (e *autoMode) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, err
 }
 
 const (
-	// resolveInterval is the time between two looks at the addresses behind a name.
+	// resolveInterval is the interval at which a name is resolved again.
 	resolveInterval = 10 * time.Second
 	// maxSessions bounds the streams to one hook.
 	maxSessions = 32
-	// reprobeInterval is the time between two tries to open a stream to a hook that does not serve it.
+	// reprobeInterval is the interval between attempts to open a stream to a hook that does not
+	// implement it.
 	reprobeInterval = time.Minute
-	// drainTimeout is how long calls to an address that is gone may take.
+	// drainTimeout bounds the calls to a removed address.
 	drainTimeout = 30 * time.Second
-	// retriggerDelay is the wait before parents are synced for a new build, if there were too many
-	// triggers.
+	// retriggerDelay is the delay before a resync for a new build is repeated if there were too
+	// many triggers.
 	retriggerDelay = 5 * time.Second
-	// stableAfter is how long a stream must have been open for the next one to be opened without
-	// the backoff of those before.
+	// stableAfter is the lifetime of a stream after which the backoff starts again.
 	stableAfter = 10 * time.Second
 )
 
@@ -72,14 +72,14 @@ type dialer struct {
 	pool    *stream.Pool
 	stop    context.CancelFunc
 	stopped chan struct{}
-	session stream.Settings // but for its ID
+	session stream.Settings // without the ID
 	trigger hook.TriggerFunc
-	// buildChanges holds something when another build answers than before.
+	// buildChanges has a buffer of 1, and is filled when another build takes over.
 	buildChanges chan struct{}
 	clock        clock.Clock
 }
 
-// share finds the streams of a controller to an address, or begins them.
+// share returns the dialer of a controller and an address. It creates a missing one.
 func (t *Transport) share(s hook.Settings, c *config, address string, keyring *endpoint.Keyring) *dialer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *Transport) share(s hook.Settings, c *config, address string, keyring *e
 	return d
 }
 
-// release ends the streams when nobody uses them any more.
+// release ends the streams after the last user.
 func (t *Transport) release(d *dialer) {
 	t.mu.Lock()
 	d.users--
@@ -126,15 +126,15 @@ func (t *Transport) release(d *dialer) {
 	}
 }
 
-// renewed notes that another build answers than before.
+// buildChanged records that another build has taken over.
 func (d *dialer) buildChanged() {
 	select {
 	case d.buildChanges <- struct{}{}:
-	default: // it is noted already
+	default: // recorded already
 	}
 }
 
-// renew has parents synced when another build answers, until ctx ends.
+// resyncOnNewBuild resyncs parents when another build takes over, until ctx ends.
 func (d *dialer) resyncOnNewBuild(ctx context.Context) {
 	for {
 		select {
@@ -187,7 +187,7 @@ func (d *dialer) run(ctx context.Context) {
 	}
 }
 
-// leave asks nothing more of a link, and lets it end its calls.
+// drain sends no more questions to a link, and waits for its calls.
 func (d *dialer) drain(wait *sync.WaitGroup, l *link) {
 	wait.Go(func() {
 		defer l.stop()
@@ -198,7 +198,7 @@ func (d *dialer) drain(wait *sync.WaitGroup, l *link) {
 	})
 }
 
-// resolve finds the addresses, each as host:port. Several behind one name are as many hooks.
+// resolve returns the addresses as host:port. Several addresses of a name count as separate hooks.
 func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	if addresses := targetAddresses(d.address); addresses != nil {
 		return addresses, nil
@@ -222,13 +222,13 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 		func(a string) bool { return a[0] == '[' },
 	); host == "localhost" &&
 		len(ipv4) > 0 {
-		return ipv4, nil // it is one hook, which has two addresses
+		return ipv4, nil // one hook with an IPv4 and an IPv6 address
 	}
 	return ips, nil
 }
 
-// listed are the addresses that a target itself names ("ipv4:10.0.0.1:9443,10.0.0.2:9443"), each as
-// host:port; nil if it names none.
+// targetAddresses returns the addresses in a target ("ipv4:10.0.0.1:9443,10.0.0.2:9443") as
+// host:port, or nil if it has none.
 func targetAddresses(target string) []string {
 	scheme, rest, _ := strings.Cut(target, ":")
 	if scheme != "ipv4" && scheme != "ipv6" {
@@ -241,7 +241,7 @@ func targetAddresses(target string) []string {
 	return addresses
 }
 
-// authority is the host:port of a target, the first where it names several.
+// authority returns the host:port of a target, or the first of several.
 func authority(target string) string {
 	if addresses := targetAddresses(target); addresses != nil {
 		return addresses[0]
@@ -261,14 +261,14 @@ func withPort(host string) string {
 	return host
 }
 
-// link is the stream to one address, and after its end the next.
+// link is the consecutive streams to one address.
 type link struct {
 	*dialer
 	session  *stream.Session
 	stop     context.CancelFunc
-	done     <-chan struct{} // closed when the link has ended, or is to end
-	draining atomic.Bool     // no other stream follows
-	redial   bool            // the certificates of the last stream have been replaced; run's own
+	done     <-chan struct{} // closed when the link ends or must end
+	draining atomic.Bool     // no further stream is opened
+	redial   bool            // the last stream's certificates have been replaced; used by run only
 }
 
 func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string) *link {
@@ -286,7 +286,7 @@ func (d *dialer) link(ctx context.Context, wait *sync.WaitGroup, address string)
 	return l
 }
 
-// run opens one stream after the other.
+// run opens one stream after another.
 func (l *link) run(ctx context.Context, address string) {
 	name := authority(l.address)
 	if targetAddresses(l.address) != nil {
@@ -297,7 +297,7 @@ func (l *link) run(ctx context.Context, address string) {
 		l.pool.FailSession(l.session, err)
 		return
 	}
-	defer func() { _ = connection.Close() }() // it ends with the link
+	defer func() { _ = connection.Close() }() // ends with the link
 	for attempt := 0; ctx.Err() == nil; {
 		began := l.clock.Now()
 		opened, err := l.connect(ctx, connection)
@@ -307,7 +307,7 @@ func (l *link) run(ctx context.Context, address string) {
 		l.pool.FailSession(l.session, err)
 		if errors.Is(err, errSilent) || l.redial {
 			l.redial = false
-			_ = connection.Close() // nothing is lost that was not
+			_ = connection.Close() // its calls have failed already
 			if connection, err = l.config.connect("passthrough:///"+address, name, l.keyring); err != nil {
 				l.pool.FailSession(l.session, err)
 				return
@@ -322,8 +322,8 @@ func (l *link) run(ctx context.Context, address string) {
 	}
 }
 
-// nextAttempt is the number of the next attempt after one that took a time. A hook that accepts
-// streams and ends them soon is no better than one that refuses them.
+// nextAttempt returns the number of the next attempt. A hook that accepts streams and soon ends
+// them counts as one that rejects them.
 func nextAttempt(attempt int, opened bool, took time.Duration) int {
 	if opened && took >= stableAfter {
 		return 0
@@ -331,7 +331,7 @@ func nextAttempt(attempt int, opened bool, took time.Duration) int {
 	return attempt + 1
 }
 
-// again is the wait before the next attempt, from 0.2 to 5 seconds.
+// backoffDelay returns the delay before the next attempt, from 0.2 to 5 seconds.
 func backoffDelay(attempt int) time.Duration {
 	c := reconnect.Backoff
 	length := math.Min(float64(c.MaxDelay), float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(attempt)))
@@ -348,7 +348,7 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	defer end(nil)
 	streaming, cancel := context.WithCancel(withAuthorization(ctx, used))
 	defer cancel()
-	connection.ResetConnectBackoff() // the link's own is enough
+	connection.ResetConnectBackoff() // the link has its own backoff
 	conn, err := streamv1.NewHookStreamServiceClient(connection).Connect(streaming, grpc.WaitForReady(false),
 		grpc.ForceCodecV2(codec.Codec(stream.Limits())), grpc.MaxCallRecvMsgSize(stream.MaxPieceBytes))
 	if err != nil {
@@ -357,9 +357,10 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	reservingConn := stream.Reserve(conn, l.session.Messages())
 	defer reservingConn.Close()
 	watch := &countingConn{Conn: reservingConn}
-	go l.detectSilence(ctx, connection, watch, end) // it ends with the stream
+	go l.detectSilence(ctx, connection, watch, end) // ends with the stream
 	err = l.session.Run(ctx, watch)
-	if code := status.Code(err); watch.received.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
+	code := status.Code(err)
+	if watch.received.Load() == 0 && (code == codes.Unauthenticated || code == codes.Unavailable) {
 		changed, renewErr := l.keyring.Renew(ctx, used)
 		if renewErr != nil {
 			err = errors.Join(err, renewErr)
@@ -371,7 +372,7 @@ func (l *link) connect(ctx context.Context, connection *grpc.ClientConn) (opened
 	return watch.received.Load() > 0 && !refused, err
 }
 
-// countingConn counts what the hook said.
+// countingConn counts the hook's messages.
 type countingConn struct {
 	stream.Conn
 	received atomic.Int64

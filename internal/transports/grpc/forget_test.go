@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestParentsThatAreGoneAreForgotten asks three times about a parent: with all that is observed,
-// with what changed and, after it was forgotten, with all again.
+// TestParentsThatAreGoneAreForgotten asks three times about a parent: with a snapshot, with changes
+// and, after Forget, with a snapshot again.
 func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 	target := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
 		return transporttest.Reply{Answer: &hook.Answer{}}
@@ -47,7 +47,7 @@ func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
-// calls is the value of the metric of calls.
+// calls returns the value of the metric of calls.
 func calls(t *testing.T, registry *prometheus.Registry, set string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -64,7 +64,7 @@ func calls(t *testing.T, registry *prometheus.Registry, set string) float64 {
 	return 0
 }
 
-// objectOf makes an object with a UID.
+// objectOf returns an object with a UID.
 func objectOf(t *testing.T, uid string) *object.Object {
 	t.Helper()
 	o, err := object.Decode(

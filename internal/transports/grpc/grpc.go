@@ -1,11 +1,11 @@
-// Package grpc reaches hooks by gRPC: over a stream that carries only changes (package
-// hookloop.stream.v1), or by one unary call for each question (the hook services). If the
-// spec leaves it open, it is the stream if the hook serves it.
+// Package grpc calls hooks by gRPC: over a stream that carries only changes (package
+// hookloop.stream.v1), or by one unary call for each question (the hook services). By default it
+// uses the stream if the hook implements it, else unary calls.
 //
-// What a stream remembers of parents is in package stream. Questions come from the pipeline,
-// configuration from the controller's spec. A hook is safe for concurrent use; its calls share
-// connections that are balanced over all addresses of the target. It passes package transporttest's
-// suite against a real server, both ways.
+// Package stream has the state of streams. Questions come from the pipeline, configuration comes
+// from the controller's spec. A hook is safe for concurrent use; its calls share connections that
+// are balanced over all addresses of the target. It passes package transporttest's suite against a
+// real server, in both modes.
 package grpc
 
 import (
@@ -45,22 +45,22 @@ import (
 // MaxMessageBytes bounds a question and an answer.
 const MaxMessageBytes = codec.MaxMessageBytes
 
-// maxHeaderBytes bounds the header and the trailer of an answer, with the details of a status.
+// maxHeaderBytes bounds the header and the trailer of an answer, including the details of a status.
 const maxHeaderBytes = 64 << 10
 
-// windowBytes is how much of an answer is received before it is read.
+// windowBytes bounds the received but unread bytes of an answer.
 const windowBytes = 256 << 10
 
-// serviceConfig balances calls over all addresses that serve, by the health service where the hook
-// has one.
+// serviceConfig balances calls over all addresses that are serving, according to the hook's health
+// service if it has one.
 const serviceConfig = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`
 
 var (
-	// keepaliveParams notices dead connections. A server in gRPC's default settings takes more than one ping
-	// in 5 minutes for abuse. Unanswered calls are noticed sooner: with a Timeout here, data that
-	// is not acknowledged for so long ends the connection.
+	// keepaliveParams detect dead connections. A server with gRPC's default settings rejects more
+	// than one ping in 5 minutes. Probes detect unanswered calls sooner: a shorter Timeout here
+	// would end connections with unacknowledged data.
 	keepaliveParams = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
-	// reconnect finds a hook that comes back within seconds, where gRPC's default is 2 minutes.
+	// reconnect retries within 5 seconds, instead of gRPC's default of 2 minutes.
 	reconnect = grpc.ConnectParams{
 		Backoff: backoff.Config{
 			BaseDelay:  200 * time.Millisecond,
@@ -72,37 +72,37 @@ var (
 	}
 )
 
-// client asks one hook.
+// client calls one hook by unary calls.
 type client struct {
 	name        string // of the hook, in messages
 	timeout     time.Duration
 	keyring     *endpoint.Keyring
 	connections *connections
-	memory      *budget.Share // for answers; nil is without limit
-	expected    atomic.Int64  // the size for which memory is reserved before a call
-	large       chan struct{} // holds something while an answer larger than minReserveBytes is received
+	memory      *budget.Share // for answers; nil means no limit
+	expected    atomic.Int64  // answer size to reserve before a call
+	large       chan struct{} // a semaphore of 1: held while a large answer is received
 }
 
-// Transport opens hooks. The zero value is ready; hooks of one controller at one address share
-// their streams.
+// Transport opens hooks. The zero value is ready to use. Hooks of one controller at one address
+// share their streams.
 type Transport struct {
-	// Build names the engine's build to hooks.
+	// Build is the engine's build.
 	Build string
-	// Metrics count what streams do; nil counts nothing.
+	// Metrics count the activity of streams; may be nil.
 	Metrics *stream.Metrics
-	// Memory is the process's; nil is without limit.
+	// Memory is the budget of the process; nil means no limit.
 	Memory *budget.Budget
-	// Secrets says where values of Secrets may go.
+	// Secrets restricts the destinations of Secrets' values.
 	Secrets endpoint.Policy
-	// Worker opens a hook that dials in under a name; nil if none can.
+	// Worker opens a hook that dials in under a name; nil if there is no gateway.
 	Worker func(s hook.Settings, worker string, timeout time.Duration) *hook.Opened
 
 	mu      sync.Mutex
 	dialers map[string]*dialer
 }
 
-// Open makes a hook from the field grpc of its spec. It does not wait for a connection: a hook that
-// is down is an error of Ask. The error names the field.
+// Open makes a hook from the field grpc of its spec. It does not wait for a connection: if the hook
+// is down, Ask returns an error. The error names the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	c, err := parse(s.Field)
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	return t.open(s, c, address, timeout)
 }
 
-// open makes a hook that has an address.
+// open makes a hook with an address.
 func (t *Transport) open(s hook.Settings, c *config, address string, timeout time.Duration) (*hook.Opened, error) {
 	keyring, dialled, err := c.keyring(s, address, t.Secrets)
 	if err != nil {
@@ -154,7 +154,9 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	}
 	return &hook.Opened{
 		Hook: &autoMode{
-			streamed: stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout}, unary: unary, streamOnly: c.Mode == streamMode,
+			streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout},
+			unary:      unary,
+			streamOnly: c.Mode == streamMode,
 		},
 		Address: address,
 		Timeout: timeout,
@@ -163,8 +165,8 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	}, nil
 }
 
-// connect prepares connections; the first call makes them. Authority names the server where the
-// address does not.
+// connect prepares connections; the first call opens them. authority is the server's name if the
+// address has none.
 func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (*grpc.ClientConn, error) {
 	var security credentials.TransportCredentials = &handshaker{keyring}
 	if c.Insecure {
@@ -177,7 +179,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 			return dialer.DialContext(ctx, "tcp", address)
 		}),
 		grpc.WithDefaultServiceConfig(serviceConfig),
-		grpc.WithDisableServiceConfig(), // of DNS records: balancing is the engine's own
+		grpc.WithDisableServiceConfig(), // ignores DNS records, because the engine balances itself
 		grpc.WithStatsHandler(
 			otelgrpc.NewClientHandler(
 				otelgrpc.WithFilter(
@@ -194,13 +196,13 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 		grpc.WithKeepaliveParams(keepaliveParams),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
-		// Static windows: what has come of an answer before there is memory for it is little.
+		// Static windows keep the received part of an answer small until memory is reserved for it.
 		grpc.WithInitialWindowSize(windowBytes),
 		grpc.WithInitialConnWindowSize(4 * windowBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes),
 			grpc.ForceCodecV2(codec.Codec(decode.Limits{Memory: budget.MessageBytes}))),
 	}
-	if addresses := targetAddresses(address); addresses != nil { // which the library does not resolve itself
+	if addresses := targetAddresses(address); addresses != nil { // gRPC does not resolve these
 		options = append(options, withAddresses(address, addresses))
 		authority = cmp.Or(authority, addresses[0])
 	}
@@ -214,7 +216,7 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 	return connection, nil
 }
 
-// resolving has connections to a target go to its addresses.
+// withAddresses resolves a target to fixed addresses.
 func withAddresses(target string, addresses []string) grpc.DialOption {
 	scheme, _, _ := strings.Cut(target, ":")
 	known, state := manual.NewBuilderWithScheme(scheme), resolver.State{}
@@ -225,7 +227,7 @@ func withAddresses(target string, addresses []string) grpc.DialOption {
 	return grpc.WithResolvers(known)
 }
 
-// Ask makes the one call that the question stands for.
+// Ask makes the unary call of a question.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -248,7 +250,8 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 }
 
-// try makes the call, and once more where it was refused for what has been replaced meanwhile.
+// try makes the call. If it fails and the credentials have changed meanwhile, it repeats the call
+// once.
 func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	used, err := c.keyring.Current(ctx)
 	if err != nil {
@@ -270,15 +273,15 @@ func (c *client) try(ctx context.Context, q *hook.Question) (*hook.Answer, error
 		return nil, c.credentialsError(err)
 	}
 	if !now.SameClient(used) {
-		// the hook may have accepted the handshake, and refuse each call for the old certificate's
-		// name
+		// the hook may accept the handshake, but reject each call by the name in the old
+		// certificate
 		c.connections.replace(previous)
 	}
 	c.connections.get().ResetConnectBackoff()
-	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // until there is a connection by what is new
+	return c.call(withAuthorization(ctx, now), q, grpc.WaitForReady(true)) // waits for a connection with the new material
 }
 
-// call encodes, calls and decodes. The sizes go onto the span.
+// call encodes, calls and decodes. It records the sizes in the span.
 func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.CallOption) (*hook.Answer, error) {
 	call, span := codec.New(q), trace.SpanFromContext(ctx)
 	if span.IsRecording() {
@@ -302,7 +305,7 @@ func (c *client) call(ctx context.Context, q *hook.Question, options ...grpc.Cal
 	return answer, nil
 }
 
-// invalid marks an error of the answer's content, as opposed to one of the call.
+// invalid marks an error in an answer's content, as opposed to a failed call.
 type invalid struct{ error }
 
 func (i *invalid) Unwrap() error { return i.error }

@@ -111,12 +111,12 @@ func TestPlainTextOnlyIfTheSpecSaysSo(t *testing.T) {
 	}
 }
 
-// registerEmpty serves the composite service without a method, so that a call which arrives is rejected.
+// registerEmpty serves the composite service without a method, so that it rejects all calls.
 func registerEmpty(s *grpc.Server) {
 	compositev1.RegisterCompositeHookServiceServer(s, compositev1.UnimplementedCompositeHookServiceServer{})
 }
 
-// settings are those of a unary hook, unless the field says otherwise.
+// settings returns the settings of a hook that is unary by default.
 func settings(field string) hook.Settings {
 	if !strings.Contains(field, `"mode"`) {
 		field = `{"mode":"Unary",` + field[1:]
@@ -145,7 +145,7 @@ func open(t *testing.T, s hook.Settings) *hook.Opened {
 	return opened
 }
 
-// ask puts one question to the sync hook.
+// ask sends one question to the sync hook.
 func ask(t *testing.T, opened *hook.Opened, contract hook.ControllerKind) error {
 	t.Helper()
 	o, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))

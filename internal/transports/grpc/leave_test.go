@@ -14,9 +14,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestAddressesThatLeaveEndTheirCalls takes an address away while a question is there: it is still
-// answered, nothing more is asked, and the stream ends with the answer, though the clock stands
-// still.
+// TestAddressesThatLeaveEndTheirCalls removes an address during a question. The question is
+// answered, no further one is sent, and the stream ends with the answer. The fake clock does not
+// move.
 func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	address := serveStream(t, newStreamServer(func(context.Context, transporttest.Received) transporttest.Reply {
@@ -30,7 +30,7 @@ func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 		d.pool.Changed()
 		select {
 		case changed <- struct{}{}:
-		default: // it will be looked at anyway
+		default: // signalled already
 		}
 	}
 	var wait sync.WaitGroup
@@ -54,7 +54,7 @@ func TestAddressesThatLeaveEndTheirCalls(t *testing.T) {
 	ended(t, &wait)
 }
 
-// ended waits for what a link began.
+// ended waits for the goroutines of a link.
 func ended(t *testing.T, wait *sync.WaitGroup) {
 	t.Helper()
 	done := make(chan struct{})
@@ -69,7 +69,7 @@ func ended(t *testing.T, wait *sync.WaitGroup) {
 	}
 }
 
-// TestAddressesThatLeaveWithoutAStream ends a link that has none at once.
+// TestAddressesThatLeaveWithoutAStream ends a link without a stream immediately.
 func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
 	address := freeAddress(t)
 	d := dialerTo(t, address)
@@ -79,7 +79,7 @@ func TestAddressesThatLeaveWithoutAStream(t *testing.T) {
 	ended(t, &wait)
 }
 
-// dialerTo is one whose clock stands still.
+// dialerTo returns a dialer with a fake clock.
 func dialerTo(t *testing.T, address string) *dialer {
 	t.Helper()
 	s := settings(string(field(address, "", streamMode)))
@@ -101,8 +101,8 @@ func dialerTo(t *testing.T, address string) *dialer {
 	}
 }
 
-// TestBackoffGrowsUntilGoodService has streams open and end.
-func TestBackoffGrowsUntilGoodService(t *testing.T) {
+// TestBackoffGrowsUntilStable opens and ends streams.
+func TestBackoffGrowsUntilStable(t *testing.T) {
 	attempt := 0
 	for range 40 {
 		attempt = nextAttempt(attempt, true, stableAfter/2)

@@ -17,9 +17,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// TestMemoryOfAnswers has a hook answer more and more, under a limit: each size is received, and
-// what it takes is held until the sync ends. The hook is asked again only if an answer is larger
-// than the last ones.
+// TestMemoryOfAnswers receives growing answers under a limit. Each is received, and its memory is
+// held until the sync ends. A call is repeated only if an answer is larger than the previous ones.
 func TestMemoryOfAnswers(t *testing.T) {
 	var size, asked atomic.Int64
 	thinking := func() {}
@@ -87,7 +86,8 @@ func TestMemoryOfAnswers(t *testing.T) {
 	}
 }
 
-// TestStalledAnswers has one hook begin large answers and never end them: others still get theirs.
+// TestStalledAnswers starts large answers of one hook that never end. Other hooks still get their
+// answers.
 func TestStalledAnswers(t *testing.T) {
 	const asked = 3
 	var stalls atomic.Bool

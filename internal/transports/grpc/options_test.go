@@ -23,13 +23,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// guarded is a hook that wants to know who asks.
+// guarded is a hook that requires credentials.
 type guarded struct {
 	compositev1.UnimplementedCompositeHookServiceServer
 	admits func(authorization string) bool
 }
 
-// Sync gives an empty answer to those who are admitted.
+// Sync returns an empty answer to admitted callers.
 func (g guarded) Sync(
 	ctx context.Context,
 	_ *compositev1.SyncRequest,
@@ -40,7 +40,7 @@ func (g guarded) Sync(
 	return &compositev1.SyncResponse{}, nil
 }
 
-// TestRotatingCredentials replaces certificates and tokens while a hook runs.
+// TestRotatingCredentials replaces certificates and tokens at run time.
 func TestRotatingCredentials(t *testing.T) {
 	transporttest.RunCredentials(t, (&Transport{}).Open, func(t *testing.T, g *transporttest.Guarded) json.RawMessage {
 		target := serveOn(t, g, health.NewServer(),
@@ -50,13 +50,13 @@ func TestRotatingCredentials(t *testing.T) {
 	})
 }
 
-// named is a hook that admits clients by the name in their certificate, as the SDKs' servers do:
-// after the handshake.
+// named is a hook that checks the name in the client certificate after the handshake, as the SDKs'
+// servers do.
 type named struct {
 	compositev1.UnimplementedCompositeHookServiceServer
 }
 
-// Sync gives an empty answer to the client "right".
+// Sync returns an empty answer to the client "right".
 func (named) Sync(
 	ctx context.Context,
 	_ *compositev1.SyncRequest,
@@ -68,8 +68,8 @@ func (named) Sync(
 	return &compositev1.SyncResponse{}, nil
 }
 
-// TestCertificateOfARefusedName has the client's certificate replaced after the hook has refused
-// its name: the handshake was good, so that the connection would stay.
+// TestCertificateOfARefusedName replaces the client certificate after the hook has rejected its
+// name. The handshake was successful, so the connection would otherwise stay.
 func TestCertificateOfARefusedName(t *testing.T) {
 	authority := tlstest.NewAuthority(t)
 	target := serve(t, func(s *grpc.Server) { compositev1.RegisterCompositeHookServiceServer(s, named{}) },
@@ -96,14 +96,15 @@ func TestCertificateOfARefusedName(t *testing.T) {
 	}
 }
 
-// TestPlainTextAndTLS says which side speaks TLS.
+// TestPlainTextAndTLS mixes plain text and TLS.
 func TestPlainTextAndTLS(t *testing.T) {
 	authority := tlstest.NewAuthority(t)
 	secure := serve(t, func(*grpc.Server) {}, grpc.Creds(credentials.NewTLS(authority.Server(nil))))
 	plain := serve(t, func(*grpc.Server) {})
+	const noTLS = "the hook does not speak TLS; expected TLS, or insecure: true"
 	for field, want := range map[string]string{
 		fmt.Sprintf(`{"target":%q,"insecure":true,"mode":"Unary"}`, secure): "if it expects TLS, remove insecure",
-		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  "the hook does not speak TLS; expected TLS, or insecure: true",
+		fmt.Sprintf(`{"target":%q,"mode":"Unary"}`, plain):                  noTLS,
 	} {
 		if err := ask(
 			t,

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// minReserveBytes is the size of an answer for which memory is reserved before it is known.
+	// minReserveBytes is the minimum reservation before the size of an answer is known.
 	minReserveBytes = 256 << 10
-	// growthFactor is how much more is reserved when an answer is larger.
+	// growthFactor multiplies the reservation if an answer is larger.
 	growthFactor = 8
 )
 
-// receive makes a call and returns the response decodeError, with the memory that is reserved for it.
-// gRPC reads a message as a whole, and knows its size only then: memory is reserved when an answer
-// begins, for one of the usual size. A larger one is refused by its announced size, and the hook,
-// which is a function, asked again. A hook that takes its time holds no memory, and one that begins
-// large answers and does not end them holds that of one.
+// receive makes a call and returns the undecoded response with its memory lease. gRPC reads a
+// message as a whole, and reveals its size only then. Therefore receive reserves memory for an
+// expected size when an answer begins. A larger one is rejected by its announced size, and the call
+// is repeated, because hooks are idempotent. A slow hook thus holds no memory, and a hook that
+// stalls large answers holds the memory of one.
 func (c *client) receive(
 	ctx context.Context,
 	method string,
@@ -44,7 +44,7 @@ func (c *client) receive(
 			if end, err = c.acquireLarge(ctx, size); err != nil {
 				return nil, err
 			}
-			// as it was received, and in one piece
+			// raw bytes and decoded message
 			if lease, err = c.memory.Lease(ctx, 2*size, hook.Holds(ctx)); err != nil {
 				end()
 			}
@@ -69,8 +69,8 @@ func (c *client) receive(
 	}
 }
 
-// alone waits until no other large answer of the hook is being received. end must be called when
-// this one has been.
+// acquireLarge waits until no other large answer of the hook is being received. The caller must
+// call end after receiving.
 func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err error) {
 	if size <= minReserveBytes || c.memory == nil {
 		return func() {}, nil
@@ -83,8 +83,8 @@ func (c *client) acquireLarge(ctx context.Context, size int64) (end func(), err 
 	}
 }
 
-// reply is where a response goes, and what is called when it begins and when it has been received.
-// An error of begins ends the call.
+// reply receives a response. begins is called before it is read, end after it. An error of begins
+// ends the call.
 type reply struct {
 	*codec.Raw
 	begins func() (end func(), err error)
@@ -104,7 +104,7 @@ func (r *reply) call(
 	if err != nil {
 		return err
 	}
-	// at the stream's end RecvMsg has its status
+	// at the end of the stream, RecvMsg returns its status
 	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -118,21 +118,21 @@ func (r *reply) call(
 	return stream.RecvMsg(r.Raw)
 }
 
-// learn notes the size of an answer. What is reserved follows large answers at once, and small ones
+// recordSize updates the expected size. It follows large answers immediately, and small ones
 // slowly.
 func (c *client) recordSize(size int64) {
 	before := c.expected.Load()
 	c.expected.Store(min(MaxMessageBytes, max(2*size, before-before/16)))
 }
 
-// oversized reports whether gRPC refused a message for its size.
+// oversized reports whether gRPC rejected a message for its size.
 func oversized(err error) bool {
 	s := status.Convert(err)
 	return s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
 }
 
-// decodeError is the error for a response that is not built: there is no memory for it, or it is not
-// valid.
+// decodeError returns the error for a response that cannot be decoded: memory is exhausted, or it
+// is invalid.
 func (c *client) decodeError(err error) error {
 	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure

@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// probeInterval is how long a hook may owe an answer and send nothing before its connection is
-	// probed, and probeTimeout how long that may take. Pings of the library cannot do it: servers
-	// in gRPC's default settings take one in 5 minutes.
+	// probeInterval is the time without messages, while an answer is due, after which a connection
+	// is probed; probeTimeout bounds the probe. gRPC's pings are not suitable: servers with default
+	// settings accept one in 5 minutes.
 	probeInterval = 2 * time.Second
 	probeTimeout  = 4 * time.Second
-	// probes is how many calls a probe makes: they are spread over the connections to several
+	// probeCalls is the number of calls in a probe. They are spread over the connections to several
 	// addresses.
 	probeCalls = 4
-	// probeService serves nothing anywhere. A server refuses its calls without asking anyone, and
-	// that is an answer.
+	// probeService exists nowhere. A server rejects its calls without a handler, which proves that
+	// the connection works.
 	probeService = "hookloop.stream.v1.NoService"
 )
 
-// errSilent ends calls whose connection carries nothing any more, though nobody has closed it.
+// errSilent ends calls on a dead connection that has not been closed.
 var errSilent = status.Errorf(
 	codes.Unavailable,
 	"the connection has fallen silent: it carries nothing, not even the refusal of an unknown method, for %s",
 	probeTimeout,
 )
 
-// answers reports whether each of a connection's servers answers, or is known to be gone. What the
-// answer is does not matter.
+// responds reports whether each server of a connection responds, or is known to be gone. Any status
+// is a response.
 func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	answered := make(chan struct{}, calls)
 	for range calls {
-		go func() { // it ends with ctx at the latest
+		go func() { // ends with ctx at the latest
 			// any status is an answer
 			_ = connection.Invoke(ctx, "/"+probeService+"/Probe", &emptypb.Empty{}, &emptypb.Empty{})
 			if ctx.Err() == nil {
@@ -58,9 +58,8 @@ func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool 
 	return true
 }
 
-// line is the connections of a hook that is asked by unary calls. They are replaced when one of them falls silent,
-// and when the client's certificate has been replaced. It is safe
-// for concurrent use.
+// connections are the connections for a hook's unary calls. They are replaced if one of them is
+// dead, and when the client certificate changes. It is safe for concurrent use.
 type connections struct {
 	dial func() (*grpc.ClientConn, error)
 
@@ -70,7 +69,7 @@ type connections struct {
 	closed  bool
 
 	probes sync.WaitGroup
-	ctx    context.Context //nolint:containedctx // of the probes, which belong to no call
+	ctx    context.Context //nolint:containedctx // of probes, which belong to no call
 	stop   context.CancelFunc
 }
 
@@ -84,14 +83,14 @@ func newConnections(dial func() (*grpc.ClientConn, error)) (*connections, error)
 	return l, nil
 }
 
-// now is the connections of now.
+// get returns the current connections.
 func (l *connections) get() *grpc.ClientConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current
 }
 
-// watch probes connections again and again until ctx, a call's, ends.
+// watch probes connections periodically until ctx, a call's context, ends.
 func (l *connections) watch(ctx context.Context, connection *grpc.ClientConn) {
 	timer := time.NewTicker(probeInterval)
 	defer timer.Stop()
@@ -105,7 +104,7 @@ func (l *connections) watch(ctx context.Context, connection *grpc.ClientConn) {
 	}
 }
 
-// probe begins a probe of connections, unless one is under way.
+// probe starts a probe, unless one is in progress.
 func (l *connections) probe(connection *grpc.ClientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,11 +122,11 @@ func (l *connections) probe(connection *grpc.ClientConn) {
 	})
 }
 
-// replace ends connections, with the calls on them, and has others made, unless that has been done.
+// replace closes connections, with their calls, and opens others, unless that has been done.
 func (l *connections) replace(old *grpc.ClientConn) {
 	next, err := l.dial()
 	if err != nil {
-		return // it was possible before; the next probe tries again
+		return // the next probe tries again
 	}
 	l.mu.Lock()
 	if l.closed || l.current != old {
@@ -139,7 +138,7 @@ func (l *connections) replace(old *grpc.ClientConn) {
 	_ = old.Close() // nothing is lost that was not
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (l *connections) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -149,7 +148,7 @@ func (l *connections) Close() error {
 	return l.get().Close()
 }
 
-// invoke makes one call. If its connection falls silent it is made once more, on another.
+// invoke makes one call. If its connection is dead, it repeats the call on another one.
 func (l *connections) invoke(
 	ctx context.Context,
 	method string,
@@ -160,27 +159,29 @@ func (l *connections) invoke(
 	for attempt := 0; ; attempt++ {
 		connection := l.get()
 		watching, end := context.WithCancel(ctx)
-		go l.watch(watching, connection) // it ends with the call
+		go l.watch(watching, connection) // ends with the call
 		err := response.call(ctx, connection, method, request, options)
 		end()
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			l.probe(connection) // the call may have been too short for one
+			l.probe(connection) // the call may have been too short for a probe
 			return err
 		case l.get() == connection:
 			return err
 		case attempt > 0:
 			return errSilent
 		}
-		options = append(options[:len(options):len(options)], grpc.WaitForReady(true)) // until the new one is made
+		options = append(options[:len(options):len(options)], grpc.WaitForReady(true)) // waits for the new connection
 	}
 }
 
-// listen ends a stream that carries nothing though answers are due, until ctx ends. received counts
-// the hook's messages.
-func (l *link) detectSilence(ctx context.Context, connection *grpc.ClientConn, watch *countingConn, end context.CancelCauseFunc) {
+// detectSilence ends a stream that carries no message although answers are due. It runs until ctx
+// ends.
+func (l *link) detectSilence(
+	ctx context.Context, connection *grpc.ClientConn, watch *countingConn, end context.CancelCauseFunc,
+) {
 	for received := watch.received.Load(); sleep.For(ctx.Done(), l.clock, probeInterval); {
 		before := received
 		received = watch.received.Load()

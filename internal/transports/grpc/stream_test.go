@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// streamServer answers over streams what the unary servers of these tests answer.
+// streamServer gives the answers of the unary test servers over streams.
 type streamServer struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	composite transporttest.CompositeServer
@@ -27,7 +27,7 @@ type streamServer struct {
 	build     string
 	mu        sync.Mutex // guards memories
 	memories  map[string]*session.State
-	// tamper may change a message before it is sent, or send others.
+	// tamper may change or replace a message before it is sent.
 	tamper func(*streamv1.HookMessage) []*streamv1.HookMessage
 }
 
@@ -56,7 +56,7 @@ func (s *streamServer) memory(id string) *session.State {
 	return s.memories[id]
 }
 
-// Connect serves one stream; calls are answered side by side.
+// Connect serves one stream, with concurrent calls.
 func (s *streamServer) Connect(conn grpc.BidiStreamingServer[streamv1.EngineMessage, streamv1.HookMessage]) error {
 	var (
 		mu    sync.Mutex // guards the machine and the sending

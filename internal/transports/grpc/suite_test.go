@@ -28,7 +28,7 @@ func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 	})
 }
 
-// TestStreamsPassTheSuiteOfAllTransports asks the same hooks over streams.
+// TestStreamsPassTheSuiteOfAllTransports calls the same hooks over streams.
 func TestStreamsPassTheSuiteOfAllTransports(t *testing.T) {
 	transporttest.Run(t, transporttest.Harness{
 		Open: (&Transport{}).Open,
@@ -81,7 +81,7 @@ func serveOn(
 	return listener.Addr().String()
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestAddressesAsTarget names a hook by its addresses. Each mode asks it, and by the address that
-// it is reached at.
+// TestAddressesAsTarget uses a list of addresses as the target, in each mode. The address is the
+// authority of its calls.
 func TestAddressesAsTarget(t *testing.T) {
 	authorities := make(chan string, 100)
 	note := func(ctx context.Context) { authorities <- metadata.ValueFromIncomingContext(ctx, ":authority")[0] }
@@ -75,8 +75,8 @@ func TestAddressesAsTarget(t *testing.T) {
 	}
 }
 
-// TestRefusedWelcome takes a stream on which no session came about for a failed attempt: the next
-// one waits longer.
+// TestRefusedWelcome counts a stream without a session as a failed attempt, so that the next delay
+// is longer.
 func TestRefusedWelcome(t *testing.T) {
 	cases := map[string]struct {
 		version uint32
@@ -107,8 +107,8 @@ func TestRefusedWelcome(t *testing.T) {
 	}
 }
 
-// TestOneAddressIsDead asks a hook that serves calls only, at two addresses of which one is dead,
-// with the mode left open: no question fails, whichever link failed last.
+// TestOneAddressIsDead asks a unary-only hook at two addresses, one of them dead, without a mode.
+// No question fails, whichever link failed last.
 func TestOneAddressIsDead(t *testing.T) {
 	behave := func(context.Context, transporttest.Received) transporttest.Reply {
 		return transporttest.Reply{Answer: &hook.Answer{}}
@@ -124,8 +124,8 @@ func TestOneAddressIsDead(t *testing.T) {
 	}
 }
 
-// TestSecretsAndTargets dials what was checked, by the resolver of this machine, however a target
-// is spelt.
+// TestSecretsAndTargets dials the checked name with the local resolver, for each spelling of a
+// target.
 func TestSecretsAndTargets(t *testing.T) {
 	const credentials = `,"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}`
 	for target, want := range map[string]string{
@@ -146,7 +146,9 @@ func TestSecretsAndTargets(t *testing.T) {
 			t.Errorf("%s: %s is dialled, %v, want %s", target, got, err, want)
 		}
 	}
-	for _, target := range []string{"web.shop:9443", "10.0.0.1:9443", "ipv4:10.0.0.1:9443,10.0.0.2:9443", "dns:///evil.example.com?.hooks.svc:443"} {
+	for _, target := range []string{
+		"web.shop:9443", "10.0.0.1:9443", "ipv4:10.0.0.1:9443,10.0.0.2:9443", "dns:///evil.example.com?.hooks.svc:443",
+	} {
 		s := settings(fmt.Sprintf(`{"target":%q%s}`, target, credentials))
 		vault := &transporttest.Vault{}
 		vault.Put("Secret/hooks/token", map[string]string{"token": "one"})
@@ -160,8 +162,8 @@ func TestSecretsAndTargets(t *testing.T) {
 	}
 }
 
-// TestNamesAmongAddresses refuses a target that lists names: "evil.dev" would be a Service of
-// namespace dev when it is checked, and a public domain when it is dialled.
+// TestNamesAmongAddresses rejects a target that lists names: "evil.dev" would be a Service of
+// namespace dev in the check, and a public domain in the dial.
 func TestNamesAmongAddresses(t *testing.T) {
 	for target, good := range map[string]bool{
 		"ipv4:evil.dev:443":              false,

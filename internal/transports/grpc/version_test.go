@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// later is a hook whose streams speak another version of the protocol.
+// later is a hook with streams of another protocol version.
 type later struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	compositev1.UnimplementedCompositeHookServiceServer
@@ -33,7 +33,7 @@ func (later) Sync(
 	return &compositev1.SyncResponse{}, nil
 }
 
-// TestAHookOfAnotherVersionIsAskedByUnaryCalls while the spec leaves the way open.
+// TestAHookOfAnotherVersionIsAskedByUnaryCalls if the spec sets no mode.
 func TestAHookOfAnotherVersionIsAskedByUnaryCalls(t *testing.T) {
 	target := serve(t, func(s *grpc.Server) {
 		streamv1.RegisterHookStreamServiceServer(s, later{})

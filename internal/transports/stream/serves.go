@@ -7,8 +7,8 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/codec"
 )
 
-// methodsOf returns the methods of the contract among those that a hook names. It is nil if the hook
-// names no method at all, and empty if the contract has none of them.
+// methodsOf returns the contract's methods among those that a hook lists: nil if the hook lists no
+// method, and an empty slice if it lists none of the contract.
 func methodsOf(named []string) []string {
 	if len(named) == 0 {
 		return nil
