@@ -58,8 +58,10 @@ func TestBombs(t *testing.T) {
 // TestUnknownCodesHaveOneLabel maps codes that google.rpc.Code does not have to one label of
 // metrics. A hook chooses the code, so each would be a series.
 func TestUnknownCodesHaveOneLabel(t *testing.T) {
-	for code, want := range map[int32]string{5: "NotFound", 16: "Unauthenticated", 17: "Unknown", 4711: "Unknown", -1: "Unknown"} {
-		err := Failure("sync", &hook.Question{Op: hook.Sync}, 0, grpcstatus.FromProto(&statuspb.Status{Code: code, Message: "no"}))
+	for code, want := range map[int32]string{5: "NotFound", 16: "Unauthenticated", 17: "Unknown", 4711: "Unknown",
+		-1: "Unknown"} {
+		err := Failure("sync", &hook.Question{Op: hook.Sync}, 0,
+			grpcstatus.FromProto(&statuspb.Status{Code: code, Message: "no"}))
 		var coded interface{ Code() string }
 		if !errors.As(err, &coded) || coded.Code() != want {
 			t.Errorf("code %d: got the label %v, want %s", code, coded, want)

@@ -46,7 +46,9 @@ func (p *fakeGuard) Allow(_ context.Context, _ *auth.Caller, right auth.Right) e
 	return p.forbidden
 }
 
-func (p *fakeGuard) Recheck(ctx context.Context, _ *auth.Caller, _ ...auth.Right) (context.Context, context.CancelFunc) {
+func (p *fakeGuard) Recheck(
+	ctx context.Context, _ *auth.Caller, _ ...auth.Right,
+) (context.Context, context.CancelFunc) {
 	kept, cancel := context.WithCancelCause(ctx)
 	p.revoke = cancel
 	return kept, func() { cancel(nil) }

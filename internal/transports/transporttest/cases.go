@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// deadline bounds what a case waits for.
+// deadline bounds each wait of a case.
 const deadline = 30 * time.Second
 
 func (h *Harness) questionArrives(t *testing.T) {
@@ -118,7 +118,7 @@ func (h *Harness) answersArrive(t *testing.T) {
 	}
 }
 
-// sameJSON compares JSON without regard to white space, and numbers by their digits.
+// sameJSON compares JSON without white space, and numbers by their digits.
 func sameJSON() cmp.Option {
 	return cmp.Transformer("json", func(raw json.RawMessage) any {
 		if raw == nil {
@@ -165,8 +165,8 @@ func (h *Harness) faults(t *testing.T) {
 	}
 }
 
-// portError checks what holds for every failure: no answer, one line of bounded length that names
-// the hook.
+// portError checks the properties of every failure: no answer, and one line of bounded length with
+// the hook's name.
 func portError(t *testing.T, answer *hook.Answer, err error) *hook.Error {
 	t.Helper()
 	if answer != nil {

@@ -15,11 +15,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// security is what a hook's spec says in the cases of credentials.
-const security = `{"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}},
+// security is the hook's spec in the cases of credentials.
+const security = `{"caBundle":{"configMapRef":{"name":"ca","namespace":"hooks"}},
+	"clientTLS":{"secretRef":{"name":"engine","namespace":"hooks"}},
 	"authorization":{"secretRef":{"name":"token","namespace":"hooks"}}}`
 
-// secured is a hook that is reached with certificates and a token from a Vault.
+// secured is a hook behind TLS, with certificates and a token from a Vault.
 type secured struct {
 	*Guarded
 	t      *testing.T
@@ -28,14 +29,14 @@ type secured struct {
 	opened hook.Hook
 }
 
-// RunCredentials runs the cases in which certificates and tokens come from the cluster and rotate.
+// RunCredentials runs the cases with certificates and tokens that come from the cluster and rotate.
 // serve starts a hook until the test ends, and returns the field of the spec that opens it, without
-// anything about TLS or credentials.
+// TLS and credentials.
 func RunCredentials(t *testing.T, open hook.Opener, serve func(*testing.T, *Guarded) json.RawMessage) {
 	for name, run := range map[string]func(*secured){
 		"each rotation is taken up by the call that is refused": (*secured).rotates,
 		"calls that are refused together are all made again":    (*secured).rotatesForAll,
-		"what is gone or spoilt is told, and heals":             (*secured).isTold,
+		"missing and invalid objects are reported, and recover": (*secured).needsObjects,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &secured{
@@ -67,23 +68,23 @@ func with(t *testing.T, object json.RawMessage, more string) json.RawMessage {
 	return merged
 }
 
-// trust has the cluster say which authority the hook's certificate is from.
+// trust stores the authority of the hook's certificate in the cluster.
 func (s *secured) trust(a *tlstest.Authority) {
 	s.vault.Put("ConfigMap/hooks/ca", map[string]string{"ca.crt": string(a.PEM)})
 }
 
-// identify has the cluster hold a certificate for the engine.
+// identify stores a certificate for the engine in the cluster.
 func (s *secured) identify(a *tlstest.Authority) {
 	certificate, key := a.Issue("hookloop")
 	s.vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
 }
 
-// token has the cluster hold a token.
+// token stores a token in the cluster.
 func (s *secured) token(token string) {
 	s.vault.Put("Secret/hooks/token", map[string]string{"token": token})
 }
 
-// settled is a hook that knows the engine and that the engine trusts.
+// settled sets up mutual trust of hook and engine.
 func (s *secured) settled() {
 	s.t.Helper()
 	authority := tlstest.NewAuthority(s.t)
@@ -95,7 +96,7 @@ func (s *secured) settled() {
 	s.answers("at first")
 }
 
-// ask makes one call, and lets some time pass, less than what was read counts for.
+// ask makes one call, and lets some time pass, less than the cached credentials are valid for.
 func (s *secured) ask() error {
 	s.t.Helper()
 	_, err := s.opened.Ask(s.t.Context(), question(s.t, hook.Composite, hook.Sync, "hi"))
@@ -117,8 +118,8 @@ func (s *secured) refuses(when string, kind hook.Kind) {
 	}
 }
 
-// tells reports that the hook was not asked, and why.
-func (s *secured) tells(when, want string) {
+// checkNotCalled checks that the hook got no call, and the reason.
+func (s *secured) checkNotCalled(when, want string) {
 	s.t.Helper()
 	err := s.ask()
 	var failure *hook.Error
@@ -147,8 +148,8 @@ func (s *secured) rotates() {
 	s.answers("the engine's certificate is replaced")
 }
 
-// rotatesForAll replaces the token while calls are under way: none of them fails because another
-// one had it read again.
+// rotatesForAll replaces the token during calls: none of them fails because another one caused a
+// new read of it.
 func (s *secured) rotatesForAll() {
 	const calls = 20
 	s.settled()
@@ -179,16 +180,16 @@ func (s *secured) rotatesForAll() {
 	}
 }
 
-// isTold takes from the cluster what the calls need.
-func (s *secured) isTold() {
-	s.tells("nothing is there", "caBundle.configMapRef: there is no ConfigMap hooks/ca")
+// needsObjects removes from the cluster the objects that calls need.
+func (s *secured) needsObjects() {
+	s.checkNotCalled("nothing is there", "caBundle.configMapRef: there is no ConfigMap hooks/ca")
 	s.settled()
 	s.only("two")
 	s.vault.Delete("Secret/hooks/token")
-	s.tells("the token is gone when it is refused", "authorization.secretRef: there is no Secret hooks/token")
+	s.checkNotCalled("the token is gone when it is refused", "authorization.secretRef: there is no Secret hooks/token")
 	s.token("two")
 	s.answers("it is back")
 	s.vault.Put("Secret/hooks/engine", map[string]string{"tls.crt": "spoilt", "tls.key": "spoilt"})
 	s.clock.SetTime(s.clock.Now().Add(time.Hour))
-	s.tells("the certificate is spoilt", "clientTLS: Secret hooks/engine holds no certificate with its key")
+	s.checkNotCalled("the certificate is spoilt", "clientTLS: Secret hooks/engine holds no certificate with its key")
 }

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// FailText is what a failing hook says.
+	// FailText is the message of a failing hook.
 	FailText = "out of coffee"
-	// RetryAfter is when a throttling hook wants to be asked again.
+	// RetryAfter is the delay that a throttling hook asks for.
 	RetryAfter = 3 * time.Second
-	// RejectReason is why a hook rejects a parent.
+	// RejectReason is the hook's reason for rejecting a parent.
 	RejectReason = "NoSuchPlan"
-	// HugeBytes is more than any answer may have.
+	// HugeBytes is more than the greatest size of an answer.
 	HugeBytes = 17 << 20
 )
 
-// bigInteger is the first that a float64 cannot hold.
+// bigInteger is the first one that a float64 cannot hold.
 const bigInteger = "9007199254740993"
 
 // Resources of the suite's questions.
@@ -115,7 +115,7 @@ func (h *Harness) open(t *testing.T, op hook.Op, field json.RawMessage) hook.Hoo
 	return opened
 }
 
-// TraceID is the trace of a context, in hexadecimal, or empty.
+// TraceID returns the trace id of a context, in hexadecimal, or an empty string.
 func TraceID(ctx context.Context) string {
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		return sc.TraceID().String()

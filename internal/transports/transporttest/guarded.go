@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Guarded is how a hook is to be served that is reached by TLS and wants to know who asks. What
-// counts may change while it is served.
+// Guarded is the server's side of a hook behind TLS that authenticates its callers. Its settings
+// may change while it runs.
 type Guarded struct {
 	net.Listener
 
@@ -18,7 +18,7 @@ type Guarded struct {
 	connections []net.Conn
 }
 
-// newGuarded listens on loopback. The server that is given the listener closes it.
+// newGuarded listens on loopback. The server with the listener closes it.
 func newGuarded(t *testing.T) *Guarded {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,8 +28,8 @@ func newGuarded(t *testing.T) *Guarded {
 	return &Guarded{Listener: listener}
 }
 
-// TLS is the server's side, for the application protocols that are named. What was set last counts
-// for new connections.
+// TLS returns the server's configuration for some application protocols. New connections use the
+// latest settings.
 func (g *Guarded) TLS(protocols ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		g.mu.Lock()
@@ -40,8 +40,8 @@ func (g *Guarded) TLS(protocols ...string) *tls.Config {
 	}}
 }
 
-// Admits says of a call's header Authorization whether the hook gives an empty answer; otherwise it
-// does not know the caller (status 401, UNAUTHENTICATED).
+// Admits reports whether the hook accepts a call with this header Authorization, with an empty
+// answer; otherwise the caller is unknown (status 401, UNAUTHENTICATED).
 func (g *Guarded) Admits(authorization string) bool {
 	g.mu.Lock()
 	admit := g.admit
@@ -49,7 +49,7 @@ func (g *Guarded) Admits(authorization string) bool {
 	return admit(authorization)
 }
 
-// Accept is the listener's.
+// Accept implements net.Listener.
 func (g *Guarded) Accept() (net.Conn, error) {
 	c, err := g.Listener.Accept()
 	if err != nil {
@@ -61,7 +61,7 @@ func (g *Guarded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// restart makes other settings count and loses all connections.
+// restart replaces the settings and closes all connections.
 func (g *Guarded) restart(settings *tls.Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,7 +72,7 @@ func (g *Guarded) restart(settings *tls.Config) {
 	g.connections = nil
 }
 
-// only admits who has a token.
+// only accepts callers with the token.
 func (g *Guarded) only(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,13 +19,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Register registers both services of the gRPC contract, which answer as behave says.
+// Register registers both services of the gRPC contract with the answers of behave.
 func Register(r grpc.ServiceRegistrar, behave Behavior) {
 	compositev1.RegisterCompositeHookServiceServer(r, CompositeServer{Behave: behave})
 	decoratorv1.RegisterDecoratorHookServiceServer(r, DecoratorServer{Behave: behave})
 }
 
-// outcome is the answer, the fault's status, or what stands for a fault of the answer.
+// outcome returns the answer, the status of the fault, or the replacement of the answer for a
+// fault.
 func outcome(ctx context.Context, reply Reply) (*hook.Answer, error) {
 	switch reply.Fault {
 	case "":
@@ -59,7 +60,7 @@ type CompositeServer struct {
 	Behave Behavior
 }
 
-// Sync answers as the behavior says.
+// Sync returns the behavior's answer.
 func (s CompositeServer) Sync(
 	ctx context.Context,
 	r *compositev1.SyncRequest,
@@ -76,7 +77,7 @@ func (s CompositeServer) Sync(
 	}, nil
 }
 
-// Finalize answers as the behavior says.
+// Finalize returns the behavior's answer.
 func (s CompositeServer) Finalize(
 	ctx context.Context,
 	r *compositev1.FinalizeRequest,
@@ -93,7 +94,7 @@ func (s CompositeServer) Finalize(
 	}, nil
 }
 
-// Customize answers as the behavior says.
+// Customize returns the behavior's answer.
 func (s CompositeServer) Customize(
 	ctx context.Context,
 	r *compositev1.CustomizeRequest,
@@ -111,7 +112,7 @@ type DecoratorServer struct {
 	Behave Behavior
 }
 
-// Sync answers as the behavior says.
+// Sync returns the behavior's answer.
 func (s DecoratorServer) Sync(
 	ctx context.Context,
 	r *decoratorv1.SyncRequest,
@@ -126,7 +127,7 @@ func (s DecoratorServer) Sync(
 	return out, nil
 }
 
-// Finalize answers as the behavior says.
+// Finalize returns the behavior's answer.
 func (s DecoratorServer) Finalize(
 	ctx context.Context,
 	r *decoratorv1.FinalizeRequest,
@@ -145,7 +146,7 @@ func (s DecoratorServer) Finalize(
 	return out, nil
 }
 
-// Customize answers as the behavior says.
+// Customize returns the behavior's answer.
 func (s DecoratorServer) Customize(
 	ctx context.Context,
 	r *decoratorv1.CustomizeRequest,
@@ -217,7 +218,7 @@ func rules(list []hook.RelatedRule) []*hookv1.RelatedResourceRule {
 	return out
 }
 
-// labelSelector turns the suite's selectors into messages; its one expression is a NotIn.
+// labelSelector converts the suite's selectors to messages; its one expression is a NotIn.
 func labelSelector(raw json.RawMessage) *hookv1.LabelSelector {
 	if raw == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package transporttest holds one suite that every transport must pass, so that a hook means the
-// same whichever way it is reached.
+// Package transporttest holds one suite that every transport must pass, so that a hook has the same
+// meaning over each of them.
 //
-// A transport's tests give the suite a Harness: its Opener, and a way to serve a hook that behaves
-// as a case says. The suite then asks real questions over real connections. It knows nothing of any
-// protocol; what is special to one is tested beside it. Cases run one after the other; each has a
-// hook of its own.
+// A transport's tests give the suite a Harness: its Opener, and a function that serves a hook with
+// the behavior of a case. The suite then asks real questions over real connections, for any
+// protocol. The transport's own tests are beside it. Cases run one after the other; each has a hook
+// of its own.
 package transporttest
 
 import (
@@ -22,23 +22,23 @@ import (
 type Harness struct {
 	// Open is the transport's opener.
 	Open hook.Opener
-	// Serve starts a hook that answers as behave says, until the test ends, and returns the field
-	// of the spec that opens it. timeout is a Go duration for that field; empty leaves it out.
+	// Serve starts a hook with the answers of behave, until the test ends, and returns the field of
+	// the spec that opens it. timeout is a Go duration for that field; empty leaves it out.
 	Serve func(t *testing.T, timeout string, behave Behavior) (field json.RawMessage)
-	// Nowhere returns a field that names a hook which does not run. Nil where the transport cannot
-	// name one.
+	// Nowhere returns a field with a hook that does not run. It is nil if the transport has no such
+	// field.
 	Nowhere func(t *testing.T) (field json.RawMessage)
-	// Lacks are the faults that a hook cannot have, or cannot tell, with this transport.
+	// Lacks are the faults that a hook cannot have, or cannot report, over this transport.
 	Lacks []Fault
 }
 
 // Behavior is a hook's side of a case. The context is that of the served call: it ends when the
-// caller gives up.
+// caller cancels.
 type Behavior func(ctx context.Context, got Received) Reply
 
-// Received is a question as the hook got it.
+// Received is a question as the hook receives it.
 type Received struct {
-	// Contract is empty if the transport does not tell it.
+	// Contract is empty if the transport does not pass it on.
 	Contract hook.ControllerKind
 	Op       hook.Op
 	// Parent is the JSON of the parent or the decorated object.
@@ -48,36 +48,36 @@ type Received struct {
 	Children map[string]map[string]string
 	// Related is like Children.
 	Related map[string]map[string]string
-	// TraceID is the trace that the call belongs to, in hexadecimal; empty if none came.
+	// TraceID is the trace id of the call, in hexadecimal; empty without a trace.
 	TraceID string
 }
 
-// Reply is what the hook does: answer, unless there is a fault.
+// Reply is the hook's reply: an answer, or a fault.
 type Reply struct {
 	Answer *hook.Answer
 	Fault  Fault
 }
 
-// Fault is a way not to answer.
+// Fault is a kind of failure.
 type Fault string
 
 // The faults.
 const (
-	// Fail: the hook says FailText as its own error (status 500, INTERNAL).
+	// Fail: the hook returns FailText as its own error (status 500, INTERNAL).
 	Fail Fault = "fail"
-	// Throttle: the hook asks to come back after RetryAfter.
+	// Throttle: the hook asks for a retry after RetryAfter.
 	Throttle Fault = "throttle"
-	// Reject: the hook refuses the parent, for the reason RejectReason.
+	// Reject: the hook rejects the parent, with the reason RejectReason.
 	Reject Fault = "reject"
-	// Garbage: the answer is none.
+	// Garbage: the answer is malformed.
 	Garbage Fault = "garbage"
 	// Huge: the answer is larger than HugeBytes.
 	Huge Fault = "huge"
-	// Hang: the hook says nothing before the call's context ends.
+	// Hang: the hook returns nothing before the call's context ends.
 	Hang Fault = "hang"
 )
 
-// Record is a question as a hook receives it that is given the question itself.
+// Record returns a question as a hook receives it that gets the question itself.
 func Record(ctx context.Context, q *hook.Question) Received {
 	got := Received{
 		Contract: q.Kind, Op: q.Op, Parent: q.Parent.Raw(),

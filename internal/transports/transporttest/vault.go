@@ -11,7 +11,7 @@ import (
 
 // Vault holds Secrets and ConfigMaps for a hook's Lookup. It is safe for concurrent use.
 type Vault struct {
-	// Annotations are those of all objects.
+	// Annotations are the annotations of all objects.
 	Annotations map[string]string
 
 	mu      sync.Mutex // guards the fields below
@@ -20,7 +20,7 @@ type Vault struct {
 	reads   int
 }
 
-// Put makes an object, such as Secret/hooks/token, hold data.
+// Put stores data in an object, such as Secret/hooks/token.
 func (v *Vault) Put(object string, data map[string]string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -40,14 +40,14 @@ func (v *Vault) Delete(object string) {
 	delete(v.objects, object)
 }
 
-// Fail answers every look-up with an error; nil ends that.
+// Fail makes every look-up return an error; nil ends that.
 func (v *Vault) Fail(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.fault = err
 }
 
-// Reads counts look-ups.
+// Reads returns the number of look-ups.
 func (v *Vault) Reads() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
