@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAGoneParentIsForgotten has a parent come and go: its hook forgets it, and so do the holders of
-// related objects and retries.
+// TestAGoneParentIsForgotten has a parent come and go: its hook forgets it, and so do the holders
+// of related objects and retries.
 func TestAGoneParentIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	asked, forgotten := make(chan struct{}, 100), make(chan types.UID, 100)
