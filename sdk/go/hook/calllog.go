@@ -63,14 +63,16 @@ func stack() []byte {
 	return all
 }
 
-// recoverPanic calls a method, turns a panic of its function into an error, and logs failures.
+// recoverPanic calls a method, turns a panic of its function into an error, and logs failures. The
+// text of the error is sendable.
 func recoverPanic[T any](
 	ctx context.Context, l callLog, method string, request any, call func() (T, error),
 ) (response T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = l.panicked(method, request, cause)
+			err = sendable(l.panicked(method, request, cause))
 		} else if err != nil {
+			err = sendable(err)
 			l.failed(ctx, method, request, err)
 		}
 	}()

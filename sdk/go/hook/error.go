@@ -67,3 +67,23 @@ func statusOf(err error) error {
 		return status.Error(codes.Internal, err.Error())
 	}
 }
+
+// maxTextBytes is the maximum length of an error's text. A unary call carries the text in a header,
+// and headers that are too large end the connection. Hookloop shows 256 bytes.
+const maxTextBytes = 4 << 10
+
+// sendable returns an error whose text protobuf can encode and a header can carry. Without it, one
+// such error would end the stream, and with it the calls about other parents.
+func sendable(err error) error {
+	s := status.Convert(err)
+	text := strings.ToValidUTF8(s.Message(), "\uFFFD")
+	if len(text) > maxTextBytes {
+		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
+	}
+	if text == s.Message() {
+		return err
+	}
+	p := s.Proto()
+	p.Message = text
+	return status.FromProto(p).Err()
+}
