@@ -49,8 +49,8 @@ type Settings struct {
 
 // Discovery knows the resources that the API server serves.
 type Discovery interface {
-	// Resource returns a resource. The error is a *discovery.NotFoundError, or is about a malformed
-	// apiVersion.
+	// Resource returns a resource. The error is one of meta.IsNoMatchError if the API server does
+	// not serve the resource.
 	Resource(apiVersion, plural string) (object.Resource, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}

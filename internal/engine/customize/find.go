@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -66,10 +66,9 @@ func (c *Customizer) group(d hook.RelatedRule) (group, error) {
 	case d.Resource == "":
 		return g, errors.New("resource is missing; expected a plural name such as configmaps")
 	}
-	var missing *discovery.NotFoundError
 	var err error
 	g.resource, err = c.Discovery.Resource(d.APIVersion, d.Resource)
-	if errors.As(err, &missing) {
+	if meta.IsNoMatchError(err) {
 		g.resource = object.Resource{}
 		return g, nil
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -62,6 +63,12 @@ type NotFoundError struct{ APIVersion, Name string }
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("the API server does not serve %s of %s", e.Name, e.APIVersion)
+}
+
+// Is makes the error one of meta.IsNoMatchError, for callers that do not import this package.
+func (e *NotFoundError) Is(target error) bool {
+	_, ok := target.(*meta.NoResourceMatchError)
+	return ok
 }
 
 // Resource finds a resource by apiVersion and plural name. The error is a *NotFoundError if the API

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
 	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -84,7 +85,7 @@ func knows(t *testing.T, d *discovery.Discovery, want map[string]object.Resource
 		switch {
 		case err == nil:
 			got[name[1]] = r
-		case !errors.As(err, &missing):
+		case !errors.As(err, &missing) || !meta.IsNoMatchError(err):
 			t.Errorf("Resource(%s, %s) = %v, want a NotFoundError", name[0], name[1], err)
 		}
 	}
