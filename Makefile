@@ -99,7 +99,7 @@ language: ## Check phrases, widths, comments and commit subjects (LANGUAGE="-sum
 	@exec $(BIN)/language $(LANGUAGE)
 
 .PHONY: lint
-lint: $(BIN)/buf $(BIN)/golangci-lint ## Check style, import rules, the list of the public API, and the hook contract
+lint: language $(BIN)/buf $(BIN)/golangci-lint ## Check language, style, import rules, the public API, and the hook contract
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 	tools/breaking.sh

@@ -25,7 +25,9 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		stopWatching = w.pool.Watch(s.Kind, s.Observer.Serves)
 	}
 	return &hook.Opened{
-		Hook:    stream.Hook{Pool: w.pool, Name: string(s.Op) + " worker " + name, AnsweredBy: "worker:" + name, Timeout: timeout},
+		Hook: stream.Hook{
+			Pool: w.pool, Name: string(s.Op) + " worker " + name, AnsweredBy: "worker:" + name, Timeout: timeout,
+		},
 		Address: "worker:" + name,
 		Timeout: timeout,
 		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
