@@ -72,8 +72,8 @@ func statusOf(err error) error {
 // and headers that are too large end the connection. Hookloop shows 256 bytes.
 const maxTextBytes = 4 << 10
 
-// sendable returns an error whose text protobuf can encode and a header can carry. Without it, one
-// such error would end the stream, and with it the calls about other parents.
+// sendable returns an error with a text that protobuf can encode and a header can carry. Any other
+// text would end the stream, and with it the calls about other parents.
 func sendable(err error) error {
 	s := status.Convert(err)
 	text := strings.ToValidUTF8(s.Message(), "\uFFFD")

@@ -30,7 +30,8 @@ func TestErrorsOfAnyText(t *testing.T) {
 			"a panic":     func() error { panic(text) },
 		} {
 			t.Run(name+" in "+kind, func(t *testing.T) {
-				connection, _ := start(t, hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}}, hook.Composite{
+				options := hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}}
+				connection, _ := start(t, options, hook.Composite{
 					Sync: func(context.Context, *hook.SyncRequest) (*hook.SyncResponse, error) { return nil, f() },
 				})
 				check := func(over string, code codes.Code, text string) {
