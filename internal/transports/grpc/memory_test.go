@@ -20,10 +20,10 @@ import (
 // TestMemoryOfAnswers receives growing answers under a limit. Each is received, and its memory is
 // held until the sync ends. A call is repeated only if an answer is larger than the previous ones.
 func TestMemoryOfAnswers(t *testing.T) {
-	var size, asked atomic.Int64
+	var size, calls atomic.Int64
 	thinking := func() {}
 	behave := func(context.Context, transporttest.Received) transporttest.Reply {
-		asked.Add(1)
+		calls.Add(1)
 		thinking()
 		status := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", int(size.Load())))
 		return transporttest.Reply{Answer: &hook.Answer{Status: json.RawMessage(status)}}
@@ -47,14 +47,14 @@ func TestMemoryOfAnswers(t *testing.T) {
 	}
 	for _, c := range []struct{ size, calls int64 }{{100, 1}, {3 << 20, 3}, {3 << 20, 1}, {7 << 20, 2}} {
 		size.Store(c.size)
-		asked.Store(0)
+		calls.Store(0)
 		ctx, end := hook.Holding(t.Context())
 		within := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) { return h.Ask(ctx, q) })
 		if err := ask(t, &hook.Opened{Hook: within}, hook.Composite); err != nil {
 			t.Fatalf("%d bytes: %v", c.size, err)
 		}
-		if asked.Load() != c.calls || used() < c.size {
-			t.Errorf("%d bytes: %d calls and %d bytes held, want %d calls and no less", c.size, asked.Load(), used(), c.calls)
+		if calls.Load() != c.calls || used() < c.size {
+			t.Errorf("%d bytes: %d calls and %d bytes held, want %d calls and no less", c.size, calls.Load(), used(), c.calls)
 		}
 		if end(); used() != 0 {
 			t.Errorf("%d bytes: %d are held after the sync", c.size, used())
@@ -89,9 +89,9 @@ func TestMemoryOfAnswers(t *testing.T) {
 // TestStalledAnswers starts large answers of one hook that never end. Other hooks still get their
 // answers.
 func TestStalledAnswers(t *testing.T) {
-	const asked = 3
+	const calls = 3
 	var stalls atomic.Bool
-	begun := make(chan struct{}, asked)
+	begun := make(chan struct{}, calls)
 	large := json.RawMessage(fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 9<<20)))
 	stalling := func(ctx context.Context, _ transporttest.Received) transporttest.Reply {
 		if stalls.Load() {
@@ -125,12 +125,12 @@ func TestStalledAnswers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	within := hook.Func(func(_ context.Context, q *hook.Question) (*hook.Answer, error) { return h.Ask(ctx, q) })
 	var asking sync.WaitGroup
-	for range asked {
+	for range calls {
 		asking.Go(func() { _ = ask(t, &hook.Opened{Hook: within}, hook.Composite) })
 	}
 	defer asking.Wait()
 	defer cancel()
-	for range asked {
+	for range calls {
 		<-begun
 	}
 	if err := ask(t, other, hook.Composite); err != nil {

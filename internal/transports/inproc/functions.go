@@ -15,15 +15,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// functions are the methods that a hook has registered, by full name.
+// functions are the registered methods of a hook, by full name.
 type functions struct {
 	methods map[string]method
-	// slots bounds the functions that run, as the SDKs do. A function takes one, and frees it when
-	// it has ended, wanted or not.
+	// slots bounds the running functions, as in the SDKs. A function releases its slot when it
+	// returns, even if it was abandoned.
 	slots chan struct{}
 }
 
-// method is one method of a service, and what implements the service.
+// method is one method of a service, with the service's implementation.
 type method struct {
 	server  any
 	handler grpc.MethodHandler
@@ -33,14 +33,14 @@ func newFunctions() *functions {
 	return &functions{methods: map[string]method{}, slots: make(chan struct{}, session.DefaultCalls)}
 }
 
-// RegisterService notes the methods of a service.
+// RegisterService records the methods of a service.
 func (f *functions) RegisterService(d *grpc.ServiceDesc, server any) {
 	for _, m := range d.Methods {
 		f.methods["/"+d.ServiceName+"/"+m.MethodName] = method{server, m.Handler}
 	}
 }
 
-// operations lists those of a contract that the hook has a function for.
+// operations returns the operations of a controller kind that the hook implements.
 func (f *functions) operations(c hook.ControllerKind) []hook.Op {
 	var out []hook.Op
 	for _, op := range c.Descriptor().Operations {
@@ -51,13 +51,13 @@ func (f *functions) operations(c hook.ControllerKind) []hook.Op {
 	return out
 }
 
-// result is how a function ends.
+// result is the result of a function.
 type result struct {
 	response any
 	err      error
 }
 
-// call calls a function and waits for it until ctx ends. The error is a gRPC status.
+// call calls a function and waits until it returns or ctx ends. The error is a gRPC status.
 func (f *functions) call(ctx context.Context, name string, request proto.Message) (any, error) {
 	m, ok := f.methods[name]
 	if !ok {
@@ -86,8 +86,8 @@ func (f *functions) call(ctx context.Context, name string, request proto.Message
 	}
 }
 
-// call calls the function with the request itself: a handler would copy it into a message of its
-// own, which is left empty here.
+// call passes the request itself to the function. A generated handler would decode it into a new
+// message, which stays empty here.
 func (m method) call(ctx context.Context, name string, request proto.Message) (r result) {
 	defer func() {
 		var panicked *panics.Error

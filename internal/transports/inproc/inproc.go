@@ -1,11 +1,10 @@
-// Package inproc reaches hooks that are Go functions of the engine's own process, for programs that
-// embed the engine.
+// Package inproc calls hooks that are Go functions of the same process, for programs that embed the
+// engine.
 //
-// A hook is what the SDK has authors write. It is known here as the services of the
-// contract that it registers, so that neither side imports the other, and an answer is
-// checked and bounded as one that came over a network. Questions are not copied: their messages
-// share the bytes of the engine's objects, which functions must not change. A Transport is safe for
-// concurrent use. It passes package transporttest's suite.
+// A hook registers services of the contract, as the SDK's types do; neither side imports the other.
+// Answers are validated and limited as if they came over a network. Questions are not copied: their
+// messages share the bytes of the engine's objects, which functions must not modify. A Transport is
+// safe for concurrent use. It passes package transporttest's suite.
 package inproc
 
 import (
@@ -27,20 +26,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Hook registers services of the contract. The SDK's Composite and Decorator are Hooks, and so is
-// whatever registers a hook service of the contract.
+// Hook registers services of the contract. The SDK's Composite and Decorator implement it.
 type Hook interface {
 	Register(r grpc.ServiceRegistrar)
 }
 
-// Transport opens hooks by the names under which they are registered.
+// Transport opens registered hooks by name.
 type Transport struct {
 	hooks  map[string]*functions
 	memory *budget.Budget
 }
 
-// New registers hooks by name. Memory is the process's; nil is without limit. The error names the
-// hook that cannot be used.
+// New registers hooks by name. memory is the budget of the process; nil means no limit. The error
+// names the invalid hook.
 func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	t := &Transport{hooks: make(map[string]*functions, len(hooks)), memory: memory}
 	for _, name := range slices.Sorted(maps.Keys(hooks)) {
@@ -57,7 +55,7 @@ func New(hooks map[string]Hook, memory *budget.Budget) (*Transport, error) {
 	return t, nil
 }
 
-// Open finds the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
+// Open returns the hook that the field names: {"name": "hello", "timeout": "10s"}. The error names
 // the field.
 func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	var field struct {
@@ -88,7 +86,7 @@ func (t *Transport) Open(s hook.Settings) (*hook.Opened, error) {
 	return &hook.Opened{Hook: c, Address: address, Timeout: timeout}, nil
 }
 
-// find returns the hook of a name, if it serves the controller's contract.
+// find returns the named hook, if it implements an operation of the controller's kind.
 func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
 	f := t.hooks[name]
 	switch {
@@ -109,7 +107,7 @@ func (t *Transport) find(name string, s hook.Settings) (*functions, error) {
 	return f, nil
 }
 
-// quoted lists names for a message.
+// quoted formats names for a message.
 func quoted(names []string) string {
 	out := make([]string, 0, len(names))
 	for _, name := range names {
@@ -118,27 +116,27 @@ func quoted(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// client asks one hook.
+// client calls one hook.
 type client struct {
 	name      string // of the hook, in messages
 	timeout   time.Duration
 	functions *functions
-	memory    *budget.Share // for answers; nil is without limit
+	memory    *budget.Share // for answers; nil means no limit
 }
 
-// Ask calls the function. One that does not return in time is left behind: it keeps its slot until
-// it has ended.
+// Ask calls the function. A function that misses its deadline is abandoned, and keeps its slot
+// until it returns.
 func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
-	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	timeoutCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	call := codec.New(q)
-	response, err := c.functions.call(limited, codec.Method(q.Kind, q.Op), call.Request)
+	response, err := c.functions.call(timeoutCtx, codec.Method(q.Kind, q.Op), call.Request)
 	if err != nil {
 		err = codec.Failure(c.name, q, c.timeout, status.Convert(err))
 	}
 	var answer *hook.Answer
 	if err == nil {
-		answer, err = c.read(limited, response, call.Response)
+		answer, err = c.read(timeoutCtx, response, call.Response)
 	}
 	switch {
 	case err == nil:
@@ -150,9 +148,9 @@ func (c *client) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error
 	}
 }
 
-// read reads a response as if it had come over a network: it has the same limits, and is a copy, so
-// that a function may keep its own.
-func (c *client) read(ctx context.Context, response any, into proto.Message) (*hook.Answer, error) {
+// read validates and copies a response as if it came over a network, so that a function may reuse
+// its own.
+func (c *client) read(ctx context.Context, response any, target proto.Message) (*hook.Answer, error) {
 	message, ok := response.(proto.Message)
 	if !ok || !message.ProtoReflect().IsValid() {
 		return nil, c.invalid(errors.New("got neither an answer nor an error, expected one of them"))
@@ -163,31 +161,31 @@ func (c *client) read(ctx context.Context, response any, into proto.Message) (*h
 	}
 	lease, err := c.memory.Lease(ctx, int64(2*size), hook.Holds(ctx))
 	if err != nil {
-		return nil, c.unread(err)
+		return nil, c.readError(err)
 	}
-	answer, err := c.build(message, into, lease)
+	answer, err := c.build(message, target, lease)
 	if err != nil {
 		lease.Release()
-		return nil, c.unread(err)
+		return nil, c.readError(err)
 	}
 	hook.Hold(ctx, lease.Release)
 	return answer, nil
 }
 
-func (c *client) build(message, into proto.Message, lease *budget.Lease) (*hook.Answer, error) {
+func (c *client) build(message, target proto.Message, lease *budget.Lease) (*hook.Answer, error) {
 	data, err := proto.Marshal(message)
 	if err != nil {
 		return nil, err
 	}
-	if err := (&codec.Raw{Data: data}).Build(into, lease, c.memory.MessageLimit()); err != nil {
+	if err := (&codec.Raw{Data: data}).Build(target, lease, c.memory.MessageLimit()); err != nil {
 		return nil, err
 	}
-	return codec.Answer(into)
+	return codec.Answer(target)
 }
 
-// unread is the error for a response that is not read: there is no memory for it, or it is not
-// valid.
-func (c *client) unread(err error) error {
+// readError returns the error for a response that cannot be read: memory is exhausted, or it is
+// invalid.
+func (c *client) readError(err error) error {
 	if failure := codec.Unaffordable(c.name, err); failure != nil {
 		return failure
 	}

@@ -22,12 +22,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// behavior is a hook that behaves as a case of the suite.
+// behavior is a hook with the behavior of a case.
 type behavior struct{ transporttest.Behavior }
 
 func (b behavior) Register(r grpc.ServiceRegistrar) { transporttest.Register(r, b.Behavior) }
 
-// register makes a transport with one hook.
+// register returns a transport with one hook.
 func register(t *testing.T, name string, h Hook) *Transport {
 	t.Helper()
 	transport, err := New(map[string]Hook{name: h}, nil)
@@ -119,8 +119,8 @@ func TestFaultsOfFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionsThatDoNotEndAreBounded asks a function that does not look at its context more often
-// than it may run at a time.
+// TestFunctionsThatDoNotEndAreBounded calls a function that ignores its context more often than its
+// slots allow.
 func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 2*session.DefaultCalls)
 	opened := open(t, sdk.Composite{Sync: func(context.Context, *sdk.SyncRequest) (*sdk.SyncResponse, error) {
@@ -141,7 +141,7 @@ func TestFunctionsThatDoNotEndAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsACopy has a function change its response after it has returned it.
+// TestAnAnswerIsACopy modifies a response after the function has returned it.
 func TestAnAnswerIsACopy(t *testing.T) {
 	child := json.RawMessage(`{"kind":"Pod"}`)
 	answer, err := ask(t, behavior{func(context.Context, transporttest.Received) transporttest.Reply {
@@ -208,7 +208,7 @@ func TestFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// observer notes what a hook serves.
+// observer records the operations of a hook.
 type observer struct{ serves []hook.Op }
 
 func (o *observer) Serves(ops []hook.Op) { o.serves = ops }

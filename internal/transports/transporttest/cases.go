@@ -20,21 +20,21 @@ import (
 const deadline = 30 * time.Second
 
 func (h *Harness) questionArrives(t *testing.T) {
-	for _, contract := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
+	for _, kind := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
 		for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-			t.Run(string(contract)+" "+string(op), func(t *testing.T) {
+			t.Run(string(kind)+" "+string(op), func(t *testing.T) {
 				received := make(chan Received, 1)
 				field := h.Serve(t, "", func(_ context.Context, got Received) Reply {
 					received <- got
 					return Reply{Answer: &hook.Answer{}}
 				})
-				q := question(t, contract, op, "hi")
+				q := question(t, kind, op, "hi")
 				if _, err := h.open(t, op, field).Ask(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
 				want, got := Record(t.Context(), q), <-received
-				if got.Contract == "" {
-					want.Contract = ""
+				if got.Kind == "" {
+					want.Kind = ""
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("the question as the hook got it (-asked +got):\n%s", diff)
@@ -61,18 +61,22 @@ func (h *Harness) traceArrives(t *testing.T) {
 	}
 }
 
-func (h *Harness) answersArrive(t *testing.T) {
+// answerCase is an answer to a question of one kind and operation.
+type answerCase struct {
+	kind   hook.ControllerKind
+	op     hook.Op
+	answer *hook.Answer
+}
+
+// answerCases returns an answer for each operation of each kind.
+func answerCases() map[string]answerCase {
 	blue := "blue"
 	children := []json.RawMessage{
 		json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":` + bigInteger + `}}`),
 		json.RawMessage(`null`),
 	}
 	status := json.RawMessage(`{"n":` + bigInteger + `}`)
-	cases := map[string]struct {
-		contract hook.ControllerKind
-		op       hook.Op
-		answer   *hook.Answer
-	}{
+	return map[string]answerCase{
 		"composite sync": {
 			hook.Composite,
 			hook.Sync,
@@ -104,10 +108,13 @@ func (h *Harness) answersArrive(t *testing.T) {
 			{APIVersion: "v1", Resource: "configmaps", NamespaceSelector: json.RawMessage(`{"matchLabels":{"a":"b"}}`)},
 		}}},
 	}
-	for name, c := range cases {
+}
+
+func (h *Harness) answersArrive(t *testing.T) {
+	for name, c := range answerCases() {
 		t.Run(name, func(t *testing.T) {
 			field := h.Serve(t, "", func(context.Context, Received) Reply { return Reply{Answer: c.answer} })
-			got, err := h.open(t, c.op, field).Ask(t.Context(), question(t, c.contract, c.op, "hi"))
+			got, err := h.open(t, c.op, field).Ask(t.Context(), question(t, c.kind, c.op, "hi"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,12 +232,12 @@ func (h *Harness) concurrent(t *testing.T) {
 	field := h.Serve(t, "", func(_ context.Context, got Received) Reply {
 		return Reply{Answer: &hook.Answer{Status: got.Parent}}
 	})
-	asked := h.open(t, hook.Sync, field)
+	opened := h.open(t, hook.Sync, field)
 	var calls sync.WaitGroup
 	for i := range 50 {
 		q := question(t, hook.Composite, hook.Sync, fmt.Sprintf("parent-%d", i))
 		calls.Go(func() {
-			answer, err := asked.Ask(t.Context(), q)
+			answer, err := opened.Ask(t.Context(), q)
 			switch {
 			case err != nil:
 				t.Errorf("%s: %v", q.Parent.Name(), err)

@@ -76,14 +76,14 @@ func newObject(t *testing.T, r object.Resource, name string) *object.Object {
 }
 
 // question has two kinds of children, one of them without an object, and a related object.
-func question(t *testing.T, contract hook.ControllerKind, op hook.Op, parent string) *hook.Question {
+func question(t *testing.T, kind hook.ControllerKind, op hook.Op, parent string) *hook.Question {
 	t.Helper()
 	controller, err := object.Decode(
 		[]byte(`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":"hello"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &hook.Question{Kind: contract, Op: op, Controller: controller, Parent: newObject(t, greetings, parent)}
+	q := &hook.Question{Kind: kind, Op: op, Controller: controller, Parent: newObject(t, greetings, parent)}
 	if op == hook.Customize {
 		return q
 	}

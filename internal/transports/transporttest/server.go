@@ -160,14 +160,14 @@ func (s DecoratorServer) Customize(
 
 func received(
 	ctx context.Context,
-	contract hook.ControllerKind,
+	kind hook.ControllerKind,
 	op hook.Op,
 	parent *hookv1.Object,
 	children []*hookv1.ObjectGroup,
 	related []*hookv1.RelatedGroup,
 ) Received {
 	got := Received{
-		Contract: contract, Op: op, Parent: parent.GetBody(), TraceID: TraceID(ctx),
+		Kind: kind, Op: op, Parent: parent.GetBody(), TraceID: TraceID(ctx),
 		Children: map[string]map[string]string{}, Related: map[string]map[string]string{},
 	}
 	for _, g := range children {

@@ -38,9 +38,9 @@ type Behavior func(ctx context.Context, got Received) Reply
 
 // Received is a question as the hook receives it.
 type Received struct {
-	// Contract is empty if the transport does not pass it on.
-	Contract hook.ControllerKind
-	Op       hook.Op
+	// Kind is empty if the transport does not pass it on.
+	Kind hook.ControllerKind
+	Op   hook.Op
 	// Parent is the JSON of the parent or the decorated object.
 	Parent []byte
 	// Children are the JSON of children or attachments by kind (Deployment.apps/v1), then by
@@ -80,7 +80,7 @@ const (
 // Record returns a question as a hook receives it that gets the question itself.
 func Record(ctx context.Context, q *hook.Question) Received {
 	got := Received{
-		Contract: q.Kind, Op: q.Op, Parent: q.Parent.Raw(),
+		Kind: q.Kind, Op: q.Op, Parent: q.Parent.Raw(),
 		Children: map[string]map[string]string{}, Related: map[string]map[string]string{}, TraceID: TraceID(ctx),
 	}
 	for _, g := range q.Children {

@@ -85,16 +85,16 @@ func received(ctx context.Context, body []byte) (transporttest.Received, error) 
 		return transporttest.Received{}, fmt.Errorf("controller %s: %w", request.Controller, err)
 	}
 	got := transporttest.Received{
-		Contract: hook.Composite, Op: hook.Sync, Parent: request.Parent,
+		Kind: hook.Composite, Op: hook.Sync, Parent: request.Parent,
 		Children: texts(request.Children), Related: texts(request.Related), TraceID: transporttest.TraceID(ctx),
 	}
 	if request.Object != nil {
-		got.Contract, got.Parent, got.Children = hook.Decorator, request.Object, texts(request.Attachments)
+		got.Kind, got.Parent, got.Children = hook.Decorator, request.Object, texts(request.Attachments)
 	}
 	switch {
 	case request.Finalizing == nil:
 		got.Op = hook.Customize
-		got.Contract = "" // a customize request does not name it
+		got.Kind = "" // a customize request does not name it
 	case *request.Finalizing:
 		got.Op = hook.Finalize
 	}
@@ -138,7 +138,7 @@ func answerJSON(got transporttest.Received, a *hook.Answer) map[string]any {
 		return out
 	}
 	out["status"], out["resyncAfterSeconds"], out["finalized"] = a.Status, a.ResyncAfter.Seconds(), a.Finalized
-	if got.Contract == hook.Decorator {
+	if got.Kind == hook.Decorator {
 		out["attachments"], out["labels"], out["annotations"] = a.Children, a.Labels, a.Annotations
 	} else {
 		out["children"] = a.Children
