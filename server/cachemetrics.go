@@ -11,9 +11,10 @@ type cacheMetrics struct {
 	objects, bytes, age *prometheus.Desc
 }
 
-func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
+// newCacheMetrics registers the metrics of the cache.
+func newCacheMetrics(registry prometheus.Registerer, stats func() []cache.ResourceStats) {
 	labels := []string{"resource"}
-	return &cacheMetrics{
+	registry.MustRegister(&cacheMetrics{
 		stats:   stats,
 		objects: prometheus.NewDesc("hookloop_cache_objects", "Objects in the cache, by resource.", labels, nil),
 		bytes: prometheus.NewDesc(
@@ -25,7 +26,7 @@ func newCacheMetrics(stats func() []cache.ResourceStats) *cacheMetrics {
 		),
 		age: prometheus.NewDesc("hookloop_cache_view_age_seconds",
 			"How long the list or the watch of a resource has been failing, by resource; 0 if it works.", labels, nil),
-	}
+	})
 }
 
 // Describe lists the metrics.

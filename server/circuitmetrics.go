@@ -7,6 +7,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // maxCircuitFields bounds the values of the label field; others are counted as otherField.
@@ -25,19 +26,18 @@ type circuitMetrics struct {
 	fields map[string]bool
 }
 
-func newCircuitMetrics(metrics prometheus.Registerer) *circuitMetrics {
-	m := &circuitMetrics{
-		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newCircuitMetrics(registry prometheus.Registerer) *circuitMetrics {
+	auto := promauto.With(registry)
+	return &circuitMetrics{
+		opened: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_circuit_opened_total",
 			Help: "Circuits of parents that opened, by controller and the field that was rewritten.",
 		}, []string{"controller", "kind", "field"}),
-		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		open: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookloop_circuit_open", Help: "Parents whose circuit is open, by controller.",
 		}, []string{"controller"}),
 		fields: map[string]bool{},
 	}
-	metrics.MustRegister(m.opened, m.open)
-	return m
 }
 
 // synced takes one sync into account.

@@ -123,9 +123,9 @@ type memoryMetrics struct {
 	bytes, limit, refused, evicted *prometheus.Desc
 }
 
-func newMemoryMetrics(usage func() []budget.Usage) *memoryMetrics {
+func newMemoryMetrics(registry prometheus.Registerer, usage func() []budget.Usage) {
 	labels := []string{"part"}
-	return &memoryMetrics{
+	registry.MustRegister(&memoryMetrics{
 		usage: usage,
 		bytes: prometheus.NewDesc(
 			"hookloop_memory_budget_bytes",
@@ -143,7 +143,7 @@ func newMemoryMetrics(usage func() []budget.Usage) *memoryMetrics {
 			"Messages and answers refused because their part of the budget was used up.", labels, nil),
 		evicted: prometheus.NewDesc("hookloop_memory_budget_evicted_bytes_total",
 			"Bytes dropped to keep a part within its budget.", labels, nil),
-	}
+	})
 }
 
 // Describe lists the metrics.

@@ -61,7 +61,7 @@ func TestMemoryMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newMemoryMetrics(b.Usage))
+	newMemoryMetrics(registry, b.Usage)
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 4*6 {
 		t.Errorf("%d series, %v, want 4 for each of 6 parts", n, err)
 	}

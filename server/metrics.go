@@ -10,6 +10,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -25,11 +26,10 @@ const nativeReset = time.Hour
 // version.
 func newRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookloop_build_info", Help: "1, labelled with the version.",
-	}, []string{"version"})
-	build.WithLabelValues(version).Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(),
+	}, []string{"version"}).WithLabelValues(version).Set(1)
+	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(clientMetrics().collectors()...)
 	return registry
@@ -50,18 +50,17 @@ type syncMetrics struct {
 
 var _ pipeline.Recorder = (*syncMetrics)(nil)
 
-func newSyncMetrics(metrics prometheus.Registerer) *syncMetrics {
-	m := &syncMetrics{
-		duration: prometheus.NewHistogramVec(histogram(
+func newSyncMetrics(registry prometheus.Registerer) *syncMetrics {
+	auto := promauto.With(registry)
+	return &syncMetrics{
+		duration: auto.NewHistogramVec(histogram(
 			"hookloop_sync_duration_seconds", "How long syncs took, by controller and result.", syncBuckets,
 		), []string{"controller", "result"}),
-		wait: prometheus.NewHistogramVec(histogram(
+		wait: auto.NewHistogramVec(histogram(
 			"hookloop_queue_wait_seconds", "How long parents waited for a sync, by controller.", syncBuckets,
 		), []string{"controller"}),
-		circuits: newCircuitMetrics(metrics),
+		circuits: newCircuitMetrics(registry),
 	}
-	metrics.MustRegister(m.duration, m.wait)
-	return m
 }
 
 // Synced counts one sync. A hook may give reasons of its own; they stay out of the labels, which
@@ -78,22 +77,19 @@ type writeMetrics struct{ *prometheus.CounterVec }
 
 var _ act.Meter = writeMetrics{}
 
-func newWriteMetrics(metrics prometheus.Registerer) writeMetrics {
-	m := writeMetrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+func newWriteMetrics(registry prometheus.Registerer) writeMetrics {
+	return writeMetrics{promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "hookloop_writes_total", Help: "Writes to the API server, by verb and result.",
 	}, []string{"verb", "result"})}
-	metrics.MustRegister(m)
-	return m
 }
 
 // Wrote counts one write.
 func (m writeMetrics) Wrote(verb, result string) { m.WithLabelValues(verb, result).Inc() }
 
 // newInterceptMetrics counts the intercepts of controllers.
-func newInterceptMetrics(metrics prometheus.Registerer) func(controller string, n int) {
-	vector := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+func newInterceptMetrics(registry prometheus.Registerer) func(controller string, n int) {
+	vector := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookloop_intercepts", Help: "Who answers for parents in place of the controller's hooks, by controller.",
 	}, []string{"controller"})
-	metrics.MustRegister(vector)
 	return func(controller string, n int) { vector.WithLabelValues(controller).Set(float64(n)) }
 }

@@ -30,7 +30,7 @@ func TestMetrics(t *testing.T) {
 	syncs.Synced("composite/hello", pipeline.Outcome{Result: "converged", Duration: time.Millisecond})
 	syncs.Synced("composite/hello",
 		pipeline.Outcome{Result: "OwnWords", Err: &hook.Error{Kind: hook.Failed, Reason: "OwnWords"}})
-	registry.MustRegister(newCacheMetrics(func() []cache.ResourceStats {
+	newCacheMetrics(registry, func() []cache.ResourceStats {
 		return []cache.ResourceStats{
 			{
 				Resource: object.Resource{GVK: schema.GroupVersionKind{Version: "v1"}, Plural: "pods"},
@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 				Age:      2 * time.Second,
 			},
 		}
-	}))
+	})
 	newWriteMetrics(registry).Wrote("create", "ok")
 	metrics.RequestResult.Increment(context.Background(), "200", "GET", "api:443")
 	metrics.RequestLatency.Observe(context.Background(), "GET", url.URL{Host: "api:443"}, time.Second)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -15,18 +16,19 @@ type queueMetrics struct {
 
 var _ workqueue.MetricsProvider = (*queueMetrics)(nil)
 
-func newQueueMetrics(metrics prometheus.Registerer) *queueMetrics {
+func newQueueMetrics(registry prometheus.Registerer) *queueMetrics {
+	auto := promauto.With(registry)
 	labels := []string{"name"}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	duration := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(histogram(name, help, []float64{.001, .1, 1, 10}), labels)
+		return auto.NewHistogramVec(histogram(name, help, []float64{.001, .1, 1, 10}), labels)
 	}
-	q := &queueMetrics{
+	return &queueMetrics{
 		depth:      gauge("workqueue_depth", "Items that wait."),
 		unfinished: gauge("workqueue_unfinished_work_seconds", "Sum of the ages of items that are worked on."),
 		longest:    gauge("workqueue_longest_running_processor_seconds", "Age of the oldest item that is worked on."),
@@ -35,8 +37,6 @@ func newQueueMetrics(metrics prometheus.Registerer) *queueMetrics {
 		wait:       duration("workqueue_queue_duration_seconds", "How long items waited."),
 		work:       duration("workqueue_work_duration_seconds", "How long items were worked on."),
 	}
-	metrics.MustRegister(q.depth, q.unfinished, q.longest, q.adds, q.retries, q.wait, q.work)
-	return q
 }
 
 // NewDepthMetric is workqueue_depth of one queue.

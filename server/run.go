@@ -96,7 +96,7 @@ func newProcess(ctx context.Context, c Config, logs io.Writer) (*process, error)
 	if p.rest, err = restConfig(c, newShareMetrics(p.series, p.waits)); err != nil {
 		return nil, err
 	}
-	p.metrics.MustRegister(newMemoryMetrics(p.budget.Usage))
+	newMemoryMetrics(p.metrics, p.budget.Usage)
 	if c.LeaderElection.Enabled {
 		p.fence = act.NewFence()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/share"
 	"github.com/hookloop/hookloop/internal/transports/budget"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 const (
@@ -27,26 +28,25 @@ type shareMetrics struct {
 	requests, seconds *prometheus.CounterVec
 }
 
-func newShareMetrics(metrics prometheus.Registerer, waits *share.Waits) *shareMetrics {
-	m := &shareMetrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newShareMetrics(registry prometheus.Registerer, waits *share.Waits) *shareMetrics {
+	auto := promauto.With(registry)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hookloop_slow_hook_waits", Help: "Syncs that wait for slow hooks beside the workers.",
+	}, func() float64 { syncs, _, _ := waits.Stats(); return float64(syncs) })
+	auto.NewCounterFunc(prometheus.CounterOpts{
+		Name: "hookloop_slow_hook_waits_refused_total",
+		Help: "Syncs that kept their worker while they waited for a slow hook, because there was no room.",
+	}, func() float64 { _, _, refused := waits.Stats(); return float64(refused) })
+	return &shareMetrics{
+		requests: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_requests_delayed_total",
 			Help: "Requests to the API server that waited for client-go-qps, by controller.",
 		}, []string{"controller"}),
-		seconds: prometheus.NewCounterVec(prometheus.CounterOpts{
+		seconds: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_requests_delay_seconds_total",
 			Help: "How long requests to the API server waited for client-go-qps, by controller.",
 		}, []string{"controller"}),
 	}
-	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "hookloop_slow_hook_waits", Help: "Syncs that wait for slow hooks beside the workers.",
-	}, func() float64 { syncs, _, _ := waits.Stats(); return float64(syncs) })
-	refused := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "hookloop_slow_hook_waits_refused_total",
-		Help: "Syncs that kept their worker while they waited for a slow hook, because there was no room.",
-	}, func() float64 { _, _, refused := waits.Stats(); return float64(refused) })
-	metrics.MustRegister(m.requests, m.seconds, waiting, refused)
-	return m
 }
 
 // waited counts one request of a flow.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -21,14 +22,13 @@ type spanBuffer struct {
 	spans   *prometheus.CounterVec
 }
 
-func newSpanBuffer(exporter sdktrace.SpanExporter, metrics prometheus.Registerer) *spanBuffer {
-	b := &spanBuffer{size: queueSize(), spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newSpanBuffer(exporter sdktrace.SpanExporter, registry prometheus.Registerer) *spanBuffer {
+	b := &spanBuffer{size: queueSize(), spans: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "hookloop_tracing_spans_total",
 		Help: "Spans that ended, by result: exported, failed (the collector did not take them), dropped (too many " +
 			"waited for it) " +
 			"or noop (of a sync that changed nothing).",
 	}, []string{"result"})}
-	metrics.MustRegister(b.spans)
 	b.SpanProcessor = sdktrace.NewBatchSpanProcessor(countingExporter{exporter, b}, sdktrace.WithMaxQueueSize(int(b.size)))
 	return b
 }

@@ -98,7 +98,7 @@ func (p *process) wire(ctx context.Context) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.metrics.MustRegister(newCacheMetrics(objects.Stats))
+	newCacheMetrics(p.metrics, objects.Stats)
 	served := discovery.New(discovery.Settings{
 		Client: client.Discovery(), Cache: objects, Clock: clock.RealClock{}, Interval: p.DiscoveryInterval,
 	})

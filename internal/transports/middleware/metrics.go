@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics count calls under Metacontroller's names (compatibility: metrics): for each of sync,
@@ -22,6 +23,7 @@ type Metrics struct {
 
 // NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
+	auto := promauto.With(registry)
 	m := &Metrics{
 		requests: map[hook.Op]*prometheus.CounterVec{},
 		duration: map[hook.Op]*prometheus.HistogramVec{},
@@ -30,19 +32,18 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	hookLabels := []string{"url", "controller_name", "controller_type"}
 	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
 		prefix := "metacontroller_" + string(op)
-		m.requests[op] = prometheus.NewCounterVec(prometheus.CounterOpts{
+		m.requests[op] = auto.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "_requests_total", Help: "Calls of " + string(op) + " hooks by their result.",
 		}, append([]string{"code", "method"}, hookLabels...))
-		m.duration[op] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		m.duration[op] = auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "_request_duration_histogram_seconds", Help: "How long calls of " + string(op) + " hooks took.",
 			// few, because each hook has a series for each; native buckets have the detail
 			Buckets:                     []float64{.01, .1, 1, 10},
 			NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 60, NativeHistogramMinResetDuration: time.Hour,
 		}, append([]string{"method"}, hookLabels...))
-		m.inFlight[op] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		m.inFlight[op] = auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: prefix + "_in_flight_requests", Help: "Calls of " + string(op) + " hooks under way.",
 		}, hookLabels)
-		registry.MustRegister(m.requests[op], m.duration[op], m.inFlight[op])
 	}
 	return m
 }
