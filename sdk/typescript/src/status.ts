@@ -8,6 +8,8 @@ import * as wellknown from "./wellknown.js";
 /** The domain of the reasons in google.rpc.ErrorInfo. */
 const DOMAIN = "hookloop.hook.v1";
 const DETAILS = "grpc-status-details-bin";
+/** The longest text of an error in bytes. Hookloop shows 256 bytes. */
+const MAX_TEXT_BYTES = 1024;
 
 /** A status with at most one detail. */
 export interface Failure {
@@ -20,12 +22,25 @@ export interface Failure {
 export function statusOf(error: unknown): Failure {
   if (error instanceof Reject) {
     const detail = wellknown.errorInfo(error.reason, DOMAIN);
-    return { code: Code.FAILED_PRECONDITION, message: error.message, detail };
+    return { code: Code.FAILED_PRECONDITION, message: sendable(error.message), detail };
   }
   if (error instanceof RetryAfter) {
-    return { code: Code.RESOURCE_EXHAUSTED, message: error.message, detail: wellknown.retryInfo(error.seconds) };
+    const detail = wellknown.retryInfo(error.seconds);
+    return { code: Code.RESOURCE_EXHAUSTED, message: sendable(error.message), detail };
   }
-  return { code: Code.INTERNAL, message: messageOf(error) };
+  return { code: Code.INTERNAL, message: sendable(messageOf(error)) };
+}
+
+/**
+ * Returns the beginning of a text without lone surrogates, which grpc-js cannot encode. A unary
+ * call carries the text in a header, and a header that is too large ends the connection.
+ */
+function sendable(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= MAX_TEXT_BYTES) {
+    return bytes.toString();
+  }
+  return `${bytes.subarray(0, MAX_TEXT_BYTES).toString().replace(/\ufffd$/, "")}…`;
 }
 
 /** Returns a status as grpc-js's server error. */

@@ -352,6 +352,27 @@ test("errors become status codes", async (t) => {
   });
 });
 
+test("an error of any text ends only its call", async (t) => {
+  t.mock.method(console, "error", () => undefined);
+  for (const text of ["lone \ud800", `large ${"ü".repeat(1 << 20)}`]) {
+    for (const error of [new Reject("Bad", text), new Error(text)]) {
+      const failing = composite({
+        sync: () => {
+          throw error;
+        },
+      });
+      await serving([failing], async (client) => {
+        for (let call = 0; call < 2; call++) { // the connection is open after the first
+          await assert.rejects(callSync(client), ({ details }: ServiceError) => {
+            assert.match(details, /lone \ufffd|large ü/);
+            return Buffer.byteLength(details) <= 1100;
+          });
+        }
+      });
+    }
+  }
+});
+
 test("the signal aborts when the caller cancels", async (t) => {
   t.mock.method(console, "error", () => undefined);
   let aborted: () => void = () => undefined;
