@@ -8,6 +8,19 @@ def sendable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
+# The longest text of an error in bytes. A unary call carries the text in a header, and a header
+# that is too large ends the call with another error. Hookloop shows 256 bytes.
+MAX_TEXT_BYTES = 1024
+
+
+def shortened(text: str) -> str:
+    """Returns the sendable beginning of a text, at most MAX_TEXT_BYTES and an ellipsis."""
+    encoded = sendable(text).encode()
+    if len(encoded) <= MAX_TEXT_BYTES:
+        return encoded.decode()
+    return encoded[:MAX_TEXT_BYTES].decode(errors="ignore") + "…"
+
+
 class Reject(Exception):
     """Rejects the parent in its present state.
 

@@ -13,7 +13,7 @@ from hookloop.errors import (
     Reject,
     RetryAfter,
     Unimplemented,
-    sendable,
+    shortened,
 )
 from hookloop.response import duration
 
@@ -76,4 +76,4 @@ def _text(error: BaseException) -> str:
     """Returns the message that the engine shows. An exception of another package is shown with its
     type, because its message alone may not be clear ("KeyError: 'spec'")."""
     own = isinstance(error, (InvalidResponse, InvalidRequest, Unimplemented, Reject, RetryAfter))
-    return sendable(str(error) if own else f"{type(error).__name__}: {error}")
+    return shortened(str(error) if own else f"{type(error).__name__}: {error}")

@@ -496,6 +496,17 @@ class Responses(unittest.TestCase):
         self.assertEqual(code, grpc.StatusCode.FAILED_PRECONDITION)
         self.assertEqual((detail.reason, detail.domain), ("NoSuchPlan", "hookloop.hook.v1"))
 
+    def test_an_error_of_any_text_ends_only_its_call(self):
+        for text in ("lone \ud800", "large " + "ü" * (1 << 20)):
+            for error in (hookloop.Reject("Bad", text), ValueError(text)):
+                with serving(hookloop.Composite(sync=self.raising(error))) as (channel, _):
+                    for _ in range(2):  # the connection is open after the first
+                        with self.assertRaises(grpc.RpcError) as raised:
+                            invoke(channel, "Sync", sync_request())
+                        details = raised.exception.details()
+                        self.assertRegex(details, r"lone \?|large ü")
+                        self.assertLessEqual(len(details.encode()), 1100)
+
     def test_retry_after_carries_its_time(self):
         code, detail = self.refused(
             hookloop.RetryAfter(2.25, "busy"), "RetryInfo", wellknown.RetryInfo, "busy"
