@@ -70,7 +70,7 @@ func statusOf(err error) error {
 
 // maxTextBytes is the maximum length of an error's text. A unary call carries the text in a header,
 // and headers that are too large end the connection. Hookloop shows 256 bytes.
-const maxTextBytes = 4 << 10
+const maxTextBytes = 1 << 10
 
 // sendable returns an error with a text that protobuf can encode and a header can carry. Any other
 // text would end the stream, and with it the calls about other parents.

@@ -16,7 +16,7 @@ import (
 
 // maxText is the length in bytes of the longest text of an error, which unary calls carry in a
 // header.
-const maxText = 8 << 10
+const maxText = 1100
 
 // TestErrorsOfAnyText sends texts that protobuf cannot encode, or that are too large for a header,
 // over a stream and by a unary call. They end only their call.
