@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -30,7 +31,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		inFlight: map[hook.Op]*prometheus.GaugeVec{},
 	}
 	hookLabels := []string{"url", "controller_name", "controller_type"}
-	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
+	for _, op := range operations() {
 		prefix := "metacontroller_" + string(op)
 		m.requests[op] = auto.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "_requests_total", Help: "Calls of " + string(op) + " hooks by their result.",
@@ -46,6 +47,16 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, hookLabels)
 	}
 	return m
+}
+
+// operations returns the operations of all kinds of controller.
+func operations() []hook.Op {
+	var ops []hook.Op
+	for _, kind := range hook.Descriptors() {
+		ops = append(ops, kind.Operations...)
+	}
+	slices.Sort(ops)
+	return slices.Compact(ops)
 }
 
 // method is the label value that Metacontroller's dashboards expect. All transports use it.

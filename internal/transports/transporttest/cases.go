@@ -20,15 +20,15 @@ import (
 const deadline = 30 * time.Second
 
 func (h *Harness) questionArrives(t *testing.T) {
-	for _, kind := range []hook.ControllerKind{hook.Composite, hook.Decorator} {
-		for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-			t.Run(string(kind)+" "+string(op), func(t *testing.T) {
+	for _, kind := range hook.Descriptors() {
+		for _, op := range kind.Operations {
+			t.Run(string(kind.ControllerKind)+" "+string(op), func(t *testing.T) {
 				received := make(chan Received, 1)
 				field := h.Serve(t, "", func(_ context.Context, got Received) Reply {
 					received <- got
 					return Reply{Answer: &hook.Answer{}}
 				})
-				q := question(t, kind, op, "hi")
+				q := question(t, kind.ControllerKind, op, "hi")
 				if _, err := h.open(t, op, field).Ask(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
