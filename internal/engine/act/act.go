@@ -64,7 +64,7 @@ func (w *Writer) run(ctx context.Context, actions []plan.Action, outcomes []Outc
 			outcomes[i] = w.one(ctx, action)
 			var panicked *panics.Error
 			if errors.As(outcomes[i].Err, &panicked) {
-				outcomes[i].Err = fmt.Errorf("%s %s: internal error: %w", action.Verb, action.Ref, panicked)
+				outcomes[i].Err = fmt.Errorf("%s %s: internal error: %s", action.Verb, action.Ref, panicked.Error())
 			}
 		})
 	}

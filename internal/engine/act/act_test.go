@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/panics"
 	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -264,6 +265,10 @@ func TestPanicInAWrite(t *testing.T) {
 	if err := outcomes[0].Err; err == nil ||
 		!strings.Contains(err.Error(), `create Page.v1 "shop/a": internal error: panic: on purpose`) {
 		t.Errorf("error %v", err)
+	}
+	var panicked *panics.Error
+	if errors.As(outcomes[0].Err, &panicked) {
+		t.Error("the error is a *panics.Error, want one that is not taken for a panic of the sync")
 	}
 	if err := outcomes[1].Err; err != nil {
 		t.Errorf("the other write: %v", err)

@@ -10,6 +10,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -157,6 +159,11 @@ func (r *run) find() error {
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.
 func (r *run) recovered(ctx context.Context) (err error) {
+	defer func() {
+		if panicked := (*panics.Error)(nil); errors.As(err, &panicked) {
+			err = fmt.Errorf("internal error: %w", panicked)
+		}
+	}()
 	defer panics.Recover(ctx, &err, "panic in sync")
 	return r.sync(ctx)
 }

@@ -214,6 +214,16 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestPanic names the fault as Hookloop's own.
+func TestPanic(t *testing.T) {
+	s, seen := settings(t, newAPI(t, web("")), newComposite(t, false),
+		func(*hook.Question) (*hook.Answer, error) { panic("broken") })
+	_, _ = pipeline.New(s).Reconcile(t.Context(), item())
+	if err := seen.outcomes[0].Err; err == nil || err.Error() != "internal error: panic: broken" {
+		t.Errorf("error %v, want internal error: panic: broken", err)
+	}
+}
+
 // TestStatusBesideAFailedChild writes the hook's status although a child could not be written: it
 // may explain the fault. The sync is tried again, and the other child is written.
 func TestStatusBesideAFailedChild(t *testing.T) {

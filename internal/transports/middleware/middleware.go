@@ -57,13 +57,14 @@ func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Sett
 	return withSpan(h, tracer, attributes(transport, settings, opened.Address))
 }
 
-// withRecovery returns a panic of a transport as an error of the hook.
+// withRecovery returns a panic of a transport as an error of the hook. The error is no *panics.Error:
+// its reason is Failed, not InternalError.
 func withRecovery(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
 			var panicked *panics.Error
 			if errors.As(err, &panicked) {
-				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: panicked}
+				answer, err = nil, &hook.Error{Kind: hook.Failed, Hook: name, Err: errors.New(panicked.Error())}
 			}
 		}()
 		defer panics.Recover(ctx, &err, "panic in a hook's transport", "hook", name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/panics"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/attribute"
@@ -128,6 +129,17 @@ metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="
 				t.Errorf("got %d histograms, %v, want 1", n, err)
 			}
 		})
+	}
+}
+
+// TestPanicInATransport is a fault of the hook, not of the sync that calls it.
+func TestPanicInATransport(t *testing.T) {
+	_, err := wrap(t, Settings{}, outcomes["panic"].f).Ask(t.Context(), &hook.Question{Op: hook.Sync})
+	var failed *hook.Error
+	var panicked *panics.Error
+	if !errors.As(err, &failed) || failed.Kind != hook.Failed || errors.As(err, &panicked) ||
+		!strings.HasSuffix(err.Error(), "panic: boom") {
+		t.Errorf("got %v, want a *hook.Error of kind %s that has the panic's text only", err, hook.Failed)
 	}
 }
 
