@@ -57,8 +57,8 @@ func (s Settings) wrap(opened *hook.Opened, transport string, settings hook.Sett
 	return withSpan(h, tracer, attributes(transport, settings, opened.Address))
 }
 
-// withRecovery returns a panic of a transport as an error of the hook. The error is no *panics.Error:
-// its reason is Failed, not InternalError.
+// withRecovery returns a panic of a transport as an error of the hook. The error is no
+// *panics.Error: its reason is Failed, not InternalError.
 func withRecovery(next hook.Hook, name string) hook.Hook {
 	return hook.Func(func(ctx context.Context, q *hook.Question) (answer *hook.Answer, err error) {
 		defer func() {
