@@ -52,9 +52,9 @@ func Collect(lists ...[]*Object) Set {
 	return s
 }
 
-// Fresh are the objects of a list that another has not. Both are in the order of namespace and
+// Added returns the objects of now that before does not have. Both are in the order of namespace and
 // name; objects are compared by identity.
-func Fresh(before, now []*Object) (fresh []*Object) {
+func Added(before, now []*Object) (added []*Object) {
 	for _, o := range now {
 		for len(before) > 0 && before[0] != o && compareNames(before[0], o) <= 0 {
 			before = before[1:]
@@ -63,9 +63,9 @@ func Fresh(before, now []*Object) (fresh []*Object) {
 			before = before[1:]
 			continue
 		}
-		fresh = append(fresh, o)
+		added = append(added, o)
 	}
-	return fresh
+	return added
 }
 
 // add takes objects of one kind in.

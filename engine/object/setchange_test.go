@@ -37,11 +37,11 @@ func TestChangesOfSets(t *testing.T) {
 			t.Fatalf("Compare (-want +got):\n%s", diff)
 		}
 		var found []string
-		for _, o := range Fresh(before, now) {
+		for _, o := range Added(before, now) {
 			found = append(found, o.Name())
 		}
 		if diff := cmp.Diff(fresh, found); diff != "" {
-			t.Fatalf("Fresh (-want +got):\n%s", diff)
+			t.Fatalf("Added (-want +got):\n%s", diff)
 		}
 		shuffled := slices.Clone(now)
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

@@ -163,7 +163,7 @@ func (l List) With(more ...*object.Object) List {
 
 // Added returns the objects of now that before does not have. Both are in the order of namespace
 // and name; objects are compared by identity.
-func Added(before, now List) []*object.Object { return object.Fresh(before.objects, now.objects) }
+func Added(before, now List) []*object.Object { return object.Added(before.objects, now.objects) }
 
 // Set is objects of several kinds, with the kinds for which it is complete. It is immutable. The
 // zero Set is complete for none.

@@ -42,8 +42,8 @@ func newTrigger(c *config, log klog.Logger) *trigger {
 }
 
 // ask implements hook.TriggerFunc.
-func (t *trigger) ask(wish hook.Trigger) (int, error) {
-	if !wish.LowPriority && !t.limit.Allow() {
+func (t *trigger) ask(req hook.Trigger) (int, error) {
+	if !req.LowPriority && !t.limit.Allow() {
 		return 0, hook.ErrTooManyTriggers
 	}
 	run := t.run.Load()
@@ -51,24 +51,24 @@ func (t *trigger) ask(wish hook.Trigger) (int, error) {
 		return 0, nil
 	}
 	priority := queue.Child
-	if wish.LowPriority {
+	if req.LowPriority {
 		priority = queue.Resync
 	}
-	match := matching(wish)
-	if wish.Invalidate {
+	match := matching(req)
+	if req.Invalidate {
 		match = t.renewing(match)
 	}
-	parents, err := run.Trigger(match, priority, wish.Reason)
+	parents, err := run.Trigger(match, priority, req.Reason)
 	if err != nil {
-		return parents, t.miss(wish, err)
+		return parents, t.miss(req, err)
 	}
-	t.log.Info("parents are synced by a trigger", "controller", t.controller, "parents", parents, "reason", wish.Reason)
+	t.log.Info("parents are synced by a trigger", "controller", t.controller, "parents", parents, "reason", req.Reason)
 	return parents, nil
 }
 
 // miss keeps a trigger that no one repeats until the parents are known again. Before the controller
 // runs, none is kept: the first list enqueues all parents.
-func (t *trigger) miss(wish hook.Trigger, err error) error {
+func (t *trigger) miss(req hook.Trigger, err error) error {
 	var unknown *view.Error
 	if !errors.As(err, &unknown) {
 		return err
@@ -76,14 +76,14 @@ func (t *trigger) miss(wish hook.Trigger, err error) error {
 	if unknown.State == view.Unwatched {
 		return nil
 	}
-	if !wish.LowPriority {
+	if !req.LowPriority {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wish.Parents, wish.Selector = nil, nil // one trigger for all that are missed: it is about all parents
-	wish.Invalidate = wish.Invalidate || t.missed != nil && t.missed.Invalidate
-	t.missed = &wish
+	req.Parents, req.Selector = nil, nil // one trigger for all that are missed: it is about all parents
+	req.Invalidate = req.Invalidate || t.missed != nil && t.missed.Invalidate
+	t.missed = &req
 	return nil
 }
 
@@ -113,16 +113,16 @@ func (t *trigger) renewing(match func(*object.Object) bool) func(*object.Object)
 }
 
 // matching returns the match of a trigger's parents; nil for all.
-func matching(wish hook.Trigger) func(*object.Object) bool {
-	if len(wish.Parents) > 0 {
-		named := make(map[hook.ParentName]bool, len(wish.Parents))
-		for _, p := range wish.Parents {
+func matching(req hook.Trigger) func(*object.Object) bool {
+	if len(req.Parents) > 0 {
+		named := make(map[hook.ParentName]bool, len(req.Parents))
+		for _, p := range req.Parents {
 			named[p] = true
 		}
 		return func(o *object.Object) bool { return named[hook.ParentName{Namespace: o.Namespace(), Name: o.Name()}] }
 	}
-	if wish.Selector == nil || wish.Selector.Empty() {
+	if req.Selector == nil || req.Selector.Empty() {
 		return nil
 	}
-	return func(o *object.Object) bool { return wish.Selector.Matches(labels.Set(o.Labels())) }
+	return func(o *object.Object) bool { return req.Selector.Matches(labels.Set(o.Labels())) }
 }
