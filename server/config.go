@@ -130,7 +130,7 @@ type Log struct {
 	Level string
 	// StacktraceLevel is "info", "error" or "panic".
 	StacktraceLevel string
-	// TimeEncoding is one of TimeEncodings.
+	// TimeEncoding is "epoch", "millis", "nano", "iso8601", "rfc3339" or "rfc3339nano".
 	TimeEncoding string
 }
 
@@ -159,8 +159,8 @@ const (
 	StrictFields = "Strict"
 )
 
-// TimeEncodings are the values of Log.TimeEncoding.
-var TimeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
+// timeEncodings are the values of Log.TimeEncoding.
+var timeEncodings = []string{"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"}
 
 // DefaultConfig returns the configuration without any flag.
 //
@@ -217,7 +217,7 @@ func (c *Config) Validate() error {
 		oneOf("leader-election-resource-lock", c.LeaderElection.ResourceLock, "leases"),
 		oneOf("zap-encoder", c.Log.Encoder, "", "json", "console"),
 		oneOf("zap-stacktrace-level", c.Log.StacktraceLevel, "", "info", "error", "panic"),
-		oneOf("zap-time-encoding", c.Log.TimeEncoding, append([]string{""}, TimeEncodings...)...),
+		oneOf("zap-time-encoding", c.Log.TimeEncoding, append([]string{""}, timeEncodings...)...),
 		oneOf("apply-strategy", c.ApplyStrategy, DynamicApply, ServerSideApply),
 		oneOf("field-validation", c.FieldValidation, WarnFields, StrictFields),
 		{c.FieldManager != "", "apply-strategy-ssa-field-manager", c.FieldManager, "the name of a field manager"},

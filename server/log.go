@@ -86,7 +86,7 @@ func encodeLevel(level zapcore.Level, out zapcore.PrimitiveArrayEncoder) {
 	zapcore.LowercaseLevelEncoder(max(level, zapcore.DebugLevel), out)
 }
 
-// timeEncoder returns the encoder of one of TimeEncodings.
+// timeEncoder returns the encoder of one of timeEncodings.
 func timeEncoder(name string) zapcore.TimeEncoder {
 	switch name {
 	case "epoch":
