@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/cachetest"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/cachetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 

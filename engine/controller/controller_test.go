@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/mapper"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/internal/engine/cachetest"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/cache"
-	"github.com/hookloop/hookloop/engine/cache/cachetest"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/cachetest"
 	"github.com/hookloop/hookloop/internal/engine/discovery"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/api/meta"

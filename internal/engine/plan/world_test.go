@@ -13,9 +13,9 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/engine/view/viewtest"
 	"github.com/hookloop/hookloop/internal/engine/merge"
 	"github.com/hookloop/hookloop/internal/engine/plan"
+	"github.com/hookloop/hookloop/internal/engine/viewtest"
 	"k8s.io/apimachinery/pkg/types"
 )
 

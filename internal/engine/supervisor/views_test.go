@@ -9,7 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/engine/view"
-	"github.com/hookloop/hookloop/engine/view/viewtest"
+	"github.com/hookloop/hookloop/internal/engine/viewtest"
 	"k8s.io/klog/v2"
 )
 
