@@ -1,9 +1,9 @@
 // Package hook is the port between the engine and the user's code: one question, one answer, and
 // the kinds of error, which distinguish a failure that the hook reports from an unreachable hook.
 //
-// It holds no transport: packages under internal/transports implement Hook, the pipeline asks it, and
-// package internal/transports/middleware adds behaviour by wrapping it. Questions are built by the
-// shapes from the cache; answers come from outside and are not trusted: package plan validates
+// It holds no transport: packages under internal/transports implement Hook, the pipeline asks it,
+// and package internal/transports/middleware adds behaviour by wrapping it. Questions are built by
+// the shapes from the cache; answers come from outside and are not trusted: package plan validates
 // them.
 //
 // A Hook is safe for concurrent use. Package internal/transports/transporttest holds the suite that

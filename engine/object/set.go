@@ -52,8 +52,8 @@ func Collect(lists ...[]*Object) Set {
 	return s
 }
 
-// Added returns the objects of now that before does not have. Both are in the order of namespace and
-// name; objects are compared by identity.
+// Added returns the objects of now that before does not have. Both are in the order of namespace
+// and name; objects are compared by identity.
 func Added(before, now []*Object) (added []*Object) {
 	for _, o := range now {
 		for len(before) > 0 && before[0] != o && compareNames(before[0], o) <= 0 {

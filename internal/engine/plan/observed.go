@@ -22,8 +22,8 @@ type Observed struct {
 	Children view.Set
 	// Finalizing reports that the finalize hook answers instead of the sync hook.
 	Finalizing bool
-	// SkipChildren reports that the children are not reconciled: the parent departs, and its
-	// finalizer is not this controller's.
+	// SkipChildren reports that the children are not reconciled: the parent departs, and no finalize
+	// hook is declared, or the garbage collector deletes or orphans the children.
 	SkipChildren bool
 	// Scope holds the rules for the parent's children.
 	Scope Scope
