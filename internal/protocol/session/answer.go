@@ -35,22 +35,22 @@ func (e *Engine[O]) Receive(m *streamv1.HookMessage) (EngineReceived, error) {
 	if e.phase != open {
 		return e.greeted(m.GetWelcome())
 	}
-	switch said := m.GetMessage().(type) {
+	switch message := m.GetMessage().(type) {
 	case *streamv1.HookMessage_Welcome, *streamv1.HookMessage_Attach, *streamv1.HookMessage_Fragment:
-		return EngineReceived{}, protocolError("got %T in an open session", said)
+		return EngineReceived{}, protocolError("got %T in an open session", message)
 	case *streamv1.HookMessage_Answer:
-		return EngineReceived{}, e.answer(said.Answer)
+		return EngineReceived{}, e.answer(message.Answer)
 	case *streamv1.HookMessage_Window:
-		e.window = said.Window
+		e.window = message.Window
 	case *streamv1.HookMessage_Forget:
-		for _, name := range said.Forget.GetSubjects() {
+		for _, name := range message.Forget.GetSubjects() {
 			e.peer.forget(name)
 		}
 	case *streamv1.HookMessage_Drain:
 		e.drained()
 		return EngineReceived{Drain: true}, nil
 	case *streamv1.HookMessage_Trigger:
-		return EngineReceived{Trigger: said.Trigger}, nil
+		return EngineReceived{Trigger: message.Trigger}, nil
 	}
 	e.pump()
 	return EngineReceived{}, nil
@@ -137,15 +137,15 @@ func (e *Engine[O]) answer(answer *streamv1.Answer) error {
 		return protocolError("the answer to call %d has no outcome", id)
 	}
 	e.end(a)
-	switch said := answer.GetOutcome().(type) {
+	switch outcome := answer.GetOutcome().(type) {
 	case *streamv1.Answer_Desired:
-		e.desired(a, said.Desired, sizeOf(answer))
+		e.desired(a, outcome.Desired, sizeOf(answer))
 	case *streamv1.Answer_Error:
-		e.refused(a, said.Error, sizeOf(answer))
+		e.refused(a, outcome.Error, sizeOf(answer))
 	case *streamv1.Answer_Nack:
 		e.counts.Nacks++
 		e.repeat(a, fmt.Errorf("the hook still misses what the question refers to: %q",
-			excerpt(said.Nack.GetStatus().GetMessage())))
+			excerpt(outcome.Nack.GetStatus().GetMessage())))
 	}
 	e.pump()
 	return nil

@@ -111,21 +111,21 @@ func (h *Hook) Receive(m *streamv1.EngineMessage) (HookReceived, error) {
 	if hello := m.GetHello(); hello != nil || h.state == nil {
 		return h.open(hello)
 	}
-	switch said := m.GetMessage().(type) {
+	switch message := m.GetMessage().(type) {
 	case *streamv1.EngineMessage_Call:
-		return h.call(said.Call)
+		return h.call(message.Call)
 	case *streamv1.EngineMessage_Cancel:
-		return HookReceived{Cancelled: h.work[said.Cancel.GetCallId()]}, nil
+		return HookReceived{Cancelled: h.work[message.Cancel.GetCallId()]}, nil
 	case *streamv1.EngineMessage_Forget:
-		for _, name := range said.Forget.GetSubjects() {
+		for _, name := range message.Forget.GetSubjects() {
 			h.state.forget(name)
 		}
 	case *streamv1.EngineMessage_Drain:
 		return HookReceived{Drain: true}, nil
 	case *streamv1.EngineMessage_TriggerResult:
-		return HookReceived{TriggerResult: said.TriggerResult}, nil
+		return HookReceived{TriggerResult: message.TriggerResult}, nil
 	case *streamv1.EngineMessage_GoAway:
-		return HookReceived{GoAway: cmp.Or(said.GoAway.GetStatus(), &statuspb.Status{})}, nil
+		return HookReceived{GoAway: cmp.Or(message.GoAway.GetStatus(), &statuspb.Status{})}, nil
 	case *streamv1.EngineMessage_Fragment:
 		return HookReceived{}, protocolError("got a fragment within fragments")
 	}

@@ -33,17 +33,17 @@ func (e *statusError) Code() string {
 // Failure returns the port's error for a status other than OK. name is the name of the hook in
 // messages, and timeout the timeout of the call.
 func Failure(name string, q *hook.Question, timeout time.Duration, s *status.Status) *hook.Error {
-	said := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
-	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: said}
+	cause := &statusError{code: s.Code(), text: endpoint.Excerpt([]byte(s.Message()))}
+	failure := &hook.Error{Kind: kindOf(s), Hook: name, Err: cause}
 	switch s.Code() {
 	case codes.DeadlineExceeded:
-		failure.Err = fmt.Errorf("no answer within %s: %w", timeout, said)
+		failure.Err = fmt.Errorf("no answer within %s: %w", timeout, cause)
 	case codes.Unavailable:
 		if advice := mismatch(s.Message()); advice != "" {
-			failure.Err = fmt.Errorf("%s: %w", advice, said)
+			failure.Err = fmt.Errorf("%s: %w", advice, cause)
 		}
 	case codes.Unimplemented:
-		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q.Kind, q.Op)[1:], said)
+		failure.Err = fmt.Errorf("the hook does not serve %s: %w", Method(q.Kind, q.Op)[1:], cause)
 	}
 	for _, detail := range details(s) {
 		switch detail := detail.(type) {

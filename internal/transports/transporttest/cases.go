@@ -119,7 +119,7 @@ func (h *Harness) answersArrive(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.answer, got, sameJSON()); diff != "" {
-				t.Errorf("answer (-said +got):\n%s", diff)
+				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
 	}

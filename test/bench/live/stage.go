@@ -113,11 +113,11 @@ func (s *stage) lastWords() string {
 	if s.engine == nil || s.engine.Process == nil {
 		return ""
 	}
-	said := s.engine.Output()
-	if said == "" {
+	output := s.engine.Output()
+	if output == "" {
 		return ""
 	}
-	return "; the engine's log ends:\n" + said[max(0, len(said)-2000):]
+	return "; the engine's log ends:\n" + output[max(0, len(output)-2000):]
 }
 
 // close ends everything, dependents first.

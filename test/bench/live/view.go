@@ -128,7 +128,7 @@ func (v *view) await(ctx context.Context, what string, met func() bool) (time.Ti
 		}
 		return at, nil
 	case <-timer.C:
-		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children have %v", what, patience, v.said())
+		return time.Time{}, fmt.Errorf("waiting until %s: not after %s; the children have %v", what, patience, v.present())
 	case <-ctx.Done():
 		return time.Time{}, fmt.Errorf("waiting until %s: %w", what, ctx.Err())
 	}
@@ -155,16 +155,16 @@ func (v *view) failure() error {
 	return v.err
 }
 
-func (v *view) said() map[string]int {
+func (v *view) present() map[string]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	said := map[string]int{}
+	present := map[string]int{}
 	for text, n := range v.texts {
 		if n > 0 {
-			said[text] = n
+			present[text] = n
 		}
 	}
-	return said
+	return present
 }
 
 // awaitAll waits until n children have the text, and no others exist.
