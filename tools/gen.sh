@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 api=engine/api/v1alpha1
 generated=(internal/protocol/gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
-generated+=(sdk/python/hookloop/{composite,decorator,hook,rpc,stream})
+for package in proto/hookloop/*/; do generated+=("sdk/python/hookloop/$(basename "$package")"); done
+generated+=(sdk/python/hookloop/rpc)
 generated+=(proto/baseline.binpb)
 
 if [ "${1:-}" != --check ] && [ -f proto/baseline.binpb ]; then

@@ -36,12 +36,13 @@ func Method(k hook.ControllerKind, op hook.Op) string {
 	return "/" + k.Descriptor().Service + "/" + strings.ToUpper(string(op[:1])) + string(op[1:])
 }
 
-func write(q *hook.Question, w writer) Call {
-	if q.Kind.Descriptor().PatchesMetadata {
-		return writeDecorator(q, w)
-	}
-	return writeComposite(q, w)
+// writers encode the questions of each kind of controller.
+var writers = map[hook.ControllerKind]func(*hook.Question, writer) Call{
+	hook.Composite: writeComposite,
+	hook.Decorator: writeDecorator,
 }
+
+func write(q *hook.Question, w writer) Call { return writers[q.Kind](q, w) }
 
 func writeComposite(q *hook.Question, w writer) Call {
 	controller, parent := w.object(q.Controller), w.object(q.Parent)

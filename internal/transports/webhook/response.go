@@ -44,31 +44,42 @@ type (
 
 // read decodes an answer. The error describes the invalid part.
 func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Answer, error) {
-	switch {
-	case q.Op == hook.Customize:
+	if q.Op == hook.Customize {
 		return decodeCustomize(data, strict)
-	case q.Kind.Descriptor().PatchesMetadata:
-		var a struct {
-			decoratorAnswer
-			answerV2
-		}
-		if err := unmarshal(data, strict, target(version, &a, &a.decoratorAnswer)); err != nil {
-			return nil, err
-		}
-		return finish(&hook.Answer{
-			Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
-		}, a.ResyncAfter, &a.answerV2)
-	default:
-		var a struct {
-			compositeAnswer
-			answerV2
-		}
-		if err := unmarshal(data, strict, target(version, &a, &a.compositeAnswer)); err != nil {
-			return nil, err
-		}
-		return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter,
-			&a.answerV2)
 	}
+	return readers[q.Kind](version, data, strict)
+}
+
+// readers decode the answers of each kind of controller. Without a reader of its own, the answer of
+// a kind would lose its children.
+var readers = map[hook.ControllerKind]func(version string, data []byte, strict bool) (*hook.Answer, error){
+	hook.Composite: readComposite,
+	hook.Decorator: readDecorator,
+}
+
+func readComposite(version string, data []byte, strict bool) (*hook.Answer, error) {
+	var a struct {
+		compositeAnswer
+		answerV2
+	}
+	if err := unmarshal(data, strict, target(version, &a, &a.compositeAnswer)); err != nil {
+		return nil, err
+	}
+	return finish(&hook.Answer{Status: a.Status, Children: a.Children, Finalized: a.Finalized}, a.ResyncAfter,
+		&a.answerV2)
+}
+
+func readDecorator(version string, data []byte, strict bool) (*hook.Answer, error) {
+	var a struct {
+		decoratorAnswer
+		answerV2
+	}
+	if err := unmarshal(data, strict, target(version, &a, &a.decoratorAnswer)); err != nil {
+		return nil, err
+	}
+	return finish(&hook.Answer{
+		Status: a.Status, Children: a.Attachments, Labels: a.Labels, Annotations: a.Annotations, Finalized: a.Finalized,
+	}, a.ResyncAfter, &a.answerV2)
 }
 
 // target selects the value to decode into: all fields for v2, the fields of v1 otherwise.
