@@ -6,7 +6,7 @@ import "github.com/hookloop/hookloop/engine/object"
 // of a parent. It is comparable.
 type Key struct {
 	Parent object.Ref
-	// Part is the map key of one input of a MapController; empty for the whole parent.
+	// Part identifies one part of a parent that is reconciled in parts; empty for the whole parent.
 	Part string
 }
 

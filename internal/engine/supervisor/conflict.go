@@ -57,7 +57,7 @@ func (s *Supervisor) conflict(
 	return c
 }
 
-// nudgeRivals has controllers looked at again because what they share with another one has changed.
+// nudgeRivals enqueues controllers because their overlap with another one has changed.
 func (s *Supervisor) nudgeRivals(rivals []rival) {
 	keys := map[object.Ref]bool{}
 	for _, r := range rivals {

@@ -26,15 +26,15 @@ func methodsOf(named []string) []string {
 
 // watcher observes the operations that a hook implements.
 type watcher struct {
-	contract hook.ControllerKind
-	observe  func([]hook.Op)
-	methods  []string // last reported; nil before the first time
+	kind    hook.ControllerKind
+	observe func([]hook.Op)
+	methods []string // last reported; nil before the first time
 }
 
 // Watch calls observe with the implemented operations of a controller kind: immediately if they are
 // known, and at each change. It is called without a lock. The caller ends it with cancel.
 func (p *Pool) Watch(c hook.ControllerKind, observe func([]hook.Op)) (cancel func()) {
-	w := &watcher{contract: c, observe: observe}
+	w := &watcher{kind: c, observe: observe}
 	p.mu.Lock()
 	p.watchers[w] = struct{}{}
 	p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Pool) notifyWatchers() {
 	}
 	p.mu.Unlock()
 	for _, w := range changed {
-		w.observe(operationsOf(w.contract, methods))
+		w.observe(operationsOf(w.kind, methods))
 	}
 }
 
