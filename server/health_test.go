@@ -76,10 +76,8 @@ func TestListenerSaysWhichFlag(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error, want one about the address")
 	}
-	if diff := cmp.Diff(
-		"--metrics-address: listen on 256.0.0.1:1: ",
-		err.Error()[:len("--metrics-address: listen on 256.0.0.1:1: ")],
-	); diff != "" {
+	if diff := cmp.Diff("--metrics-address: listen on 256.0.0.1:1: ",
+		err.Error()[:len("--metrics-address: listen on 256.0.0.1:1: ")]); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -145,12 +145,14 @@ func (p *process) supervise(cluster types.UID, transports hook.Openers) (supervi
 		Account:        accounts(p.budget),
 		Circuit:        circuit.Settings{Limit: p.RewriteLimit, Pause: p.RewritePause},
 		TargetSelector: selector,
-		GracePeriod:    p.GracePeriod, CustomizeMaxAge: p.CustomizeMaxAge,
-		QueueMetrics: newQueueMetrics(p.series),
-		Stopped:      p.series.forget,
-		Intercepts:   newInterceptMetrics(p.series),
-		ClusterUID:   cluster,
-		Sampled:      p.tracing.sampled,
+		GracePeriod:    p.GracePeriod,
+
+		CustomizeMaxAge: p.CustomizeMaxAge,
+		QueueMetrics:    newQueueMetrics(p.series),
+		Stopped:         p.series.forget,
+		Intercepts:      newInterceptMetrics(p.series),
+		ClusterUID:      cluster,
+		Sampled:         p.tracing.sampled,
 	}, nil
 }
 

@@ -70,12 +70,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return &usageError{
-		fmt.Sprintf(
-			"%s: got argument %q, expected flags only; see %q",
-			cmd.CommandPath(),
-			args[0],
-			cmd.CommandPath()+" --help",
-		),
+		fmt.Sprintf("%s: got argument %q, expected flags only; see %q", cmd.CommandPath(), args[0],
+			cmd.CommandPath()+" --help"),
 	}
 }
 

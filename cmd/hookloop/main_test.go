@@ -26,15 +26,8 @@ func buildAndTest(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // leftovers in the temporary folder do no harm
 	binary = filepath.Join(folder, "hookloop")
-	if out, err := exec.Command(
-		"go",
-		"build",
-		"-ldflags",
-		"-X main.version=v1.2.3 -X main.commit=abc",
-		"-o",
-		binary,
-		".",
-	).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3 -X main.commit=abc", "-o",
+		binary, ".").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	return m.Run()

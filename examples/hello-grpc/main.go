@@ -25,10 +25,7 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 	if err != nil {
 		return nil, err
 	}
-	text, meta, labels := fmt.Sprintf(
-		"Hello, %s!",
-		parent.Spec.Who,
-	), object{
+	text, meta, labels := fmt.Sprintf("Hello, %s!", parent.Spec.Who), object{
 		"name": req.Parent.Name,
 	}, object{
 		"demo.example.com/name": req.Parent.Name,

@@ -40,14 +40,8 @@ func TestIdentities(t *testing.T) {
 			t.Errorf("listing = %v, want Forbidden for %s", err, name)
 		}
 	}
-	if out, err := c.Kubectl(
-		t.Context(),
-		"create",
-		"clusterrolebinding",
-		"readers",
-		"--clusterrole=view",
-		"--group=readers",
-	); err != nil {
+	if out, err := c.Kubectl(t.Context(), "create", "clusterrolebinding", "readers", "--clusterrole=view",
+		"--group=readers"); err != nil {
 		t.Fatal(out, err)
 	}
 	await(t.Context(), t, func(ctx context.Context) error { // the authorizer reads bindings from a cache

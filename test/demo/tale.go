@@ -94,35 +94,23 @@ func (s *stage) declare(ctx context.Context, t tale) error {
 	}
 	file := filepath.Join(s.dir, t.example+".yaml")
 	//nolint:gosec // a file of its own temporary folder
-	if err := os.WriteFile(
-		file,
-		bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)),
-		0o600,
-	); err != nil {
+	if err := os.WriteFile(file, bytes.ReplaceAll(controller, []byte(t.replace), []byte(address)),
+		0o600); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, "apply", "-f", file); err != nil {
 		return err
 	}
-	if _, err := s.kubectl(
-		ctx,
-		"wait",
-		"--for=condition=Ready",
-		"compositecontroller/"+t.example,
-		"--timeout=30s",
-	); err != nil {
+	if _, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "compositecontroller/"+t.example,
+		"--timeout=30s"); err != nil {
 		return err
 	}
 	return s.show(ctx, "get", "compositecontroller", t.example)
 }
 
 func (s *stage) create(ctx context.Context, t tale) error {
-	if _, err := s.kubectl(
-		ctx,
-		"apply",
-		"-f",
-		filepath.Join(cluster.Root(), "examples", t.example, "hello.yaml"),
-	); err != nil {
+	if _, err := s.kubectl(ctx, "apply", "-f",
+		filepath.Join(cluster.Root(), "examples", t.example, "hello.yaml")); err != nil {
 		return err
 	}
 	if err := s.greets(ctx, t, "World"); err != nil {

@@ -48,10 +48,7 @@ func TestConditionsOfTheHook(t *testing.T) {
 
 		k.Patch("Web", "web", "spec: {more: yes}")
 		k.Eventually("the condition is about the new generation", func() error {
-			if c := kit.Condition(
-				k.Get("Web", "web"),
-				"Ready",
-			); c["observedGeneration"] != int64(2) ||
+			if c := kit.Condition(k.Get("Web", "web"), "Ready"); c["observedGeneration"] != int64(2) ||
 				c["lastTransitionTime"] != first["lastTransitionTime"] {
 				return fmt.Errorf("it is %v, it was %v", c, first)
 			}
@@ -166,10 +163,8 @@ func buildWebsite(t *testing.T, k *kit.Kit, h answerer) {
 	await(k, "v1/Service", "web", "metadata.name", "web")
 	awaitCondition(k, "web", "DependenciesMet", "True", "no object waits for another")
 	k.Settled(settled)
-	if diff := cmp.Diff(
-		[]string{"create configmaps web", "create deployments web", "create services web"},
-		k.ChildWrites(mark),
-	); diff != "" {
+	if diff := cmp.Diff([]string{"create configmaps web", "create deployments web", "create services web"},
+		k.ChildWrites(mark)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

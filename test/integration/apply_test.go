@@ -34,10 +34,7 @@ var fleetKinds = []string{"v1/configmaps InPlace", "v1/services InPlace", "apps/
 func uids(k *kit.Kit) []types.UID {
 	k.Helper()
 	return []types.UID{
-		k.Get(
-			"v1/ConfigMap",
-			"page",
-		).GetUID(),
+		k.Get("v1/ConfigMap", "page").GetUID(),
 		k.Get("v1/Service", "server").GetUID(),
 		k.Get("apps/v1/Deployment", "server").GetUID(),
 	}
@@ -190,10 +187,8 @@ func TestServerSideRecreate(t *testing.T) {
 	k.Apply(parent("web", fleet("two", "nginx:1", "")...))
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 	k.Settled(time.Second)
-	if diff := cmp.Diff(
-		[]string{"delete configmaps page", "create configmaps page", "patch configmaps page"},
-		k.ChildWrites(mark),
-	); diff != "" {
+	if diff := cmp.Diff([]string{"delete configmaps page", "create configmaps page", "patch configmaps page"},
+		k.ChildWrites(mark)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -262,10 +262,8 @@ func TestDecoratorBesideComposite(t *testing.T) {
 	await(k, "v1/ConfigMap", "mine", "data.text", "composite")
 	awaitAsked(k, hook, "web", 3)
 	k.Settled(settled)
-	if diff := cmp.Diff(
-		[]string{"create configmaps mine", "create configmaps page"},
-		sorted(k.ChildWrites(mark)),
-	); diff != "" {
+	if diff := cmp.Diff([]string{"create configmaps mine", "create configmaps page"},
+		sorted(k.ChildWrites(mark))); diff != "" {
 		t.Errorf("writes to children (-want +got):\n%s", diff)
 	}
 	k.Patch("Web", "web", "spec: {own: page}")

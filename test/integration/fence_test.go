@@ -66,13 +66,8 @@ func leader(k *kit.Kit) (*serve.Engine, *slowHook) {
 	k.Helper()
 	k.CRD("Web", "Namespaced")
 	hook := newSlowHook(k)
-	engine, labels := ownEngine(
-		k,
-		"--leader-election",
-		"--leader-election-namespace="+k.Namespace,
-		"--leader-election-id="+k.Name,
-		"--shutdown-grace-period=10m",
-	)
+	engine, labels := ownEngine(k, "--leader-election", "--leader-election-namespace="+k.Namespace,
+		"--leader-election-id="+k.Name, "--shutdown-grace-period=10m")
 	k.Run(
 		kit.Composite{
 			Parent:   "webs",

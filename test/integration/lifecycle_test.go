@@ -92,12 +92,8 @@ func TestStartsDoNotWaitForEachOther(t *testing.T) {
 	k := start(t)
 	version := "{name: NAME, served: true, storage: STORAGE, schema: {openAPIV3Schema: {type: object, " +
 		"x-kubernetes-preserve-unknown-fields: true}}}"
-	versions := strings.NewReplacer(
-		"NAME",
-		"v1",
-		"STORAGE",
-		"true",
-	).Replace(version) + ", " + strings.NewReplacer(
+	versions := strings.NewReplacer("NAME", "v1", "STORAGE",
+		"true").Replace(version) + ", " + strings.NewReplacer(
 		"NAME",
 		"v2",
 		"STORAGE",

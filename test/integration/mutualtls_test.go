@@ -78,11 +78,8 @@ func certificates(k *kit.Kit, environment ...string) {
 // mount writes the files of a Secret, as the kubelet does.
 func mount(k *kit.Kit, secret, folder string) {
 	k.Helper()
-	s, err := kubernetes.NewForConfigOrDie(k.Cluster.Admin()).CoreV1().Secrets(k.Namespace).Get(
-		k.Context(),
-		secret,
-		metav1.GetOptions{},
-	)
+	s, err := kubernetes.NewForConfigOrDie(k.Cluster.Admin()).CoreV1().Secrets(k.Namespace).Get(k.Context(),
+		secret, metav1.GetOptions{})
 	if err != nil {
 		k.Fatal(err)
 	}

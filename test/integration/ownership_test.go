@@ -185,10 +185,7 @@ func TestTakenNameIsLeftAlone(t *testing.T) {
 	uid := k.Get("v1/ConfigMap", "page").GetUID()
 	k.Apply(parent("second", page("page", "text: second")))
 	k.AwaitFault("Web", "second", "ChildNameTaken", `is controlled by Web "first"`)
-	if got := k.Get(
-		"v1/ConfigMap",
-		"page",
-	); got.GetUID() != uid ||
+	if got := k.Get("v1/ConfigMap", "page"); got.GetUID() != uid ||
 		field(k, "v1/ConfigMap", "page", "data.text") != "first" {
 		t.Error("the ConfigMap was changed")
 	}

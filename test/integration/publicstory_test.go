@@ -51,10 +51,8 @@ func (s *surface) poke(kind, name, path string) {
 	value, mark := fmt.Sprint(s.pokes), s.hook.mark()
 	s.Patch(kind, name, "metadata: {annotations: {poke: '"+value+"'}}")
 	asked := func() []hookCall {
-		return slices.DeleteFunc(
-			s.hook.about(name, mark),
-			func(c hookCall) bool { return c.parent.GetAnnotations()["poke"] != value },
-		)
+		return slices.DeleteFunc(s.hook.about(name, mark),
+			func(c hookCall) bool { return c.parent.GetAnnotations()["poke"] != value })
 	}
 	if kind != "Wire" && kind != "Beam" {
 		s.Eventually("the hook is asked about "+name, func() error {

@@ -115,13 +115,8 @@ func TestAPIServerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		edit := fmt.Appendf(nil, `{"data":{"text":"%d"}}`, n)
-		if _, err := client.CoreV1().ConfigMaps("default").Patch(
-			ctx,
-			"page",
-			types.MergePatchType,
-			edit,
-			metav1.PatchOptions{FieldManager: kit.UserAgent},
-		); err != nil {
+		if _, err := client.CoreV1().ConfigMaps("default").Patch(ctx, "page", types.MergePatchType, edit,
+			metav1.PatchOptions{FieldManager: kit.UserAgent}); err != nil {
 			t.Fatal(err)
 		}
 		seen(fmt.Sprint(n))

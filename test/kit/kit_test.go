@@ -80,11 +80,7 @@ func TestCRDIsServed(t *testing.T) {
 		k.Apply("apiVersion: $GROUP/v1\nkind: " + kind + "\nmetadata: {name: it}\nspec: {any: {field: 1}}")
 		k.Patch(kind, "it", "status: {seen: true}", "status")
 		o := k.Get(kind, "it")
-		if seen, _, _ := unstructured.NestedBool(
-			o.Object,
-			"status",
-			"seen",
-		); !seen ||
+		if seen, _, _ := unstructured.NestedBool(o.Object, "status", "seen"); !seen ||
 			(o.GetNamespace() == "") != (scope == "Cluster") {
 			t.Errorf("%s, %s: %v", kind, scope, o.Object)
 		}

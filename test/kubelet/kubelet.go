@@ -62,14 +62,8 @@ func start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) er
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Pods(pod.Namespace).Patch(
-		ctx,
-		pod.Name,
-		types.MergePatchType,
-		patch,
-		metav1.PatchOptions{},
-		"status",
-	)
+	_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the Pod is gone, or another one has its name
 	}

@@ -29,12 +29,8 @@ type schema struct {
 // admit defaults and prunes object in place, and returns the API server's errors.
 func (s schema) admit(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
-	if dropped := pruning.PruneWithOptions(
-		object,
-		s.structural,
-		true,
-		structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true},
-	); len(dropped) > 0 {
+	if dropped := pruning.PruneWithOptions(object, s.structural, true,
+		structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(dropped) > 0 {
 		t.Errorf("fields that the schema does not know: %v", dropped)
 	}
 	defaulting.Default(object, s.structural)

@@ -85,11 +85,8 @@ func validateDeletionLimit(limit *intstr.IntOrString) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{
-		field.Invalid(
-			specPath.Child("deletionLimit"),
-			limit.String(),
-			"must be a number of 0 or more, or a percentage from 0% to 100%",
-		),
+		field.Invalid(specPath.Child("deletionLimit"), limit.String(),
+			"must be a number of 0 or more, or a percentage from 0% to 100%"),
 	}
 }
 
@@ -135,11 +132,8 @@ func (h *RevisionHistory) validate(at *field.Path) field.ErrorList {
 		case steps[0] == "metadata" && !described, steps[0] == "status", steps[0] == "apiVersion", steps[0] == "kind":
 			errs = append(
 				errs,
-				field.Invalid(
-					at.Child("fieldPaths").Index(i),
-					path,
-					"expected a field that users change, such as spec.template or metadata.labels",
-				),
+				field.Invalid(at.Child("fieldPaths").Index(i), path,
+					"expected a field that users change, such as spec.template or metadata.labels"),
 			)
 		}
 	}

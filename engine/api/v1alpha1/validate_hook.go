@@ -80,11 +80,8 @@ func (w *Webhook) validate(at *field.Path) field.ErrorList {
 	default:
 		errs = append(
 			errs,
-			field.NotSupported(
-				at.Child("responseUnMarshallMode"),
-				w.ResponseUnmarshalMode,
-				[]UnmarshalMode{UnmarshalLoose, UnmarshalStrict},
-			),
+			field.NotSupported(at.Child("responseUnMarshallMode"), w.ResponseUnmarshalMode,
+				[]UnmarshalMode{UnmarshalLoose, UnmarshalStrict}),
 		)
 	}
 	if e := w.Etag; e != nil && e.Enabled != nil && *e.Enabled && e.CacheTimeoutSeconds != nil &&
@@ -166,10 +163,8 @@ func (g *GRPC) validate(at *field.Path) field.ErrorList {
 	if g.Insecure && (g.CABundle != nil || g.ClientTLS != nil || g.Authorization != nil || g.ServerName != "") {
 		errs = append(
 			errs,
-			field.Forbidden(
-				at.Child("insecure"),
-				"insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName",
-			),
+			field.Forbidden(at.Child("insecure"),
+				"insecure is plain text, which excludes caBundle, clientTLS, authorization and serverName"),
 		)
 	}
 	errs = append(errs, g.Timeout.validate(at.Child("timeout"))...)

@@ -22,12 +22,10 @@ func (w *Writer) ReplaceStatus(
 		subresource = "status"
 	}
 	ctx, span := w.Tracer.Start(ctx, spanName("patch", r, subresource), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(
-			attribute.String("hookloop.write.verb", "status"),
+		trace.WithAttributes(attribute.String("hookloop.write.verb", "status"),
 			attribute.String("hookloop.write.resource", r.String()),
 			attribute.String("k8s.namespace.name", o.Namespace()),
-			attribute.String("hookloop.write.name", o.Name()),
-		),
+			attribute.String("hookloop.write.name", o.Name())),
 	)
 	defer span.End()
 	written, err := w.Patch(ctx, r, o.Ref(), types.JSONPatchType, replacement(o, status), subresource)

@@ -271,13 +271,10 @@ func (w *Writer) start(ctx context.Context, a plan.Action) (context.Context, tra
 		ctx,
 		spanName(requests[a.Verb], a.Resource, ""),
 		trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(
-			attribute.String("hookloop.write.verb", string(a.Verb)),
+		trace.WithAttributes(attribute.String("hookloop.write.verb", string(a.Verb)),
 			attribute.String("hookloop.write.resource", a.Resource.String()),
 			attribute.String("k8s.namespace.name", a.Ref.Namespace),
-			attribute.String("hookloop.write.name", a.Ref.Name),
-			attribute.String("hookloop.write.why", a.Why),
-		),
+			attribute.String("hookloop.write.name", a.Ref.Name), attribute.String("hookloop.write.why", a.Why)),
 	)
 }
 

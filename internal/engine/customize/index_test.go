@@ -153,10 +153,7 @@ func BenchmarkMatch(b *testing.B) {
 			for i := range parents {
 				name := fmt.Sprint(i)
 				x.Set(key(name), []rule{
-					checked(
-						b,
-						hook.RelatedRule{Namespace: "shop", Names: []string{name}},
-					),
+					checked(b, hook.RelatedRule{Namespace: "shop", Names: []string{name}}),
 					checked(b, hook.RelatedRule{Namespace: "shop", LabelSelector: selects("of", name)}),
 					checked(b, hook.RelatedRule{NamespaceSelector: selects("of", name)}),
 				})

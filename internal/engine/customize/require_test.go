@@ -204,10 +204,7 @@ func TestRequirementsThatAreWrong(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	r.require = always(make([]hook.RelatedRule, 101)...)
-	if err, want := r.ask(
-		about(t, "web"),
-		"",
-	), "requirements are 101, expected at most 100"; err == nil ||
+	if err, want := r.ask(about(t, "web"), ""), "requirements are 101, expected at most 100"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -283,10 +283,7 @@ func TestDesired(t *testing.T) {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	o.Finalizing = true
-	if d, err = s.Desired(
-		plan.Input{Observed: o},
-		[]*hook.Answer{{Finalized: true}},
-	); err != nil ||
+	if d, err = s.Desired(plan.Input{Observed: o}, []*hook.Answer{{Finalized: true}}); err != nil ||
 		d.RemoveFinalizer != FinalizerPrefix+"deco" {
 		t.Errorf("Desired = %+v, %v, want the finalizer removed", d, err)
 	}

@@ -127,10 +127,8 @@ func (r *run) plan(
 	r.tally.unchanged, r.tally.pending = result.Unchanged, result.Pending
 	r.tally.held, r.tally.waiting = result.HeldBack, result.Waiting
 	r.addPlanResult(desired, result)
-	span.SetAttributes(
-		attribute.Int("hookloop.children.desired", len(desired.Children)),
-		attribute.Int("hookloop.actions", result.Len()),
-	)
+	span.SetAttributes(attribute.Int("hookloop.children.desired", len(desired.Children)),
+		attribute.Int("hookloop.actions", result.Len()))
 	return desired, result, nil
 }
 

@@ -96,14 +96,12 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 
 // end ends the sync's span and, if the parent has converged at its generation, the change's.
 func (r *run) end(v verdict) {
-	r.span.SetAttributes(
-		attribute.String("hookloop.result", v.result),
+	r.span.SetAttributes(attribute.String("hookloop.result", v.result),
 		attribute.Int("hookloop.writes", r.tally.writes),
 		attribute.Int("hookloop.children.unchanged", r.tally.unchanged),
 		attribute.Int("hookloop.children.pending", r.tally.pending),
 		attribute.Int("hookloop.children.held", r.tally.held),
-		attribute.Int("hookloop.children.waiting", r.tally.waiting),
-	)
+		attribute.Int("hookloop.children.waiting", r.tally.waiting))
 	if v.retry != nil || v.result != "converged" && v.result != "changed" && v.result != "gone" {
 		r.span.SetAttributes(attribute.String("error.type", v.result))
 		r.span.SetStatus(codes.Error, v.result)
@@ -127,13 +125,11 @@ func (r *run) closeChange() {
 		r.change.AsRoot(context.Background()),
 		"change "+r.resource.GroupResource(),
 		trace.WithTimestamp(c.since),
-		trace.WithAttributes(
-			attribute.String("hookloop.controller", r.Name),
+		trace.WithAttributes(attribute.String("hookloop.controller", r.Name),
 			attribute.String("hookloop.parent.kind", object.KindString(r.item.Key.Parent.GVK)),
 			attribute.String("k8s.namespace.name", r.item.Key.Parent.Namespace),
 			attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
-			attribute.Int64("hookloop.parent.generation", c.generation),
-		),
+			attribute.Int64("hookloop.parent.generation", c.generation)),
 	)
 	root.End(trace.WithTimestamp(r.Clock.Now()))
 }

@@ -63,11 +63,7 @@ func TestGuard(t *testing.T) {
 			if errors.As(err, &held) != test.held {
 				t.Fatalf("Guard = %v", err)
 			}
-			if want := fmt.Sprintf(
-				"%s=3/%d",
-				plan.AllowDeletionsAnnotation,
-				test.undesired,
-			); err != nil &&
+			if want := fmt.Sprintf("%s=3/%d", plan.AllowDeletionsAnnotation, test.undesired); err != nil &&
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("the error %q does not name %s", err, want)
 			}

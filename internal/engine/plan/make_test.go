@@ -117,10 +117,7 @@ func TestUnknownViews(t *testing.T) {
 			}
 		}
 	}
-	if result, err := plan.Make(
-		known,
-		&plan.Desired{},
-	); err != nil || len(result.Actions) != 1 ||
+	if result, err := plan.Make(known, &plan.Desired{}); err != nil || len(result.Actions) != 1 ||
 		result.Actions[0].Verb != plan.Delete {
 		t.Errorf("a child of a complete view is not deleted: %+v, %v", result, err)
 	}

@@ -125,13 +125,8 @@ func TestInclude(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := decode(t, c.status)
-			if err := Include(
-				status,
-				now,
-				resource,
-				withStatus(t, c.present),
-				hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"},
-			); err != nil {
+			if err := Include(status, now, resource, withStatus(t, c.present),
+				hook.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(decode(t, c.want), status); diff != "" {

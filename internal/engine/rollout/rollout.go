@@ -80,10 +80,8 @@ func Read(parent *object.Object, fields Fields, records view.List) (History, err
 // sorted orders ControllerRevisions by age, the youngest first.
 func sorted(records view.List) []*object.Object {
 	return slices.SortedFunc(records.All(), func(a, b *object.Object) int {
-		return cmp.Or(
-			b.Meta().GetCreationTimestamp().Compare(a.Meta().GetCreationTimestamp().Time),
-			cmp.Compare(a.Name(), b.Name()),
-		)
+		return cmp.Or(b.Meta().GetCreationTimestamp().Compare(a.Meta().GetCreationTimestamp().Time),
+			cmp.Compare(a.Name(), b.Name()))
 	})
 }
 

@@ -97,12 +97,8 @@ func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) hook.Condition {
 		if declared[op] == nil && n.servedByAny(op) {
 			undeclared = append(
 				undeclared,
-				fmt.Sprintf(
-					"the hook has a function for %s, but spec.hooks.%s is not declared%s",
-					op,
-					op,
-					consequence[op].undeclared,
-				),
+				fmt.Sprintf("the hook has a function for %s, but spec.hooks.%s is not declared%s", op, op,
+					consequence[op].undeclared),
 			)
 		}
 	}

@@ -57,10 +57,8 @@ func TestTriggersOfUnknownParents(t *testing.T) {
 	); err != nil {
 		t.Errorf("a new build: %v, want it kept", err)
 	}
-	if err := asks.miss(
-		hook.Trigger{LowPriority: true},
-		stale,
-	); err != nil || asks.missed == nil || !asks.missed.Invalidate ||
+	if err := asks.miss(hook.Trigger{LowPriority: true},
+		stale); err != nil || asks.missed == nil || !asks.missed.Invalidate ||
 		asks.missed.Parents != nil {
 		t.Errorf("two of them: %+v, %v, want one about all parents", asks.missed, err)
 	}

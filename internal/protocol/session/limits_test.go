@@ -56,10 +56,7 @@ func TestRunsDoNotMultiply(t *testing.T) {
 					Outcome: &streamv1.Answer_Desired{Desired: &streamv1.Desired{Base: held.digest.wire(), Pieces: pieces}},
 				},
 			)
-			if want := fmt.Sprintf(
-				"takes more than %d bytes",
-				e.settings.MessageBytes,
-			); got.Fault == nil ||
+			if want := fmt.Sprintf("takes more than %d bytes", e.settings.MessageBytes); got.Fault == nil ||
 				!strings.Contains(got.Fault.Error(), want) {
 				t.Errorf("the outcome is %v, want a fault: %s", got.Fault, want)
 			}

@@ -238,13 +238,9 @@ func rightFor(attach *streamv1.Attach) (auth.Right, error) {
 			strings.Join(hook.DeclaredKinds(), " or "))
 	}
 	if len(i.GetNamespace()) > maxName || len(i.GetName()) > maxName {
-		return auth.Right{}, status.Errorf(
-			codes.InvalidArgument,
+		return auth.Right{}, status.Errorf(codes.InvalidArgument,
 			"attach: intercept has a namespace of %d bytes and a name of %d, expected at most %d",
-			len(i.GetNamespace()),
-			len(i.GetName()),
-			maxName,
-		)
+			len(i.GetNamespace()), len(i.GetName()), maxName)
 	}
 	return auth.Right{Verb: "intercept", Group: group, Resource: kind.Plural, Name: i.GetControllerName()}, nil
 }
@@ -268,12 +264,8 @@ func (g *Gateway) serveWorker(ctx context.Context, conn stream.Conn, attach *str
 	err = s.Run(ctx, conn)
 	w.pool.Remove(s)
 	w.pool.Fail(
-		status.Errorf(
-			codes.Unavailable,
-			"the last hook that served worker %q has gone: %s",
-			w.name,
-			status.Convert(err).Message(),
-		),
+		status.Errorf(codes.Unavailable, "the last hook that served worker %q has gone: %s", w.name,
+			status.Convert(err).Message()),
 	)
 	g.mu.Lock()
 	w.size--

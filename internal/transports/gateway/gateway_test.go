@@ -184,10 +184,7 @@ func TestLimits(t *testing.T) {
 				for i := range maxSessions {
 					last = h.attach(fmt.Sprintf("laptop-%d", i), c.attach)
 				}
-				if end := h.attach(
-					"late",
-					c.attach,
-				).end(); end.Code() != codes.ResourceExhausted ||
+				if end := h.attach("late", c.attach).end(); end.Code() != codes.ResourceExhausted ||
 					!strings.Contains(end.Message(), c.says) {
 					t.Errorf("one more ends with %v, want %s", end, c.says)
 				}
@@ -297,10 +294,8 @@ func TestTrigger(t *testing.T) {
 			}
 		}
 		h.guard.forbidden = status.Error(codes.PermissionDenied, "you may not")
-		if _, err := h.Trigger(
-			t.Context(),
-			&streamv1.TriggerRequest{Worker: "hello"},
-		); status.Code(err) != codes.PermissionDenied {
+		if _, err := h.Trigger(t.Context(),
+			&streamv1.TriggerRequest{Worker: "hello"}); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("without the right: got %v", err)
 		}
 	})
@@ -313,10 +308,8 @@ func TestTriggersThatAreTooMany(t *testing.T) {
 		s := settingsOf("web", nil)
 		s.Trigger = func(hook.Trigger) (int, error) { return 0, hook.ErrTooManyTriggers }
 		h.open(s, "hello", nil)
-		if _, err := h.Trigger(
-			t.Context(),
-			&streamv1.TriggerRequest{Worker: "hello"},
-		); status.Code(err) != codes.ResourceExhausted {
+		if _, err := h.Trigger(t.Context(),
+			&streamv1.TriggerRequest{Worker: "hello"}); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v, want RESOURCE_EXHAUSTED", err)
 		}
 	})

@@ -79,10 +79,7 @@ func (i *intercept) ask(ctx context.Context, q *hook.Question, op hook.Op, own *
 		AnsweredBy: as,
 		Timeout:    timeout,
 		Fallback:   own,
-	}.Ask(
-		ctx,
-		q,
-	)
+	}.Ask(ctx, q)
 	if err == nil && strings.HasPrefix(answer.AnsweredBy, as) {
 		answer.Intercept = i.user
 	}

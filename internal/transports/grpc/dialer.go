@@ -217,11 +217,8 @@ func (d *dialer) resolve(ctx context.Context) ([]string, error) {
 	for i, ip := range ips {
 		ips[i] = net.JoinHostPort(ip, port)
 	}
-	if ipv4 := slices.DeleteFunc(
-		slices.Clone(ips),
-		func(a string) bool { return a[0] == '[' },
-	); host == "localhost" &&
-		len(ipv4) > 0 {
+	ipv4 := slices.DeleteFunc(slices.Clone(ips), func(a string) bool { return a[0] == '[' })
+	if host == "localhost" && len(ipv4) > 0 {
 		return ipv4, nil // one hook with an IPv4 and an IPv6 address
 	}
 	return ips, nil

@@ -184,11 +184,9 @@ func (c *config) connect(address, authority string, keyring *endpoint.Keyring) (
 			otelgrpc.NewClientHandler(
 				otelgrpc.WithFilter(
 					filters.Not(
-						filters.Any(
-							filters.HealthCheck(),
+						filters.Any(filters.HealthCheck(),
 							filters.ServiceName(streamv1.HookStreamService_ServiceDesc.ServiceName),
-							filters.ServiceName(probeService),
-						),
+							filters.ServiceName(probeService)),
 					),
 				),
 			),

@@ -113,18 +113,12 @@ metacontroller_sync_in_flight_requests{` + labels + `,url="http://hello/sync"} 0
 # TYPE metacontroller_sync_requests_total counter
 metacontroller_sync_requests_total{code="` + o.code + `",` + labels + `,method="post",url="http://hello/sync"} 1
 `
-			if err := testutil.GatherAndCompare(
-				registry,
-				strings.NewReader(want),
-				"metacontroller_sync_in_flight_requests",
-				"metacontroller_sync_requests_total",
-			); err != nil {
+			if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+				"metacontroller_sync_in_flight_requests", "metacontroller_sync_requests_total"); err != nil {
 				t.Error(err)
 			}
-			if n, err := testutil.GatherAndCount(
-				registry,
-				"metacontroller_sync_request_duration_histogram_seconds",
-			); n != 1 ||
+			if n, err := testutil.GatherAndCount(registry,
+				"metacontroller_sync_request_duration_histogram_seconds"); n != 1 ||
 				err != nil {
 				t.Errorf("got %d histograms, %v, want 1", n, err)
 			}

@@ -29,10 +29,8 @@ func withSpan(next hook.Hook, tracer trace.Tracer, shared []attribute.KeyValue) 
 			spanName(q.Op),
 			trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(shared...),
-			trace.WithAttributes(
-				attribute.String("hookloop.hook.op", string(q.Op)),
-				attribute.Int("hookloop.children.observed", observed(q)),
-			),
+			trace.WithAttributes(attribute.String("hookloop.hook.op", string(q.Op)),
+				attribute.Int("hookloop.children.observed", observed(q))),
 		)
 		defer span.End()
 		answer, err := next.Ask(ctx, q)

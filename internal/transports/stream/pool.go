@@ -288,10 +288,7 @@ func (h Hook) read(ctx context.Context, q *hook.Question, o session.Outcome, bui
 		span.SetAttributes(
 			attribute.Int64("hookloop.hook.request_bytes", int64(o.Sent)),
 			//nolint:gosec // as above
-			attribute.Int64(
-				"hookloop.hook.response_bytes",
-				int64(o.Got),
-			),
+			attribute.Int64("hookloop.hook.response_bytes", int64(o.Got)),
 			attribute.Bool("hookloop.hook.snapshot", o.Snapshot),
 		)
 	}

@@ -68,12 +68,7 @@ func TestExtras(t *testing.T) {
 			} else if diff := cmp.Diff(&hook.Answer{}, got); diff != "" {
 				t.Errorf("v1 (-want +got):\n%s", diff)
 			}
-			if _, err := read(
-				q,
-				"v1",
-				[]byte(allExtras),
-				true,
-			); err == nil ||
+			if _, err := read(q, "v1", []byte(allExtras), true); err == nil ||
 				!strings.Contains(err.Error(), `unknown field "conditions"`) {
 				t.Errorf("v1, strict: error %v", err)
 			}
@@ -93,12 +88,8 @@ func TestBadSayings(t *testing.T) {
 		`{"childStates":[{"ready":"yes"}]}`:      "childStates.ready: got a string, expected a boolean",
 		`{"conditions":{"Ready":"True"}}`:        "conditions",
 	} {
-		if _, err := read(
-			&hook.Question{Kind: hook.Composite, Op: hook.Sync},
-			"v2",
-			[]byte(body),
-			true,
-		); err == nil ||
+		if _, err := read(&hook.Question{Kind: hook.Composite, Op: hook.Sync}, "v2", []byte(body),
+			true); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", body, err, want)
 		}

@@ -92,13 +92,7 @@ func TestCallersNeedACertificate(t *testing.T) {
 			`the caller's certificate is for ["intruder" "127.0.0.1"], expected "engine"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := askAs(
-				t,
-				connection.Target(),
-				server,
-				c.authority,
-				c.name,
-			); status.Code(err) != c.code ||
+			if err := askAs(t, connection.Target(), server, c.authority, c.name); status.Code(err) != c.code ||
 				!strings.Contains(status.Convert(err).Message(), c.want) {
 				t.Errorf("got %v, want %s %s", err, c.code, c.want)
 			}

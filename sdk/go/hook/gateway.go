@@ -120,9 +120,7 @@ func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parent
 	if err != nil {
 		return 0, err
 	}
-	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(
-		ctx,
-		&streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)},
-	)
+	r, err := streamv1.NewGatewayServiceClient(connection).Trigger(ctx,
+		&streamv1.TriggerRequest{Worker: worker, Trigger: t.message(0)})
 	return int(r.GetParents()), err
 }

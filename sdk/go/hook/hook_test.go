@@ -196,17 +196,11 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 	if found, err := hook.Related[corev1.Namespace](req, "namespaces.v1"); err != nil || found["shop"] == nil {
 		t.Errorf("namespaces: got %v, %v", found, err)
 	}
-	if found, err := hook.Related[corev1.Secret](
-		req,
-		"certificates.cert-manager.io/v1",
-	); found != nil ||
+	if found, err := hook.Related[corev1.Secret](req, "certificates.cert-manager.io/v1"); found != nil ||
 		!errors.Is(err, hook.ErrNotServed) {
 		t.Errorf("certificates: got %v, %v, want %v", found, err, hook.ErrNotServed)
 	}
-	if found, err := hook.Related[corev1.Secret](
-		req,
-		"secrets.v1",
-	); found != nil || err == nil ||
+	if found, err := hook.Related[corev1.Secret](req, "secrets.v1"); found != nil || err == nil ||
 		!strings.Contains(err.Error(), "not allowed") {
 		t.Errorf("secrets: got %v, %v, want not allowed", found, err)
 	}
@@ -221,18 +215,12 @@ func checkRelated(t *testing.T, req *hook.SyncRequest) {
 			t.Errorf("requirement %q: shown is %v, %v, want %v", name, shown, err, want)
 		}
 	}
-	if _, _, err := hook.RequireRelated[corev1.Namespace](
-		req,
-		&requirements,
-		hook.RelatedRule{Resource: "namespaces"},
-	); err == nil ||
+	if _, _, err := hook.RequireRelated[corev1.Namespace](req, &requirements,
+		hook.RelatedRule{Resource: "namespaces"}); err == nil ||
 		len(requirements) != 2 {
 		t.Errorf("a requirement without a name: %v, with %d requirements; want an error, and 2", err, len(requirements))
 	}
-	if found, err := hook.Related[corev1.Secret](
-		req,
-		"pods.v1",
-	); found != nil || err == nil ||
+	if found, err := hook.Related[corev1.Secret](req, "pods.v1"); found != nil || err == nil ||
 		!strings.Contains(err.Error(), "not in the request") {
 		t.Errorf("pods: got %v, %v, want an error", found, err)
 	}

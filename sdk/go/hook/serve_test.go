@@ -76,10 +76,7 @@ func TestAPanicIsAnErrorOfItsCallOnly(t *testing.T) {
 	client := compositev1.NewCompositeHookServiceClient(connection)
 	bad := request()
 	bad.Parent.Name = "bad"
-	if _, err := client.Sync(
-		t.Context(),
-		bad,
-	); status.Code(err) != codes.Internal ||
+	if _, err := client.Sync(t.Context(), bad); status.Code(err) != codes.Internal ||
 		!strings.Contains(err.Error(), "panic: boom") {
 		t.Errorf("got %v, want an internal error that names the panic", err)
 	}

@@ -213,13 +213,8 @@ func (x *exchange) take(ctx context.Context, got session.HookReceived) {
 		x.triggers.answered(got.TriggerResult)
 	case got.GoAway != nil:
 		//nolint:gosec // codes are few
-		x.log.Warn(
-			"the engine ends the stream",
-			"code",
-			codes.Code(got.GoAway.GetCode()).String(),
-			"message",
-			got.GoAway.GetMessage(),
-		)
+		x.log.Warn("the engine ends the stream", "code", codes.Code(got.GoAway.GetCode()).String(), "message",
+			got.GoAway.GetMessage())
 	}
 }
 

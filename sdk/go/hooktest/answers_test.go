@@ -139,10 +139,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	response := &hook.SyncResponse{Children: []hook.Child{{Object: team}}, Status: map[string]any{"teams": 1}}
-	if _, err := hooktest.Check(
-		request,
-		response,
-	); err == nil ||
+	if _, err := hooktest.Check(request, response); err == nil ||
 		!strings.Contains(err.Error(), `declare it as "Namespace.v1:Cluster"`) {
 		t.Errorf("error %v, want one that names the declaration", err)
 	}
@@ -155,11 +152,7 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for _, kind := range []string{"Namespace", "Namespace.v1:cluster", ".v1"} {
-		if _, err := hooktest.Check(
-			request,
-			response,
-			kind,
-		); err == nil ||
+		if _, err := hooktest.Check(request, response, kind); err == nil ||
 			!strings.Contains(err.Error(), "expected one such as Pod.v1") {
 			t.Errorf("kind %q: error %v", kind, err)
 		}

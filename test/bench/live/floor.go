@@ -31,11 +31,8 @@ func (s *stage) floor(ctx context.Context, n int) error {
 	}
 	s.floors = append(s.floors, float64(n)/time.Since(begun).Seconds())
 	s.progress("  floor: a bare client creates %.0f ConfigMaps per second", s.floors[len(s.floors)-1])
-	return s.client.Resource(configMaps).Namespace(in).DeleteCollection(
-		ctx,
-		metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "bench.example.com/floor"},
-	)
+	return s.client.Resource(configMaps).Namespace(in).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "bench.example.com/floor"})
 }
 
 // floorAgain stops the engine, measures the floor once more, and returns the mean. One measurement

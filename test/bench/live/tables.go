@@ -123,22 +123,10 @@ func (r *report) buildTable() *table {
 	for _, d := range r.Drift {
 		c := d.Converge
 		speed := float64(d.Children) / c.Wall.Seconds()
-		t.add(
-			string(d.Transport),
-			fmt.Sprint(d.Children),
-			ms(c.Wall),
-			fmt.Sprintf("%.0f", speed),
-			fmt.Sprintf("%.0f", d.Floor),
-			fmt.Sprintf("%.2f", speed/d.Floor),
-			ms(c.EngineCPU),
-			ms(c.HookCPU),
-			size(c.Sent),
-			size(c.Received),
-			fmt.Sprint(sum(c.Syncs)),
-			fmt.Sprint(sum(c.Calls)),
-			fmt.Sprint(sum(c.Requests)),
-			ms(d.Settle.EngineCPU),
-		)
+		t.add(string(d.Transport), fmt.Sprint(d.Children), ms(c.Wall), fmt.Sprintf("%.0f", speed),
+			fmt.Sprintf("%.0f", d.Floor), fmt.Sprintf("%.2f", speed/d.Floor), ms(c.EngineCPU), ms(c.HookCPU),
+			size(c.Sent), size(c.Received), fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)),
+			fmt.Sprint(sum(c.Requests)), ms(d.Settle.EngineCPU))
 	}
 	return t
 }
@@ -178,25 +166,10 @@ func (r *report) fleetTable() *table {
 }
 
 func (t *table) fleetRow(f fleet, workload string, c cost, wall, creates, floor string) {
-	t.add(
-		string(f.Transport),
-		fmt.Sprint(f.Parents),
-		workload,
-		wall,
-		creates,
-		floor,
-		ms(c.EngineCPU),
-		ms(each(c.EngineCPU, sum(c.Syncs))),
-		ms(c.HookCPU),
-		size(c.Sent),
-		size(c.Received),
-		fmt.Sprint(sum(c.Syncs)),
-		fmt.Sprint(sum(c.Calls)),
-		fmt.Sprint(sum(c.Requests)),
-		fmt.Sprint(sum(c.Writes)),
-		size(f.RSS),
-		size(f.Peak),
-	)
+	t.add(string(f.Transport), fmt.Sprint(f.Parents), workload, wall, creates, floor, ms(c.EngineCPU),
+		ms(each(c.EngineCPU, sum(c.Syncs))), ms(c.HookCPU), size(c.Sent), size(c.Received),
+		fmt.Sprint(sum(c.Syncs)), fmt.Sprint(sum(c.Calls)), fmt.Sprint(sum(c.Requests)),
+		fmt.Sprint(sum(c.Writes)), size(f.RSS), size(f.Peak))
 }
 
 // countedTable explains the sums of the other tables.

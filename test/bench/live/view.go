@@ -45,10 +45,8 @@ type waiter struct {
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 	ctx, stop := context.WithCancel(ctx)
 	v := &view{stop: stop, done: make(chan struct{}), children: map[string]child{}, texts: map[string]int{}}
-	w, err := client.CoreV1().ConfigMaps(namespace).Watch(
-		ctx,
-		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"},
-	)
+	w, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx,
+		metav1.ListOptions{LabelSelector: "bench.example.com/crowd"})
 	if err != nil {
 		stop()
 		return nil, err

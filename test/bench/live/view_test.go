@@ -62,10 +62,8 @@ func TestFailedViewReportsIt(t *testing.T) {
 	if _, err := v.awaitAll(t.Context(), 1, "new"); err == nil || !strings.Contains(err.Error(), "the watch is gone") {
 		t.Errorf("awaitAll = %v, want the failure", err)
 	}
-	if err := v.see(
-		watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "expired"}},
-		time.Now(),
-	); err == nil ||
+	if err := v.see(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "expired"}},
+		time.Now()); err == nil ||
 		!strings.Contains(err.Error(), "expired") {
 		t.Errorf("see = %v, want the API server's error", err)
 	}

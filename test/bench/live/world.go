@@ -56,11 +56,9 @@ func (s *stage) declare(ctx context.Context) error {
 // warm creates a parent by a dry run, because the API server delays the first creation after a CRD
 // by two seconds.
 func (s *stage) warm(ctx context.Context) error {
-	_, err := s.client.Resource(crowds).Namespace(namespace).Create(
-		ctx,
+	_, err := s.client.Resource(crowds).Namespace(namespace).Create(ctx,
 		&unstructured.Unstructured{Object: s.parent("warm", 0, text)},
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
-	)
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
@@ -162,13 +160,8 @@ func (s *stage) parent(name string, children int, text string) object {
 // touch changes an annotation of a parent that does not affect its children.
 func (s *stage) touch(ctx context.Context, name string, round int) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.example.com/touched":"%d"}}}`, round)
-	_, err := s.client.Resource(crowds).Namespace(namespace).Patch(
-		ctx,
-		name,
-		types.MergePatchType,
-		body,
-		metav1.PatchOptions{},
-	)
+	_, err := s.client.Resource(crowds).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body,
+		metav1.PatchOptions{})
 	return err
 }
 

@@ -70,10 +70,8 @@ var quoted = regexp.MustCompile("`[^`\n]*`|\"[^\"\n]*\"")
 
 // withoutCode blanks code and quotations; the lines stay.
 func withoutCode(text string) string {
-	return quoted.ReplaceAllStringFunc(
-		text,
-		func(s string) string { return strings.Repeat("·", utf8.RuneCountInString(s)) },
-	)
+	return quoted.ReplaceAllStringFunc(text,
+		func(s string) string { return strings.Repeat("·", utf8.RuneCountInString(s)) })
 }
 
 // exempt matches lines that cannot be broken: URLs, and directives to compilers and linters.
