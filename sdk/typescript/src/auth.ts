@@ -101,11 +101,12 @@ class Tokens {
       return { code: Code.UNAUTHENTICATED, details: "the call has another kind of authorization; expected Bearer" };
     }
     if (!this.#current()) {
-      return { code: Code.UNAVAILABLE, details: "the hook cannot read its token file" };
+      return { code: Code.UNAVAILABLE, details: "the hook cannot read its file of tokens" };
     }
     const hash = sha256(token);
     const valid = this.#hashes.map((known) => timingSafeEqual(hash, known)).includes(true);
-    return valid ? undefined : { code: Code.UNAUTHENTICATED, details: "the call's token is not valid for this hook" };
+    const details = "the call's token is not one that this hook knows";
+    return valid ? undefined : { code: Code.UNAUTHENTICATED, details };
   }
 
   /** Reloads the file if it has changed, and reports whether its tokens are known. */
