@@ -65,6 +65,10 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 }
 
+// ownRecord is a flag that keeps an engine's record of finalizers in the test's namespace: an engine
+// that starts removes the finalizers of deleted controllers in its record, also of other tests.
+func ownRecord(k *kit.Kit) string { return "--leader-election-namespace=" + k.Namespace }
+
 // TestFinalizerGoesThoughTheEngineIsDown deletes the controller, or gives it other parents, while
 // no engine runs. The controller is deleted immediately, so that an uninstall may remove the engine
 // first. The next engine removes the parents' finalizers.
@@ -95,7 +99,7 @@ func TestFinalizerGoesThoughTheEngineIsDown(t *testing.T) {
 	for name, leave := range cases {
 		t.Run(name, func(t *testing.T) {
 			k := start(t)
-			engine, labels := ownEngine(k)
+			engine, labels := ownEngine(k, ownRecord(k))
 			run(t, k, kit.Composite{Sync: hook, Finalize: hook, Labels: labels})
 			k.Apply(parent("web", page("page", "text: one")))
 			awaitFinalizer(k, true)
