@@ -65,8 +65,9 @@ func TestControllerThatIsNoLongerTargeted(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "two")
 }
 
-// ownRecord is a flag that keeps an engine's record of finalizers in the test's namespace: an engine
-// that starts removes the finalizers of deleted controllers in its record, also of other tests.
+// ownRecord is a flag that keeps an engine's record of finalizers in the test's namespace: an
+// engine that starts removes the finalizers of deleted controllers in its record, also of other
+// tests.
 func ownRecord(k *kit.Kit) string { return "--leader-election-namespace=" + k.Namespace }
 
 // TestFinalizerGoesThoughTheEngineIsDown deletes the controller, or gives it other parents, while
