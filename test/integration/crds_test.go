@@ -70,6 +70,7 @@ func resource(client dynamic.Interface, object *unstructured.Unstructured) dynam
 	gvr := map[string]schema.GroupVersionResource{
 		v1alpha1.CompositeControllerKind: v1alpha1.CompositeControllers,
 		v1alpha1.DecoratorControllerKind: v1alpha1.DecoratorControllers,
+		v1alpha1.MapControllerKind:       v1alpha1.MapControllers,
 		v1alpha1.ControllerRevisionKind:  v1alpha1.ControllerRevisions,
 	}[object.GetKind()]
 	if gvr == v1alpha1.ControllerRevisions {

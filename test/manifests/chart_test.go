@@ -223,8 +223,8 @@ func TestGatewayOfTheChart(t *testing.T) {
 // TestCRDsAreTheGeneratedOnes compares the CRDs of the chart and the base with manifests/crds.
 func TestCRDsAreTheGeneratedOnes(t *testing.T) {
 	want := objects(t, kustomize(t, "crds"))
-	if len(want) != 3 {
-		t.Fatalf("manifests/crds has %d CRDs, want 3", len(want))
+	if len(want) != 4 {
+		t.Fatalf("manifests/crds has %d CRDs, want 4", len(want))
 	}
 	for name, text := range map[string]string{"chart": chart(t), "production": kustomize(t, "production")} {
 		all := objects(t, text)

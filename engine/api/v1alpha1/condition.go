@@ -12,6 +12,9 @@ type ControllerStatus struct {
 	Parents string `json:"parents,omitempty"`
 	// +optional
 	Children string `json:"children,omitempty"`
+	// Inputs are the plural names of the input resources of a map controller, in one line.
+	// +optional
+	Inputs string `json:"inputs,omitempty"`
 	// Conditions has the condition Ready and, if they apply, HooksMatch and
 	// Intercepted.
 	// +optional
@@ -59,6 +62,9 @@ const (
 	// ReasonParentConflict: it runs, but another controller writes the status of the same parents
 	// (True).
 	ReasonParentConflict = "ParentConflict"
+	// ReasonInputNotFound: it runs, but the API server does not serve an input resource of a map
+	// controller; its inputs are mapped as soon as it does (True).
+	ReasonInputNotFound = "InputNotFound"
 	// ReasonStarting: its caches are being filled (False).
 	ReasonStarting = "Starting"
 	// ReasonStopped: it was stopped on purpose (False).

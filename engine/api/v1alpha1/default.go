@@ -65,6 +65,25 @@ func (d *DecoratorController) Default() {
 	defaultEndpoints(s.EndpointConfigs)
 }
 
+// Default fills in what the spec leaves open, and drops an input or output resource that repeats
+// another in every field. It is idempotent, and changes m: a caller that shares m defaults a copy.
+func (m *MapController) Default() {
+	s := &m.Spec
+	s.InputResources = unique(s.InputResources)
+	for i := range s.OutputResources {
+		output := &s.OutputResources[i]
+		if output.UpdateStrategy == nil {
+			output.UpdateStrategy = &OutputUpdateStrategy{}
+		}
+		orDefault(&output.UpdateStrategy.Method, UpdateOnDelete)
+	}
+	s.OutputResources = unique(s.OutputResources)
+	for _, h := range m.hooks() {
+		h.hook.Default()
+	}
+	defaultEndpoints(s.EndpointConfigs)
+}
+
 // ResyncPeriod is the time between two resyncs of a parent; 0 means none.
 func (s *CompositeControllerSpec) ResyncPeriod() time.Duration {
 	return resyncPeriod(s.ResyncPeriodSeconds)
@@ -72,6 +91,11 @@ func (s *CompositeControllerSpec) ResyncPeriod() time.Duration {
 
 // ResyncPeriod is the time between two resyncs of an object; 0 means none.
 func (s *DecoratorControllerSpec) ResyncPeriod() time.Duration {
+	return resyncPeriod(s.ResyncPeriodSeconds)
+}
+
+// ResyncPeriod is the time between two resyncs of a parent; 0 means none.
+func (s *MapControllerSpec) ResyncPeriod() time.Duration {
 	return resyncPeriod(s.ResyncPeriodSeconds)
 }
 

@@ -66,6 +66,37 @@ func TestDecoratorDefault(t *testing.T) {
 	}
 }
 
+func TestMapDefault(t *testing.T) {
+	claims := InputResourceRule{ResourceRule{APIVersion: "v1", Resource: "persistentvolumeclaims"}}
+	jobs := ResourceRule{APIVersion: "batch/v1", Resource: "jobs"}
+	m := &MapController{Spec: MapControllerSpec{
+		InputResources: []InputResourceRule{claims, claims},
+		OutputResources: []OutputResourceRule{
+			{ResourceRule: jobs}, {ResourceRule: jobs, UpdateStrategy: &OutputUpdateStrategy{}},
+		},
+		Hooks: &MapHooks{
+			Map:       &Hook{GRPC: &GRPC{}},
+			Tombstone: &Hook{Version: HookV2, Webhook: &Webhook{}},
+		},
+	}}
+	want := MapControllerSpec{
+		InputResources: []InputResourceRule{claims},
+		OutputResources: []OutputResourceRule{
+			{ResourceRule: jobs, UpdateStrategy: &OutputUpdateStrategy{Method: UpdateOnDelete}},
+		},
+		Hooks: &MapHooks{
+			Map:       &Hook{Version: HookV1, GRPC: &GRPC{Timeout: "10s"}},
+			Tombstone: &Hook{Version: HookV2, Webhook: &Webhook{Timeout: "10s", ResponseUnmarshalMode: UnmarshalStrict}},
+		},
+	}
+	for _, round := range []string{"first", "second"} {
+		m.Default()
+		if diff := cmp.Diff(want, m.Spec); diff != "" {
+			t.Errorf("after the %s Default (-want +got):\n%s", round, diff)
+		}
+	}
+}
+
 func TestResyncPeriod(t *testing.T) {
 	for _, test := range []struct {
 		name    string

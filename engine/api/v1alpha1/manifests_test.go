@@ -107,6 +107,11 @@ func validate(t *testing.T, kind string, manifest []byte) field.ErrorList {
 		read(d)
 		d.Default()
 		return d.Validate()
+	case v1alpha1.MapControllerKind:
+		m := &v1alpha1.MapController{}
+		read(m)
+		m.Default()
+		return m.Validate()
 	default:
 		return nil
 	}

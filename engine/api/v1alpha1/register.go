@@ -13,6 +13,7 @@ var GroupVersion = schema.GroupVersion{Group: "metacontroller.k8s.io", Version: 
 var (
 	CompositeControllers = GroupVersion.WithResource("compositecontrollers")
 	DecoratorControllers = GroupVersion.WithResource("decoratorcontrollers")
+	MapControllers       = GroupVersion.WithResource("mapcontrollers")
 	ControllerRevisions  = GroupVersion.WithResource("controllerrevisions")
 )
 
@@ -20,6 +21,7 @@ var (
 const (
 	CompositeControllerKind = "CompositeController"
 	DecoratorControllerKind = "DecoratorController"
+	MapControllerKind       = "MapController"
 	ControllerRevisionKind  = "ControllerRevision"
 )
 
@@ -28,6 +30,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&CompositeController{}, &CompositeControllerList{},
 		&DecoratorController{}, &DecoratorControllerList{},
+		&MapController{}, &MapControllerList{},
 		&ControllerRevision{}, &ControllerRevisionList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

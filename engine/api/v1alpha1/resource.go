@@ -6,9 +6,11 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 type ResourceRule struct {
 	// APIVersion is the group and version, as objects carry it: apps/v1, or v1 for the core group.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
 	// Resource is the plural name in lower case, as URLs carry it: deployments.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
 }
 

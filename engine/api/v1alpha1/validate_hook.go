@@ -36,6 +36,17 @@ func (d *DecoratorController) hooks() []placedHook {
 		"finalize", "sync")
 }
 
+// hooks are the declared hooks, in the order of their names in this list.
+func (m *MapController) hooks() []placedHook {
+	h := m.Spec.Hooks
+	if h == nil {
+		return nil
+	}
+	return placed(map[string]*Hook{
+		"customize": h.Customize, "finalize": h.Finalize, "map": h.Map, "tombstone": h.Tombstone,
+	}, "customize", "finalize", "map", "tombstone")
+}
+
 func placed(hooks map[string]*Hook, names ...string) []placedHook {
 	var out []placedHook
 	for _, name := range names {
