@@ -275,6 +275,42 @@ func TestHandlesAreCounted(t *testing.T) {
 	awaitWatches(t, s, 1)
 }
 
+// TestIndexIsHeldByItsHandles: handles share an index, which goes with the last of them.
+func TestIndexIsHeldByItsHandles(t *testing.T) {
+	s := cachetest.New(t)
+	s.Put(pages, page("shop", "a", "", ""))
+	c := open(t, s)
+	computed := 0
+	byName := view.NewIndex("name", func(o *object.Object) []string { computed++; return []string{o.Name()} })
+	reader, first, second := acquire(t, c, pages), acquire(t, c, pages), acquire(t, c, pages)
+	scans := func() bool {
+		v, err := reader.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := computed
+		if got := v.By(byName, "a").Len(); got != 1 {
+			t.Errorf("%d objects are named a, want 1", got)
+		}
+		return computed > before
+	}
+	for _, h := range []*cache.Handle{first, second} {
+		h.Index(byName)
+	}
+	first.Release()
+	if scans() {
+		t.Error("the index is gone with the first of two handles")
+	}
+	second.Release()
+	if !scans() {
+		t.Error("the index is still there after the last release")
+	}
+	second.Index(byName)
+	if !scans() {
+		t.Error("a released handle has added an index")
+	}
+}
+
 func awaitWatches(t *testing.T, s *cachetest.Server, want int) {
 	t.Helper()
 	for ctx := deadline(t); ; {

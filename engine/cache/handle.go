@@ -15,6 +15,10 @@ type Handle struct {
 	view     view.View
 	once     sync.Once
 	released atomic.Bool
+
+	mu sync.Mutex // guards indexes
+	// indexes release the indexes that Index has added.
+	indexes []func()
 }
 
 // Resource is the resource that is watched.
@@ -43,10 +47,34 @@ func (h *Handle) Subscribe(f func(Event)) (cancel func()) {
 // f is not called any more.
 func (h *Handle) Follow(f func(error)) (cancel func()) { return h.informer.health.follow(f) }
 
+// Index makes the cache hold an index of the resource until the handle is released, so that View.By
+// finds objects without a scan. Handles that add the same index share it.
+func (h *Handle) Index(i *view.Index) {
+	release := h.informer.store.objects.AddIndex(i)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released.Load() {
+		release()
+		return
+	}
+	h.indexes = append(h.indexes, release)
+}
+
+// releaseIndexes gives the handle's indexes back.
+func (h *Handle) releaseIndexes() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, release := range h.indexes {
+		release()
+	}
+	h.indexes = nil
+}
+
 // Release gives the handle back. It may be called more than once.
 func (h *Handle) Release() {
 	h.once.Do(func() {
 		h.released.Store(true)
+		h.releaseIndexes()
 		h.cache.mu.Lock()
 		h.informer.users--
 		last := h.informer.users == 0

@@ -112,6 +112,7 @@ type Controller[K comparable] struct {
 	queue      *queue.Queue[K]
 	primary    []primary[K]
 	secondary  []secondary[K]
+	indexes    []index
 	sources    []Source[K]
 	initialize func(context.Context, Runtime[K]) error
 	reconciler Reconciler[K]
@@ -131,6 +132,12 @@ type primary[K comparable] struct {
 type secondary[K comparable] struct {
 	resource object.Resource
 	mappers  []mapper.Func[K]
+}
+
+// index is a secondary index of a declared type.
+type index struct {
+	resource object.Resource
+	index    *view.Index
 }
 
 // New returns a controller that is not declared completely: For and Reconcile must follow. The name
@@ -157,6 +164,12 @@ func (c *Controller[K]) For(r object.Resource, key mapper.KeyFunc[K], predicates
 // Watch declares a secondary type. Its events enqueue the keys that the mappers return.
 func (c *Controller[K]) Watch(r object.Resource, mappers ...mapper.Func[K]) {
 	c.secondary = append(c.secondary, secondary[K]{r, mappers})
+}
+
+// Index declares an index of a type that For or Watch declares. While the controller runs,
+// View.By of Reader's views finds the objects of a value without a scan.
+func (c *Controller[K]) Index(r object.Resource, i *view.Index) {
+	c.indexes = append(c.indexes, index{r, i})
 }
 
 // Source declares a custom watch.
@@ -208,7 +221,8 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	return nil
 }
 
-// acquire starts to watch every declared resource, each once, and returns when all are filled.
+// acquire starts to watch every declared resource, each once, and returns when all are filled and
+// indexed.
 func (c *Controller[K]) acquire(ctx context.Context) (cache.Held, error) {
 	handles := cache.Held{}
 	var resources []object.Resource
@@ -227,6 +241,13 @@ func (c *Controller[K]) acquire(ctx context.Context) (cache.Held, error) {
 			return handles, err
 		}
 		handles[r] = h
+	}
+	for _, i := range c.indexes {
+		h := handles[i.resource]
+		if h == nil {
+			return handles, fmt.Errorf("index %s: %s is not declared by For or Watch", i.index.Name(), i.resource)
+		}
+		h.Index(i.index)
 	}
 	return handles, nil
 }

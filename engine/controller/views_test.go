@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,42 @@ func TestReaderReadsWhatIsDeclared(t *testing.T) {
 	}
 	if _, err := w.Reader().View(books); unknown(err) != view.Unwatched {
 		t.Errorf("after it has ended: %v, want an error of state Unwatched", err)
+	}
+}
+
+// TestIndex: while the controller runs, its views find objects by the index, without a scan.
+func TestIndex(t *testing.T) {
+	w := newWorld(t, controller.Settings{})
+	var computed atomic.Int64
+	byName := view.NewIndex("name", func(o *object.Object) []string {
+		computed.Add(1)
+		return []string{o.Name()}
+	})
+	w.For(books, mapper.Ref)
+	w.Index(books, byName)
+	w.reconciles(nil)
+	w.server.Put(books, thing(books, "a", ""))
+	w.run()
+	w.next("a", queue.CauseInitial)
+	v, err := w.Reader().View(books)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := computed.Load()
+	if got := v.By(byName, "a").Len(); got != 1 || computed.Load() != before {
+		t.Errorf("%d objects are named a, with %d calls; want 1 object without a scan", got, computed.Load()-before)
+	}
+}
+
+// TestIndexOfAnotherResource is an error of the declaration.
+func TestIndexOfAnotherResource(t *testing.T) {
+	w := newWorld(t, controller.Settings{})
+	w.For(books, mapper.Ref)
+	w.Index(pages, view.NewIndex("name", nil))
+	w.reconciles(nil)
+	err := w.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "index name: pages.v1 is not declared") {
+		t.Errorf("Run = %v, want an error about the index", err)
 	}
 }
 

@@ -31,3 +31,26 @@ func ExampleReader() {
 	fmt.Println(v.List("shop").Len(), v.Get("shop", "web").Ref())
 	// Output: 1 Service.v1 "shop/web"
 }
+
+// An index finds objects by a value that a function returns for each of them. The store of a
+// controller holds it after Controller.Index.
+func ExampleIndex() {
+	pods := object.Resource{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Plural: "pods", Namespaced: true}
+	pod, err := object.Decode([]byte(
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"web","labels":{"app":"web"}}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	byApp := view.NewIndex("app", func(o *object.Object) []string { return []string{o.Labels()["app"]} })
+	store := view.NewStore(pods)
+	defer store.AddIndex(byApp)()
+	store.Replace([]*object.Object{pod}, "1")
+	v, err := store.View()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(v.By(byApp, "web").Len(), v.By(byApp, "api").Len())
+	// Output: 1 0
+}

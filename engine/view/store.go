@@ -32,8 +32,10 @@ type Store struct {
 	all      group
 	owned    map[types.UID]*ownedSet
 	orphaned orphanSet
-	bytes    int
-	rv       uint64
+	// indexes are the secondary indexes that users have added; nil without one.
+	indexes map[*Index]*indexed
+	bytes   int
+	rv      uint64
 }
 
 // NewStore makes a Store that knows no objects: it gives a View after the first Replace.
@@ -120,6 +122,9 @@ func (s *Store) replace(old, current *object.Object) {
 		} else {
 			s.orphaned.remove(old)
 		}
+		for i, x := range s.indexes {
+			x.drop(i, key, old)
+		}
 	}
 	if current != nil {
 		key := idOf(current)
@@ -129,6 +134,9 @@ func (s *Store) replace(old, current *object.Object) {
 			s.own(ref.UID, key, current)
 		} else {
 			s.orphaned.add(current)
+		}
+		for i, x := range s.indexes {
+			x.put(i, key, current)
 		}
 	}
 }

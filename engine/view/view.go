@@ -1,11 +1,11 @@
 // Package view holds the observed objects of resources and reads them in a way that cannot mistake
 // "unknown" for "empty".
 //
-// A Store is the objects of one resource with indexes by name, by owner and by the lack of one. A
-// View reads a Store, and only a Store that has been filled by a complete list gives one. A List is
-// the result of such a read, a Set is Lists of several kinds; both know for which kinds they are
-// complete, and their zero values are complete for none. Package plan refuses to plan from a Set
-// that is not complete.
+// A Store is the objects of one resource with indexes by name, by owner and by the lack of one, and
+// with the secondary indexes that its users add (Index). A View reads a Store, and only a Store
+// that has been filled by a complete list gives one. A List is the result of such a read, a Set is
+// Lists of several kinds; both know for which kinds they are complete, and their zero values are
+// complete for none. Package plan refuses to plan from a Set that is not complete.
 //
 // The package is pure: no client, no context, no clock. Package cache fills Stores from the API
 // server's lists and watches, and guards them by handles; package viewtest fills them for tests. A
