@@ -34,7 +34,7 @@ func (r *run) includeConditions(parent *object.Object, desired *plan.Desired) er
 			return err
 		}
 	}
-	if !r.OwnsStatus || !report.CanHold(desired.Status) {
+	if !r.ownsStatus() || !report.CanHold(desired.Status) {
 		return nil
 	}
 	reported := func(name string) bool {

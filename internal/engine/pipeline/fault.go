@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 
 	"github.com/hookloop/hookloop/engine/hook"
@@ -39,11 +40,11 @@ func (r *run) reportFault(ctx context.Context, f fault, err error) {
 	if r.parent == nil {
 		return
 	}
-	c := faultCondition(f.reason, err)
+	c := faultCondition(f.reason, r.ofPart(err))
 	if !f.known {
 		r.Events.WarningUnlogged(r.parent, "SyncError", c.Message)
 	}
-	if !r.OwnsStatus || r.isReported(f.reason, err) {
+	if !r.ownsStatus() || r.isReported(f.reason, err) {
 		return
 	}
 	written, condErr := r.Status.SetCondition(ctx, r.Clock, r.resource, r.parent, c)
@@ -62,6 +63,14 @@ func (r *run) reportFault(ctx context.Context, f fault, err error) {
 	}
 }
 
+// ofPart returns an error that names the part of the parent that it is about, if it is about one.
+func (r *run) ofPart(err error) error {
+	if !r.isPart() {
+		return err
+	}
+	return fmt.Errorf("%s: %w", r.item.Key.Part, err)
+}
+
 // reportFaultInStatus writes the hook's status after a child could not be written, with the fault's
 // condition in it: the status may explain the fault to the user. The rest of a report waits for
 // a sync without a fault.
@@ -69,7 +78,7 @@ func (r *run) reportFaultInStatus(
 	ctx context.Context, observed *plan.Observed, desired *plan.Desired, err error,
 ) error {
 	f := classify(err)
-	if !r.OwnsStatus || desired.Status == nil || f.retry == quiet || f.retry == later || f.retry == pause {
+	if !r.ownsStatus() || desired.Status == nil || f.retry == quiet || f.retry == later || f.retry == pause {
 		return nil
 	}
 	ctx, span := r.Tracer.Start(ctx, "report")

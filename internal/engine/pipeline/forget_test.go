@@ -158,3 +158,66 @@ func TestManyParentsComeAndGo(t *testing.T) {
 		t.Errorf("after all parents are gone they are mentioned at %v", slices.Compact(left))
 	}
 }
+
+// TestPartsAreForgotten has a parent with parts. A part that is gone is forgotten alone, and all of
+// them with the parent: when it is gone, and when another one has taken its name.
+func TestPartsAreForgotten(t *testing.T) {
+	own := event(queue.CauseObject).Key
+	partKey := func(part string) hook.Key { return hook.Key{Parent: own.Parent, Part: part} }
+	for name, end := range map[string]func(*world){
+		"the parent is gone": func(w *world) { w.gone = true },
+		"the parent is another one": func(w *world) {
+			w.edit(func(m map[string]any) { m["metadata"].(map[string]any)["uid"] = "another" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p, h, uids := remembering(t)
+			for _, part := range []string{"red", "blue", "green"} {
+				w.syncPart(p, part)
+			}
+			if n := len(mentions.Of(p.states, "green")); n == 0 {
+				t.Fatal("nothing mentions a part")
+			}
+			p.forget(partKey("red"), w.parent.UID())
+			if diff := cmp.Diff([]hook.Key{partKey("red")}, h.forgotten); diff != "" || len(*uids) > 0 {
+				t.Errorf("a part is gone: forgotten by holders (-want +got):\n%s\nby hooks: %v", diff, *uids)
+			}
+			h.forgotten = nil
+			end(w)
+			w.sync(p, 1)
+			for _, part := range []string{"red", "blue", "green"} {
+				if left := mentions.Of(p.states, part); len(left) > 0 {
+					t.Errorf("part %s is mentioned at %v", part, left)
+				}
+			}
+			for _, part := range []string{"blue", "green"} {
+				if !slices.Contains(h.forgotten, partKey(part)) {
+					t.Errorf("the holders forgot %v, want %s among them", h.forgotten, part)
+				}
+			}
+			if diff := cmp.Diff([]types.UID{"u"}, *uids); diff != "" {
+				t.Errorf("forgotten by hooks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPartForgottenInItsSync has a parent go while one of its parts is being synced: what the sync
+// has added to a holder is dropped at its end.
+func TestPartForgottenInItsSync(t *testing.T) {
+	w, p, h, _ := remembering(t)
+	key := hook.Key{Parent: event(queue.CauseObject).Key.Parent, Part: "red"}
+	before := w.desired
+	w.desired = func(o *object.Object) (*plan.Desired, error) {
+		p.forget(hook.ParentKey(key.Parent), o.UID())
+		h.forgotten = nil
+		return before(o)
+	}
+	w.syncPart(p, "red")
+	if diff := cmp.Diff([]hook.Key{key}, h.forgotten); diff != "" {
+		t.Errorf("forgotten at the end of the sync (-want +got):\n%s", diff)
+	}
+	if left := mentions.Of(p.states, "red"); len(left) > 0 {
+		t.Errorf("the part is mentioned at %v", left)
+	}
+}

@@ -17,6 +17,8 @@ type verdict struct {
 	result string
 	next   controller.Result
 	retry  error
+	// failed reports that the sync had a fault that was reported.
+	failed bool
 }
 
 // judge turns the sync's error into Event, condition and retry. Without an error it ends the sync.
@@ -26,23 +28,26 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 		return r.good()
 	}
 	f := classify(err)
-	log := klog.FromContext(ctx)
-	if f.retry == quiet || f.retry == later {
-		log.V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
-	} else {
+	v := verdict{result: f.reason, failed: f.retry != quiet && f.retry != later}
+	if v.failed {
 		r.reportFault(ctx, f, err)
+	} else {
+		klog.FromContext(ctx).V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
 	}
 	switch f.retry {
 	case later, pause:
-		return verdict{result: f.reason, next: controller.Result{RequeueAfter: f.after, Priority: queue.Child}}
+		v.next = controller.Result{RequeueAfter: f.after, Priority: queue.Child}
+		return v
 	case onChange:
-		return verdict{result: f.reason}
+		return v
 	case backoff, quiet:
 	}
 	if probed > 0 {
-		return verdict{result: f.reason, next: controller.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}}
+		v.next = controller.Result{RequeueAfter: probed, Priority: queue.Child, Skipped: true}
+		return v
 	}
-	return verdict{result: f.reason, retry: err}
+	v.retry = err
+	return v
 }
 
 // reach notes whether the hook was reached. It returns how long the parent need not be synced

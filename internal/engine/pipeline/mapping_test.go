@@ -2,7 +2,10 @@ package pipeline_test
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -15,9 +18,13 @@ import (
 
 // mapping is a third kind of controller, as small as it can be: for each Page that a parent
 // selects, an input, it wants output Pages. A key is the parent and the name of one input (its
-// part). Outputs have the name of their input in a label. The pipeline runs a mapping as it runs
-// the other kinds.
-type mapping struct{ rules shape.ParentRules }
+// part). Outputs have the name of their input in a label. The key of the whole parent has a status
+// and no question. The pipeline runs a mapping as it runs the other kinds.
+type mapping struct {
+	rules shape.ParentRules
+	// silent asks no hook about the outputs of an input that is gone.
+	silent bool
+}
 
 var _ shape.Shape = mapping{}
 
@@ -28,6 +35,11 @@ func (m mapping) Observe(in shape.Input) (*plan.Observed, error) {
 	parent, err := m.rules.Find(in)
 	if parent == nil || err != nil {
 		return nil, err
+	}
+	if in.Key.Part == "" {
+		return &plan.Observed{
+			Key: in.Key, Parent: parent, Finalizing: m.rules.Departing(parent), Prepare: m.rules.Prepare(parent),
+		}, nil
 	}
 	inputs, err := in.Reader.View(pages)
 	if err != nil {
@@ -49,22 +61,51 @@ func (m mapping) Observe(in shape.Input) (*plan.Observed, error) {
 	}, nil
 }
 
-// Questions returns the question about one input. For an input that is gone it is a tombstone.
+// Questions returns the question about one input. For an input that is gone it is a tombstone, and
+// none if the mapping is silent.
 func (m mapping) Questions(o *plan.Observed) []*hook.Question {
+	if o.Key.Part == "" || o.Finalizing && m.silent {
+		return nil
+	}
 	return []*hook.Question{shape.Question("map", nil, o)}
 }
 
 func (m mapping) Desired(in plan.Input, answers []*hook.Answer) (*plan.Desired, error) {
-	return shape.Desired(in, answers, "")
+	switch {
+	case in.Observed.Key.Part == "" && in.Observed.Finalizing:
+		return &plan.Desired{RemoveFinalizer: m.rules.Finalizer}, nil
+	case in.Observed.Key.Part == "":
+		return &plan.Desired{Status: map[string]any{"parts": "counted"}}, nil
+	case len(answers) == 0:
+		return &plan.Desired{}, nil
+	}
+	return shape.Desired(in, answers, m.rules.Finalizer)
+}
+
+// newMapping returns a mapping that selects all Webs.
+func newMapping(finalizes bool) mapping {
+	return mapping{rules: shape.ParentRules{
+		Resource: webs, Selected: func(*object.Object) bool { return true },
+		Finalizer: "metacontroller.io/compositecontroller-web", Finalizes: finalizes,
+	}}
+}
+
+// syncPart syncs one part of the parent, or with an empty part the parent's own key. It returns the
+// result and the log.
+func syncPart(t *testing.T, a *api, p *pipeline.Pipeline, seen *recorder, part string) (pipeline.Outcome, []string) {
+	t.Helper()
+	work := item()
+	work.Key.Part = part
+	_, _ = p.Reconcile(t.Context(), work) // the outcome has the error
+	return seen.outcomes[len(seen.outcomes)-1], a.took()
 }
 
 // TestThirdKind runs a kind of controller that the pipeline does not know. Each part of a parent is
 // created, converges and goes independently.
 func TestThirdKind(t *testing.T) {
 	a := newAPI(t, web(""), page("red", ""), page("blue", ""))
-	m := mapping{shape.ParentRules{Resource: webs, Selected: func(*object.Object) bool { return true }}}
 	part := ""
-	s, seen := settings(t, a, m, func(q *hook.Question) (*hook.Answer, error) {
+	s, seen := settings(t, a, newMapping(false), func(q *hook.Question) (*hook.Answer, error) {
 		if q.Op == hook.Finalize {
 			return &hook.Answer{Finalized: true}, nil
 		}
@@ -93,16 +134,101 @@ func TestThirdKind(t *testing.T) {
 			step.before()
 		}
 		part = step.part
-		work := item()
-		work.Key.Part = part
-		if _, err := p.Reconcile(t.Context(), work); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		if diff := cmp.Diff(step.want, a.took()); diff != "" {
+		outcome, log := syncPart(t, a, p, seen, part)
+		if diff := cmp.Diff(step.want, log); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
-		if got := seen.outcomes[len(seen.outcomes)-1].Result; got != step.result {
-			t.Errorf("%s: result %q, want %q", step.name, got, step.result)
+		if outcome.Result != step.result || outcome.Err != nil {
+			t.Errorf("%s: result %q, %v, want %q", step.name, outcome.Result, outcome.Err, step.result)
 		}
+	}
+}
+
+// TestKeysWithoutQuestion has keys about which no hook is asked: they are planned, written and
+// reported like others.
+func TestKeysWithoutQuestion(t *testing.T) {
+	detached := strings.Replace(page("red-out", ours), `"app":"web"`, `"part":"red"`, 1)
+	tests := []struct {
+		name, part string
+		finalizes  bool
+		world      []string
+		want       []string
+		finalized  bool
+	}{
+		{"the parent's own key writes the status", "", false, []string{web("")}, []string{"patch webs/web/status"}, false},
+		{"and the finalizer", "", true, []string{web("")}, []string{"patch webs/web", "patch webs/web/status"}, false},
+		{"and removes it", "", true, []string{web(deleting + finalizer)}, []string{"patch webs/web"}, true},
+		{
+			"outputs about which nobody is asked are deleted", "red", false, []string{web(""), detached},
+			[]string{"delete pages/red-out"}, false,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAPI(t, test.world...)
+			m := newMapping(test.finalizes)
+			m.silent = true
+			s, seen := settings(t, a, m, func(*hook.Question) (*hook.Answer, error) { panic("no question is expected") })
+			outcome, log := syncPart(t, a, pipeline.New(s), seen, test.part)
+			if diff := cmp.Diff(test.want, log); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+			if outcome.Result != "changed" || outcome.Asked || outcome.Finalized != test.finalized {
+				t.Errorf("outcome %+v, want changed, without a question, finalized %v", outcome, test.finalized)
+			}
+		})
+	}
+}
+
+// TestPartsLeaveTheParentAlone has parts that fail, answer conditions and finish finalizing: the
+// parent gets Events, and neither status nor finalizer is written.
+func TestPartsLeaveTheParentAlone(t *testing.T) {
+	output := strings.Replace(page("red-out", ours), `"app":"web"`, `"part":"red"`, 1)
+	synced := strings.Replace(web(""), `"spec"`, `"status":{"conditions":[{"type":"Synced","status":"False"}]},"spec"`, 1)
+	tests := []struct {
+		name              string
+		world             []string
+		answer            func(*hook.Question) (*hook.Answer, error)
+		want              []string
+		result            string
+		failed, finalized bool
+	}{
+		{
+			"an invalid answer", []string{web(""), page("red", "")},
+			func(*hook.Question) (*hook.Answer, error) {
+				return &hook.Answer{Children: []json.RawMessage{json.RawMessage(`null`)}}, nil
+			},
+			[]string{"ask sync", "event SyncError"}, string(hook.Invalid), true, false,
+		},
+		{
+			"a hook that asks to come later", []string{web(""), page("red", "")},
+			func(*hook.Question) (*hook.Answer, error) {
+				return nil, &hook.Error{Kind: hook.Throttled, RetryAfter: time.Hour, Err: errors.New("busy")}
+			},
+			[]string{"ask sync"}, string(hook.Throttled), false, false,
+		},
+		{
+			"a condition of the parent that no longer holds", []string{synced, page("red", "")},
+			func(*hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil },
+			[]string{"ask sync"}, "converged", false, false,
+		},
+		{
+			"a finalizer that is no longer needed", []string{web(finalizer), output},
+			func(*hook.Question) (*hook.Answer, error) { return &hook.Answer{Finalized: true}, nil },
+			[]string{"ask finalize red-out", "delete pages/red-out"}, "changed", false, true,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAPI(t, test.world...)
+			s, seen := settings(t, a, newMapping(true), test.answer)
+			outcome, log := syncPart(t, a, pipeline.New(s), seen, "red")
+			if diff := cmp.Diff(test.want, log); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+			if outcome.Result != test.result || outcome.Failed != test.failed || outcome.Finalized != test.finalized {
+				t.Errorf("outcome %+v, want %s, failed %v, finalized %v", outcome, test.result, test.failed, test.finalized)
+			}
+		})
 	}
 }

@@ -76,7 +76,12 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		Waited:        item.Waited,
 		Tripped:       run.tally.tripped,
 		OpenCircuits:  p.states.setOpen(item.Key, run.state.circuit.isOpen()),
+		Failed:        verdict.failed,
+		Finalized:     err == nil && run.tally.finalized,
 	})
+	if !run.tally.gone {
+		p.forgetAgain(item.Key, run.state)
+	}
 	return verdict.next, verdict.retry
 }
 
@@ -86,15 +91,36 @@ func (p *Pipeline) resource(key hook.Key) object.Resource {
 	return p.Parents[i]
 }
 
-// forget drops everything about a key: here, at the holders and, with the key of a whole parent, at
-// the hooks, which hold state by parent.
+// forget drops everything about a key: here and at the holders. The key of a whole parent drops its
+// parts, too, and the state of the hooks, which hold it by parent.
 func (p *Pipeline) forget(key hook.Key, parent types.UID) {
+	p.drop(key)
+	if key.Part == "" {
+		p.forgetParts(key.Parent)
+		p.forgetAtHooks(parent)
+	}
+}
+
+// forgetParts drops everything about the parts of a parent.
+func (p *Pipeline) forgetParts(parent object.Ref) {
+	for _, part := range p.states.partsOf(parent) {
+		p.drop(part)
+	}
+}
+
+// drop drops everything about one key here and at the holders.
+func (p *Pipeline) drop(key hook.Key) {
 	p.states.forget(key)
 	for _, h := range p.Holders {
 		h.Forget(key)
 	}
-	if key.Part == "" {
-		p.forgetAtHooks(parent)
+}
+
+// forgetAgain drops a part that was forgotten with its parent while it was being synced: the sync
+// may have added to the state of a holder since.
+func (p *Pipeline) forgetAgain(key hook.Key, state *parentState) {
+	if key.Part != "" && !p.states.has(key, state) {
+		p.drop(key)
 	}
 }
 
@@ -141,6 +167,8 @@ type tally struct {
 	// spared counts the objects that were not deleted because of a dry run.
 	spared                                        int
 	gone, converged, statusDropped, answersStatus bool
+	// finalized reports that the parent needs its finalizer no longer because of this key.
+	finalized bool
 }
 
 // find looks up the parent. If it has replaced another one of its name, the earlier one is
@@ -151,11 +179,22 @@ func (r *run) find() error {
 		return err
 	}
 	key := r.item.Key.Parent
-	if r.found = parents.Get(key.Namespace, key.Name); r.found != nil {
-		r.forgetAtHooks(r.state.setParent(r.found.UID()))
+	if r.found = parents.Get(key.Namespace, key.Name); r.found == nil {
+		return nil
+	}
+	if earlier := r.state.setParent(r.found.UID()); earlier != "" && !r.isPart() {
+		r.forgetAtHooks(earlier)
+		r.forgetParts(key)
 	}
 	return nil
 }
+
+// isPart reports whether the key is a part of a parent. The sync of a part writes neither status
+// nor finalizer of the parent: those belong to the key of the whole parent.
+func (r *run) isPart() bool { return r.item.Key.Part != "" }
+
+// ownsStatus reports whether the sync may write the whole status of the parent.
+func (r *run) ownsStatus() bool { return r.OwnsStatus && !r.isPart() }
 
 // recovered runs the sync and turns a panic into an error, with the stack in the log.
 func (r *run) recovered(ctx context.Context) (err error) {

@@ -100,6 +100,11 @@ type Outcome struct {
 	Asked bool
 	// StatusDropped reports that the parent's resource has no status: the hook's status is lost.
 	StatusDropped bool
+	// Failed reports that Err is a fault that is reported. Other faults only postpone the sync.
+	Failed bool
+	// Finalized reports that the finalize hook has finished with the key and that nothing is left to
+	// delete. The finalizer goes with the key of the whole parent.
+	Finalized bool
 	// AnswersStatus reports that the hook answered a status or conditions although the parent's
 	// status is not this controller's.
 	AnswersStatus bool

@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,6 +66,8 @@ type states struct {
 	// and to mu between syncs.
 	mu    sync.Mutex
 	byKey map[hook.Key]*parentState
+	// parts has the keys of byKey that are parts, by parent.
+	parts map[object.Ref]map[hook.Key]struct{}
 	// uses orders and counts the keys of byKey; open has those with an open circuit.
 	uses uses
 	open map[hook.Key]struct{}
@@ -70,7 +75,8 @@ type states struct {
 
 func newStates(open OpenAccount) *states {
 	s := &states{
-		byKey: map[hook.Key]*parentState{}, uses: newUses(), open: map[hook.Key]struct{}{}, account: unlimited{},
+		byKey: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]struct{}{}, uses: newUses(),
+		open: map[hook.Key]struct{}{}, account: unlimited{},
 	}
 	if open != nil {
 		s.account = open(s.shrink)
@@ -87,8 +93,34 @@ func (s *states) of(key hook.Key) *parentState {
 	if !ok {
 		state = &parentState{}
 		s.byKey[key] = state
+		s.addPart(key)
 	}
 	return state
+}
+
+// addPart adds a key to the parts of its parent, if it is a part.
+func (s *states) addPart(key hook.Key) {
+	if key.Part == "" {
+		return
+	}
+	if s.parts[key.Parent] == nil {
+		s.parts[key.Parent] = map[hook.Key]struct{}{}
+	}
+	s.parts[key.Parent][key] = struct{}{}
+}
+
+// partsOf returns the parts of a parent.
+func (s *states) partsOf(parent object.Ref) []hook.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.parts[parent]))
+}
+
+// has reports whether a state is still that of a key.
+func (s *states) has(key hook.Key, state *parentState) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byKey[key] == state
 }
 
 // release ends a sync's use of a key's state.
@@ -108,6 +140,12 @@ func (s *states) forget(key hook.Key) {
 	defer s.mu.Unlock()
 	delete(s.byKey, key)
 	delete(s.open, key)
+	if parts := s.parts[key.Parent]; key.Part != "" && parts != nil {
+		delete(parts, key)
+		if len(parts) == 0 {
+			delete(s.parts, key.Parent)
+		}
+	}
 	s.uses.forget(key)
 }
 

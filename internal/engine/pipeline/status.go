@@ -58,7 +58,7 @@ func statusHash(d *plan.Desired, generation int64) uint64 {
 func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
 	r.tally.answersStatus = !r.OwnsStatus && desired.Status != nil
 	if desired.Status == nil {
-		if !r.OwnsStatus || !report.HasAny(parent, plan.EngineConditions) {
+		if !r.ownsStatus() || !report.HasAny(parent, plan.EngineConditions) {
 			return nil
 		}
 		var err error

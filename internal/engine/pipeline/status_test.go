@@ -189,6 +189,14 @@ func (w *world) sync(p *Pipeline, n int) {
 	}
 }
 
+// syncPart syncs one part of the parent.
+func (w *world) syncPart(p *Pipeline, part string) {
+	w.t.Helper()
+	item := event(queue.CauseResync)
+	item.Key.Part = part
+	_, _ = p.Reconcile(context.Background(), item)
+}
+
 // restart forgets what a pipeline remembers.
 func restart(p *Pipeline) *Pipeline { return New(p.Settings) }
 

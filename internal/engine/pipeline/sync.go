@@ -28,7 +28,7 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	questions := r.Shape.Questions(observed)
-	if len(questions) == 0 {
+	if len(questions) == 0 && observed.SkipChildren {
 		return nil
 	}
 	answers, err := r.ask(ctx, questions)
@@ -74,7 +74,7 @@ func (r *run) observe(ctx context.Context) (*plan.Observed, error) {
 	return observed, nil
 }
 
-// ask asks the hooks, one question after the other in the shape's order.
+// ask asks the hooks, one question after the other in the shape's order. There may be no question.
 func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answer, error) {
 	answers := make([]*hook.Answer, 0, len(questions))
 	for _, q := range questions {
@@ -126,6 +126,7 @@ func (r *run) plan(
 	}
 	r.tally.unchanged, r.tally.pending = result.Unchanged, result.Pending
 	r.tally.held, r.tally.waiting = result.HeldBack, result.Waiting
+	r.tally.finalized = result.RemoveFinalizer != ""
 	r.addPlanResult(desired, result)
 	span.SetAttributes(attribute.Int("hookloop.children.desired", len(desired.Children)),
 		attribute.Int("hookloop.actions", result.Len()))
@@ -136,7 +137,7 @@ func (r *run) plan(
 // if the parent's status is not this controller's, Events and lines of the log.
 func (r *run) addPlanResult(desired *plan.Desired, result plan.Result) {
 	desired.RemoveFinalizer = result.RemoveFinalizer
-	if r.OwnsStatus && desired.Status != nil {
+	if r.ownsStatus() && desired.Status != nil {
 		desired.Conditions = append(desired.Conditions, result.Conditions...)
 		return
 	}
@@ -149,7 +150,11 @@ func (r *run) addPlanResult(desired *plan.Desired, result plan.Result) {
 	}
 }
 
-// invalid returns the error about an answer that is rejected.
+// invalid returns the error about an answer that is rejected. Without an answer, the error is the
+// engine's own.
 func (r *run) invalid(err error) error {
+	if !r.asked {
+		return err
+	}
 	return &hook.Error{Kind: hook.Invalid, Hook: r.hook, Err: err}
 }

@@ -49,6 +49,9 @@ func (r *run) begin(ctx context.Context) context.Context {
 	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...),
 		trace.WithAttributes(r.attributes(parent)...))
 	log := klog.FromContext(ctx).WithValues("parent", r.item.Key.Parent.NamespacedName())
+	if r.isPart() {
+		log = log.WithValues("part", r.item.Key.Part)
+	}
 	if sc := r.span.SpanContext(); sc.IsValid() {
 		log = log.WithValues("trace_id", sc.TraceID().String(), "span_id", sc.SpanID().String())
 	}
@@ -84,6 +87,9 @@ func (r *run) attributes(parent *object.Object) []attribute.KeyValue {
 		attribute.Int("hookloop.causes.count", r.item.Count),
 		attribute.StringSlice("hookloop.causes", describeCauses(r.item.Causes)),
 		attribute.Int("hookloop.attempt", r.item.Attempt),
+	}
+	if r.isPart() {
+		attributes = append(attributes, attribute.String("hookloop.part", r.item.Key.Part))
 	}
 	if parent == nil {
 		return attributes

@@ -74,7 +74,7 @@ func (r *run) restoreWarnings(parent *object.Object) error {
 	}
 	warnings := childWarnings{}
 	r.state.warnings = warnings
-	if !r.OwnsStatus {
+	if !r.ownsStatus() {
 		return nil
 	}
 	message, err := report.Message(parent, plan.ChildWarnings)
@@ -113,7 +113,7 @@ func (r *run) reportWarnings(desired *plan.Desired) {
 		}
 	}
 	r.state.warnings = kept
-	if len(kept) == 0 || !r.OwnsStatus || desired.Status == nil {
+	if len(kept) == 0 || !r.ownsStatus() || desired.Status == nil {
 		return
 	}
 	if more := len(kept) - len(named); more > 0 {

@@ -27,10 +27,10 @@ type Shape interface {
 	Observe(Input) (*plan.Observed, error)
 	// Questions returns the questions for the hook, in the order in which they are asked. There is
 	// more than one while children follow several revisions of the parent, and none if the children
-	// are not to be reconciled.
+	// are not to be reconciled (plan.Observed.SkipChildren) or if no hook decides about them.
 	Questions(*plan.Observed) []*hook.Question
-	// Desired validates and merges the answers: one for each question, in the same order. The error
-	// is a *plan.AnswerError.
+	// Desired validates and merges the answers: one for each question, in the same order. Without a
+	// question it returns the shape's own desired state. The error is a *plan.AnswerError.
 	Desired(plan.Input, []*hook.Answer) (*plan.Desired, error)
 }
 
