@@ -24,20 +24,33 @@ import (
 // Op is what a hook is asked to do.
 type Op string
 
-// The operations of composite and decorator hooks.
+// The operations. Each kind of controller has some of them.
 const (
 	Sync      Op = "sync"
 	Finalize  Op = "finalize"
 	Customize Op = "customize"
+	// Map asks for the outputs of one input, Tombstone for the outputs to keep once their input is
+	// gone. Only map hooks have them.
+	Map       Op = "map"
+	Tombstone Op = "tombstone"
 )
 
 // Question is one observed state. It is immutable, and its objects are the cache's own.
 type Question struct {
-	Kind       ControllerKind
-	Op         Op
+	Kind ControllerKind
+	Op   Op
+	// Key identifies the parent, or the part of it that the question is about.
+	Key        Key
 	Controller *object.Object
 	Parent     *object.Object
-	// Children has one group for each declared kind, in the declared order, empty groups included.
+	// MapKey identifies the input of a map hook; it is the part of Key. Empty for other kinds, and
+	// for Customize.
+	MapKey string
+	// Input is the input of a map hook. It is nil for Tombstone, and for Finalize if the input is
+	// gone.
+	Input *object.Object
+	// Children are the children, attachments or outputs. They have one group for each declared kind,
+	// in the declared order, empty groups included.
 	Children []Group
 	// Related has one group for each kind that the customize answer names; empty without a
 	// customize hook.
@@ -50,6 +63,9 @@ type Question struct {
 // Size is the bytes of the question's objects.
 func (q *Question) Size() int64 {
 	size := int64(q.Parent.Size())
+	if q.Input != nil {
+		size += int64(q.Input.Size())
+	}
 	for _, g := range q.Children {
 		size += g.size()
 	}

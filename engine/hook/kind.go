@@ -9,6 +9,7 @@ type ControllerKind string
 const (
 	Composite ControllerKind = "composite"
 	Decorator ControllerKind = "decorator"
+	Mapping   ControllerKind = "map"
 )
 
 // Descriptor describes one kind of controller. The table of kinds is the only list of them:
@@ -44,6 +45,11 @@ var kinds = []Descriptor{
 		ParentField: "object", ChildrenField: "attachments",
 		Service: "hookloop.decorator.v1.DecoratorHookService", Operations: []Op{Sync, Finalize, Customize},
 		PatchesMetadata: true,
+	},
+	{
+		ControllerKind: Mapping, Declared: "MapController", Plural: "mapcontrollers",
+		ParentField: "parent", ChildrenField: "outputs",
+		Service: "hookloop.map.v1.MapHookService", Operations: []Op{Map, Tombstone, Finalize, Customize},
 	},
 }
 

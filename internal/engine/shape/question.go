@@ -13,7 +13,7 @@ func Question(kind hook.ControllerKind, controller *object.Object, o *plan.Obser
 	if o.SkipChildren {
 		return nil
 	}
-	q := &hook.Question{Kind: kind, Op: hook.Sync, Controller: controller, Parent: o.Parent}
+	q := &hook.Question{Kind: kind, Op: hook.Sync, Key: o.Key, Controller: controller, Parent: o.Parent}
 	if o.Finalizing {
 		q.Op = hook.Finalize
 	}

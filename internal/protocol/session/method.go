@@ -6,6 +6,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -15,19 +16,47 @@ const (
 	ControllerSlot = 0
 	// ParentSlot is the parent's, or the decorated object's.
 	ParentSlot = 1
+	// InputSlot is the input's. Only map hooks have one.
+	InputSlot = 2
 )
 
 // ChildSlot is the slot of a group of children or attachments.
 func ChildSlot(group int) int { return 2 + 2*group }
 
+// OutputSlot is the slot of a group of outputs of a map hook.
+func OutputSlot(group int) int { return 4 + 2*group }
+
 // RelatedSlot is the slot of a group of related objects.
 func RelatedSlot(group int) int { return 3 + 2*group }
 
-// places are the fields of a request that hold objects. Groups are nil if the request has none.
+// places are the fields of a request that hold objects. A field is nil if the request has none.
 type places struct {
 	controller, parent **hookv1.Object
 	children           []*hookv1.ObjectGroup
 	related            []*hookv1.RelatedGroup
+	input              **hookv1.Object
+	outputs            []*hookv1.ObjectGroup
+}
+
+// singles are the fields with one object, by slot.
+func (p places) singles() map[int]**hookv1.Object {
+	all := map[int]**hookv1.Object{ControllerSlot: p.controller, ParentSlot: p.parent}
+	if p.input != nil {
+		all[InputSlot] = p.input
+	}
+	return all
+}
+
+// groups are the groups of children or outputs, by slot.
+func (p places) groups() map[int]*hookv1.ObjectGroup {
+	all := make(map[int]*hookv1.ObjectGroup, len(p.children)+len(p.outputs))
+	for n, g := range p.children {
+		all[ChildSlot(n)] = g
+	}
+	for n, g := range p.outputs {
+		all[OutputSlot(n)] = g
+	}
+	return all
 }
 
 // method describes the messages of one method.
@@ -65,12 +94,12 @@ func newMethod[Request, Response any, PRequest interface {
 var methods = map[string]*method{
 	compositev1.CompositeHookService_Sync_FullMethodName: newMethod(
 		func(r *compositev1.SyncRequest) places {
-			return places{&r.Controller, &r.Parent, r.Children, r.Related}
+			return places{controller: &r.Controller, parent: &r.Parent, children: r.Children, related: r.Related}
 		},
 		func(r *compositev1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Children }),
 	compositev1.CompositeHookService_Finalize_FullMethodName: newMethod(
 		func(r *compositev1.FinalizeRequest) places {
-			return places{&r.Controller, &r.Parent, r.Children, r.Related}
+			return places{controller: &r.Controller, parent: &r.Parent, children: r.Children, related: r.Related}
 		},
 		func(r *compositev1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Children }),
 	compositev1.CompositeHookService_Customize_FullMethodName: newMethod[compositev1.CustomizeRequest,
@@ -82,12 +111,12 @@ var methods = map[string]*method{
 	),
 	decoratorv1.DecoratorHookService_Sync_FullMethodName: newMethod(
 		func(r *decoratorv1.SyncRequest) places {
-			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
+			return places{controller: &r.Controller, parent: &r.Object, children: r.Attachments, related: r.Related}
 		},
 		func(r *decoratorv1.SyncResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
 	decoratorv1.DecoratorHookService_Finalize_FullMethodName: newMethod(
 		func(r *decoratorv1.FinalizeRequest) places {
-			return places{&r.Controller, &r.Object, r.Attachments, r.Related}
+			return places{controller: &r.Controller, parent: &r.Object, children: r.Attachments, related: r.Related}
 		},
 		func(r *decoratorv1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Attachments }),
 	decoratorv1.DecoratorHookService_Customize_FullMethodName: newMethod[decoratorv1.CustomizeRequest,
@@ -97,13 +126,41 @@ var methods = map[string]*method{
 		},
 		nil,
 	),
+	mapv1.MapHookService_Map_FullMethodName: newMethod(
+		func(r *mapv1.MapRequest) places {
+			return places{
+				controller: &r.Controller, parent: &r.Parent, input: &r.Input, outputs: r.Outputs, related: r.Related,
+			}
+		},
+		func(r *mapv1.MapResponse) *[]*hookv1.DesiredObject { return &r.Outputs }),
+	mapv1.MapHookService_Tombstone_FullMethodName: newMethod(
+		func(r *mapv1.TombstoneRequest) places {
+			return places{controller: &r.Controller, parent: &r.Parent, outputs: r.Outputs, related: r.Related}
+		},
+		func(r *mapv1.TombstoneResponse) *[]*hookv1.DesiredObject { return &r.Outputs }),
+	mapv1.MapHookService_Finalize_FullMethodName: newMethod(
+		func(r *mapv1.FinalizeRequest) places {
+			return places{
+				controller: &r.Controller, parent: &r.Parent, input: &r.Input, outputs: r.Outputs, related: r.Related,
+			}
+		},
+		func(r *mapv1.FinalizeResponse) *[]*hookv1.DesiredObject { return &r.Outputs }),
+	mapv1.MapHookService_Customize_FullMethodName: newMethod[mapv1.CustomizeRequest, mapv1.CustomizeResponse](
+		func(r *mapv1.CustomizeRequest) places {
+			return places{controller: &r.Controller, parent: &r.Parent}
+		},
+		nil,
+	),
 }
 
 // checkEnvelope returns an error if a request holds objects.
 func (m *method) checkEnvelope(request proto.Message) error {
 	p := m.places(request)
-	held := *p.controller != nil || *p.parent != nil
-	for _, g := range p.children {
+	held := false
+	for _, at := range p.singles() {
+		held = held || *at != nil
+	}
+	for _, g := range p.groups() {
 		held = held || len(g.GetObjects()) > 0
 	}
 	for _, g := range p.related {
@@ -119,14 +176,14 @@ func (m *method) checkEnvelope(request proto.Message) error {
 // request.
 func (m *method) fill(request proto.Message, set *set) error {
 	p, placed := m.places(request), 0
-	for slot, at := range []**hookv1.Object{p.controller, p.parent} {
+	for slot, at := range p.singles() {
 		if objects := set.view(slot); len(objects) == 1 {
 			*at = objects[0]
 			placed++
 		}
 	}
-	for n, g := range p.children {
-		g.Objects = set.view(ChildSlot(n))
+	for slot, g := range p.groups() {
+		g.Objects = set.view(slot)
 		placed += len(g.Objects)
 	}
 	for n, g := range p.related {

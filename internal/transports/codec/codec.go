@@ -13,6 +13,8 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -40,6 +42,7 @@ func Method(k hook.ControllerKind, op hook.Op) string {
 var writers = map[hook.ControllerKind]func(*hook.Question, writer) Call{
 	hook.Composite: writeComposite,
 	hook.Decorator: writeDecorator,
+	hook.Mapping:   writeMapping,
 }
 
 func write(q *hook.Question, w writer) Call { return writers[q.Kind](q, w) }
@@ -80,4 +83,35 @@ func writeDecorator(q *hook.Question, w writer) Call {
 			Controller: controller, Object: parent, Attachments: groups(q.Children, w), Related: related(q.Related, w),
 		}, &decoratorv1.SyncResponse{}}
 	}
+}
+
+func writeMapping(q *hook.Question, w writer) Call {
+	controller, parent := w.object(q.Controller), w.object(q.Parent)
+	switch q.Op {
+	case hook.Customize:
+		return Call{&mapv1.CustomizeRequest{Controller: controller, Parent: parent}, &mapv1.CustomizeResponse{}}
+	case hook.Tombstone:
+		return Call{&mapv1.TombstoneRequest{
+			Controller: controller, Parent: parent, MapKey: q.MapKey,
+			Outputs: groups(q.Children, w), Related: related(q.Related, w),
+		}, &mapv1.TombstoneResponse{}}
+	case hook.Finalize:
+		return Call{&mapv1.FinalizeRequest{
+			Controller: controller, Parent: parent, MapKey: q.MapKey, Input: input(q, w),
+			Outputs: groups(q.Children, w), Related: related(q.Related, w),
+		}, &mapv1.FinalizeResponse{}}
+	default:
+		return Call{&mapv1.MapRequest{
+			Controller: controller, Parent: parent, MapKey: q.MapKey, Input: input(q, w),
+			Outputs: groups(q.Children, w), Related: related(q.Related, w),
+		}, &mapv1.MapResponse{}}
+	}
+}
+
+// input encodes the input of a question, if it has one.
+func input(q *hook.Question, w writer) *hookv1.Object {
+	if q.Input == nil {
+		return nil
+	}
+	return w.object(q.Input)
 }

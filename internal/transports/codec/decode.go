@@ -9,6 +9,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,10 @@ func Answer(response proto.Message) (*hook.Answer, error) {
 		return decodeDecoration(r, r.Status)
 	case *decoratorv1.FinalizeResponse:
 		return withFinalized(r)(decodeDecoration(r, r.Status))
+	case *mapv1.FinalizeResponse:
+		return withFinalized(r)(decodeMapping(r))
+	case mapped:
+		return decodeMapping(r)
 	case customized:
 		return decodeCustomization(r)
 	default:
@@ -68,6 +73,22 @@ func decodeDecoration(r decoration, status []byte) (*hook.Answer, error) {
 	}
 	return a, nil
 }
+
+// mapped is the common part of a map hook's responses.
+type mapped interface {
+	detailed
+	GetOutputs() []*hookv1.DesiredObject
+}
+
+func decodeMapping(r mapped) (*hook.Answer, error) {
+	if n := len(r.GetDetails().GetConditions()); n > 0 {
+		return nil, fmt.Errorf("details.conditions has %d conditions, expected none: %s", n, statusIsAggregated)
+	}
+	return decodeAnswer(r, nil, "outputs", r.GetOutputs())
+}
+
+// statusIsAggregated is the reason for which a map hook's answer must not set the parent's status.
+const statusIsAggregated = "the status of a MapController's parent is computed from its inputs and outputs"
 
 // decodeAnswer decodes the common part of all answers. field is the name of the desired objects.
 func decodeAnswer(r detailed, status []byte, field string, children []*hookv1.DesiredObject) (*hook.Answer, error) {

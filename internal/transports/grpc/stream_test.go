@@ -8,6 +8,7 @@ import (
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"github.com/hookloop/hookloop/internal/transports/transporttest"
@@ -24,6 +25,7 @@ type streamServer struct {
 	streamv1.UnimplementedHookStreamServiceServer
 	composite transporttest.CompositeServer
 	decorator transporttest.DecoratorServer
+	mapping   transporttest.MapServer
 	build     string
 	mu        sync.Mutex // guards memories
 	memories  map[string]*session.State
@@ -37,6 +39,7 @@ func newStreamServer(behave transporttest.Behavior) *streamServer {
 			Behave: behave,
 		},
 		decorator: transporttest.DecoratorServer{Behave: behave},
+		mapping:   transporttest.MapServer{Behave: behave},
 		memories:  map[string]*session.State{},
 		tamper:    func(m *streamv1.HookMessage) []*streamv1.HookMessage { return []*streamv1.HookMessage{m} },
 	}
@@ -128,6 +131,14 @@ func (s *streamServer) answer(ctx context.Context, w *session.Work) (proto.Messa
 		return s.decorator.Finalize(ctx, r)
 	case *decoratorv1.CustomizeRequest:
 		return s.decorator.Customize(ctx, r)
+	case *mapv1.MapRequest:
+		return s.mapping.Map(ctx, r)
+	case *mapv1.TombstoneRequest:
+		return s.mapping.Tombstone(ctx, r)
+	case *mapv1.FinalizeRequest:
+		return s.mapping.Finalize(ctx, r)
+	case *mapv1.CustomizeRequest:
+		return s.mapping.Customize(ctx, r)
 	default:
 		return nil, fmt.Errorf("got a %T", r)
 	}

@@ -22,7 +22,7 @@ import (
 func question(q *hook.Question) session.Question[*object.Object] {
 	out := session.Question[*object.Object]{
 		Subject: subject(q), Method: codec.Method(q.Kind, q.Op), Envelope: codec.NewEnvelope(q),
-		Slots: make([]session.Slot[*object.Object], 0, 2+len(q.Children)+len(q.Related)),
+		Slots: make([]session.Slot[*object.Object], 0, 3+len(q.Children)+len(q.Related)),
 	}
 	add := func(slot int, objects ...*object.Object) {
 		//nolint:gosec // groups are few
@@ -30,8 +30,15 @@ func question(q *hook.Question) session.Question[*object.Object] {
 	}
 	add(session.ControllerSlot, q.Controller)
 	add(session.ParentSlot, q.Parent)
+	childSlot := session.ChildSlot
+	if q.Kind == hook.Mapping {
+		childSlot = session.OutputSlot
+	}
+	if q.Input != nil {
+		add(session.InputSlot, q.Input)
+	}
 	for n, g := range q.Children {
-		add(session.ChildSlot(n), g.Objects...)
+		add(childSlot(n), g.Objects...)
 	}
 	for n, g := range q.Related {
 		if !g.NotFound && g.Err == nil {

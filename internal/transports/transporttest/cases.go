@@ -104,6 +104,15 @@ func answerCases() map[string]answerCase {
 				),
 			},
 		}}},
+		"map map": {hook.Mapping, hook.Map, &hook.Answer{Children: children, ResyncAfter: 1500 * time.Millisecond}},
+		"map tombstone": {hook.Mapping, hook.Tombstone, &hook.Answer{
+			Children:    []json.RawMessage{json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)},
+			ResyncAfter: time.Hour,
+		}},
+		"map finalize": {hook.Mapping, hook.Finalize, &hook.Answer{Children: []json.RawMessage{}, Finalized: true}},
+		"map customize": {hook.Mapping, hook.Customize, &hook.Answer{Related: []hook.RelatedRule{
+			{APIVersion: "v1", Resource: "configmaps", Namespace: "shop", Names: []string{"shared"}},
+		}}},
 		"decorator customize": {hook.Decorator, hook.Customize, &hook.Answer{Related: []hook.RelatedRule{
 			{APIVersion: "v1", Resource: "configmaps", NamespaceSelector: json.RawMessage(`{"matchLabels":{"a":"b"}}`)},
 		}}},

@@ -87,6 +87,13 @@ func question(t *testing.T, kind hook.ControllerKind, op hook.Op, parent string)
 	if op == hook.Customize {
 		return q
 	}
+	if kind == hook.Mapping {
+		q.MapKey = "ConfigMap/shop/in"
+		q.Key = hook.Key{Parent: q.Parent.Ref(), Part: q.MapKey}
+		if op != hook.Tombstone {
+			q.Input = newObject(t, maps, "in")
+		}
+	}
 	q.Children = []hook.Group{
 		{Resource: pods, Objects: []*object.Object{newObject(t, pods, "a"), newObject(t, pods, "b")}},
 		{Resource: sets},

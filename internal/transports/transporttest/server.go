@@ -11,6 +11,7 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,10 +20,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Register registers both services of the gRPC contract with the answers of behave.
+// Register registers all services of the gRPC contract with the answers of behave.
 func Register(r grpc.ServiceRegistrar, behave Behavior) {
 	compositev1.RegisterCompositeHookServiceServer(r, CompositeServer{Behave: behave})
 	decoratorv1.RegisterDecoratorHookServiceServer(r, DecoratorServer{Behave: behave})
+	mapv1.RegisterMapHookServiceServer(r, MapServer{Behave: behave})
 }
 
 // outcome returns the answer, the status of the fault, or the replacement of the answer for a

@@ -43,7 +43,10 @@ type Received struct {
 	Op   hook.Op
 	// Parent is the JSON of the parent or the decorated object.
 	Parent []byte
-	// Children are the JSON of children or attachments by kind (Deployment.apps/v1), then by
+	// MapKey and Input are those of a map hook; Input is nil without one.
+	MapKey string
+	Input  []byte
+	// Children are the JSON of children, attachments or outputs by kind (Deployment.apps/v1), then by
 	// namespace/name.
 	Children map[string]map[string]string
 	// Related is like Children.
@@ -80,8 +83,11 @@ const (
 // Record returns a question as a hook receives it that gets the question itself.
 func Record(ctx context.Context, q *hook.Question) Received {
 	got := Received{
-		Kind: q.Kind, Op: q.Op, Parent: q.Parent.Raw(),
+		Kind: q.Kind, Op: q.Op, Parent: q.Parent.Raw(), MapKey: q.MapKey,
 		Children: map[string]map[string]string{}, Related: map[string]map[string]string{}, TraceID: TraceID(ctx),
+	}
+	if q.Input != nil {
+		got.Input = q.Input.Raw()
 	}
 	for _, g := range q.Children {
 		got.Children[object.KindString(g.Resource.GVK)] = byName(g.Objects)

@@ -23,6 +23,7 @@ func encode(q *hook.Question, version string) []byte {
 	w.WriteString(`,"` + parent + `":`)
 	w.Write(q.Parent.Raw())
 	if q.Op != hook.Customize {
+		w.input(q)
 		w.WriteString(`,"` + children + `":{`)
 		for i, group := range q.Children {
 			w.group(i, group)
@@ -39,9 +40,24 @@ func encode(q *hook.Question, version string) []byte {
 	return w.Bytes()
 }
 
+// input writes the fields that only map hooks have: "mapKey": "…", "input": object.
+func (w *writer) input(q *hook.Question) {
+	if q.Kind != hook.Mapping {
+		return
+	}
+	w.WriteString(`,"mapKey":"` + q.MapKey + `"`) // names of Kubernetes objects need no escaping
+	if q.Input != nil {
+		w.WriteString(`,"input":`)
+		w.Write(q.Input.Raw())
+	}
+}
+
 // size returns an upper estimate of the request's size, so that one allocation suffices.
 func size(q *hook.Question) int {
-	n := 256 + q.Controller.Size() + q.Parent.Size()
+	n := 256 + q.Controller.Size() + q.Parent.Size() + len(q.MapKey)
+	if q.Input != nil {
+		n += q.Input.Size()
+	}
 	add := func(g hook.Group) {
 		n += 64 + len(g.Resource.GVK.Group)
 		for _, o := range g.Objects {

@@ -47,17 +47,18 @@ func read(q *hook.Question, version string, data []byte, strict bool) (*hook.Ans
 	if q.Op == hook.Customize {
 		return decodeCustomize(data, strict)
 	}
-	return readers[q.Kind](version, data, strict)
+	return readers[q.Kind](q.Op, version, data, strict)
 }
 
 // readers decode the answers of each kind of controller. Without a reader of its own, the answer of
 // a kind would lose its children.
-var readers = map[hook.ControllerKind]func(version string, data []byte, strict bool) (*hook.Answer, error){
+var readers = map[hook.ControllerKind]func(op hook.Op, version string, data []byte, strict bool) (*hook.Answer, error){
 	hook.Composite: readComposite,
 	hook.Decorator: readDecorator,
+	hook.Mapping:   readMapping,
 }
 
-func readComposite(version string, data []byte, strict bool) (*hook.Answer, error) {
+func readComposite(_ hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {
 	var a struct {
 		compositeAnswer
 		answerV2
@@ -69,7 +70,7 @@ func readComposite(version string, data []byte, strict bool) (*hook.Answer, erro
 		&a.answerV2)
 }
 
-func readDecorator(version string, data []byte, strict bool) (*hook.Answer, error) {
+func readDecorator(_ hook.Op, version string, data []byte, strict bool) (*hook.Answer, error) {
 	var a struct {
 		decoratorAnswer
 		answerV2

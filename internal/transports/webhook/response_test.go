@@ -105,7 +105,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, strict bool) {
 		for _, q := range []*hook.Question{
-			{Kind: hook.Composite, Op: hook.Sync}, {Kind: hook.Decorator, Op: hook.Sync}, {Op: hook.Customize},
+			{Kind: hook.Composite, Op: hook.Sync}, {Kind: hook.Decorator, Op: hook.Sync},
+			{Kind: hook.Mapping, Op: hook.Map}, {Op: hook.Customize},
 		} {
 			a, err := read(q, "v2", body, strict)
 			if (a == nil) == (err == nil) {

@@ -70,11 +70,14 @@ func handler(t *testing.T, behave transporttest.Behavior) http.Handler {
 	})
 }
 
-// received decodes a request of either controller kind.
+// received decodes a request of any controller kind.
 func received(ctx context.Context, body []byte) (transporttest.Received, error) {
 	var request struct {
 		Controller, Parent, Object     json.RawMessage
 		Children, Attachments, Related map[string]map[string]json.RawMessage
+		MapKey                         string
+		Input                          json.RawMessage
+		Outputs                        map[string]map[string]json.RawMessage
 		Finalizing                     *bool
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -90,6 +93,13 @@ func received(ctx context.Context, body []byte) (transporttest.Received, error) 
 	}
 	if request.Object != nil {
 		got.Kind, got.Parent, got.Children = hook.Decorator, request.Object, texts(request.Attachments)
+	}
+	if request.Outputs != nil {
+		got.Kind, got.Op, got.Children = hook.Mapping, hook.Map, texts(request.Outputs)
+		got.MapKey, got.Input = request.MapKey, request.Input
+		if request.Input == nil {
+			got.Op = hook.Tombstone
+		}
 	}
 	switch {
 	case request.Finalizing == nil:
@@ -137,7 +147,12 @@ func answerJSON(got transporttest.Received, a *hook.Answer) map[string]any {
 		out["relatedResources"] = a.Related
 		return out
 	}
-	out["status"], out["resyncAfterSeconds"], out["finalized"] = a.Status, a.ResyncAfter.Seconds(), a.Finalized
+	out["resyncAfterSeconds"], out["finalized"] = a.ResyncAfter.Seconds(), a.Finalized
+	if got.Kind == hook.Mapping {
+		out["outputs"] = a.Children
+		return out
+	}
+	out["status"] = a.Status
 	if got.Kind == hook.Decorator {
 		out["attachments"], out["labels"], out["annotations"] = a.Children, a.Labels, a.Annotations
 	} else {

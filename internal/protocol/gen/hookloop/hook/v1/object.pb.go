@@ -6,8 +6,8 @@
 
 // Package hookloop.hook.v1 holds the messages that the hook services share: observed objects,
 // desired objects, related objects, and the details of a response. The services are in
-// hookloop.composite.v1 and hookloop.decorator.v1. Package hookloop.stream.v1 carries the same
-// requests and responses over one long-lived stream.
+// hookloop.composite.v1, hookloop.decorator.v1 and hookloop.map.v1. Package hookloop.stream.v1
+// carries the same requests and responses over one long-lived stream.
 //
 // A hook is a function from the observed state to the desired state. Hookloop may repeat a request
 // at any time, and the hook should return the same response.

@@ -838,8 +838,9 @@ func (x *Window) GetBytes() uint64 {
 }
 
 // Call is one call of a method of a hook service. The observed set of its subject consists of the
-// objects of the request: the controller, the parent, the children and the related objects. The
-// call carries the changes of the set, and the rest of the request whole.
+// objects of the request: the controller, the parent, the children (or the input and the outputs)
+// and the related objects. The call carries the changes of the set, and the rest of the request
+// whole.
 type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifies the call. Ids grow on a stream; a hook ignores a call with an id that is not larger
@@ -986,7 +987,8 @@ type Key struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The place of the object in the request: 0 for the controller, 1 for the parent (or decorated
 	// object), 2 + 2n for group n of the children (or attachments), 3 + 2n for group n of the related
-	// objects. n counts from 0.
+	// objects. n counts from 0. Methods of hookloop.map.v1.MapHookService have 2 for the input and
+	// 4 + 2n for group n of the outputs instead of the children.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	// The object's namespace. Empty for a cluster-scoped object.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1392,7 +1394,8 @@ func (x *Attach) GetIntercept() *Intercept {
 // Intercept selects parents of one controller. A parent must match all fields that are set.
 type Intercept struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The controller's kind: "CompositeController" or "DecoratorController". Required.
+	// The controller's kind: "CompositeController", "DecoratorController" or "MapController".
+	// Required.
 	ControllerKind string `protobuf:"bytes,1,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
 	// The controller's name. Required.
 	ControllerName string `protobuf:"bytes,2,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`
@@ -1476,7 +1479,8 @@ type Trigger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifies the trigger in TriggerResult. The hook chooses it.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The controller's kind: "CompositeController" or "DecoratorController". Empty matches both.
+	// The controller's kind: "CompositeController", "DecoratorController" or "MapController". Empty
+	// matches all.
 	ControllerKind string `protobuf:"bytes,2,opt,name=controller_kind,json=controllerKind,proto3" json:"controller_kind,omitempty"`
 	// The controller's name. Empty matches all controllers that the hook serves.
 	ControllerName string `protobuf:"bytes,3,opt,name=controller_name,json=controllerName,proto3" json:"controller_name,omitempty"`

@@ -375,8 +375,9 @@ export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
 
 /**
  * Call is one call of a method of a hook service. The observed set of its subject consists of the
- * objects of the request: the controller, the parent, the children and the related objects. The
- * call carries the changes of the set, and the rest of the request whole.
+ * objects of the request: the controller, the parent, the children (or the input and the outputs)
+ * and the related objects. The call carries the changes of the set, and the rest of the request
+ * whole.
  *
  * @generated from message hookloop.stream.v1.Call
  */
@@ -481,7 +482,8 @@ export type Key = Message<"hookloop.stream.v1.Key"> & {
   /**
    * The place of the object in the request: 0 for the controller, 1 for the parent (or decorated
    * object), 2 + 2n for group n of the children (or attachments), 3 + 2n for group n of the related
-   * objects. n counts from 0.
+   * objects. n counts from 0. Methods of hookloop.map.v1.MapHookService have 2 for the input and
+   * 4 + 2n for group n of the outputs instead of the children.
    *
    * @generated from field: uint32 slot = 1;
    */
@@ -680,7 +682,8 @@ export const AttachSchema: GenMessage<Attach> = /*@__PURE__*/
  */
 export type Intercept = Message<"hookloop.stream.v1.Intercept"> & {
   /**
-   * The controller's kind: "CompositeController" or "DecoratorController". Required.
+   * The controller's kind: "CompositeController", "DecoratorController" or "MapController".
+   * Required.
    *
    * @generated from field: string controller_kind = 1;
    */
@@ -736,7 +739,8 @@ export type Trigger = Message<"hookloop.stream.v1.Trigger"> & {
   id: bigint;
 
   /**
-   * The controller's kind: "CompositeController" or "DecoratorController". Empty matches both.
+   * The controller's kind: "CompositeController", "DecoratorController" or "MapController". Empty
+   * matches all.
    *
    * @generated from field: string controller_kind = 2;
    */
