@@ -221,8 +221,9 @@ type Opened struct {
 	Address string
 	// Timeout is how long one question may take; 0 if the transport sets none.
 	Timeout time.Duration
-	// Forget drops the state of a parent that is deleted. It may be nil.
-	Forget func(parent types.UID)
+	// Forget drops the state of one part of a parent (Key.Part) or, if part is empty, of the parent
+	// and all its parts. It may be nil.
+	Forget func(parent types.UID, part string)
 	// Close frees connections; running calls may fail. It may be nil.
 	Close func() error
 }

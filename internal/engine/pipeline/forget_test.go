@@ -22,6 +22,14 @@ type holder struct{ forgotten []hook.Key }
 
 func (h *holder) Forget(key hook.Key) { h.forgotten = append(h.forgotten, key) }
 
+// forgotten identifies what a hook forgets: "uid" a parent, "uid#part" one of its parts.
+func forgotten(uid types.UID, part string) types.UID {
+	if part == "" {
+		return uid
+	}
+	return uid + types.UID("#"+part)
+}
+
 // remembering is a pipeline with a parent about which every part of a state is filled.
 func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
 	t.Helper()
@@ -36,7 +44,7 @@ func remembering(t *testing.T) (*world, *Pipeline, *holder, *[]types.UID) {
 	p.Holders = []Holder{h}
 	p.Hooks[hook.Sync] = &hook.Opened{
 		Hook:   hook.Func(nothing),
-		Forget: func(uid types.UID) { *uids = append(*uids, uid) },
+		Forget: func(uid types.UID, part string) { *uids = append(*uids, forgotten(uid, part)) },
 	}
 	w.sync(p, 3)
 	state := p.states.byKey[event(queue.CauseObject).Key]
@@ -179,10 +187,13 @@ func TestPartsAreForgotten(t *testing.T) {
 				t.Fatal("nothing mentions a part")
 			}
 			p.forget(partKey("red"), w.parent.UID())
-			if diff := cmp.Diff([]hook.Key{partKey("red")}, h.forgotten); diff != "" || len(*uids) > 0 {
-				t.Errorf("a part is gone: forgotten by holders (-want +got):\n%s\nby hooks: %v", diff, *uids)
+			if diff := cmp.Diff([]hook.Key{partKey("red")}, h.forgotten); diff != "" {
+				t.Errorf("a part is gone: forgotten by holders (-want +got):\n%s", diff)
 			}
-			h.forgotten = nil
+			if diff := cmp.Diff([]types.UID{w.parent.UID() + "#red"}, *uids); diff != "" {
+				t.Errorf("a part is gone: forgotten by hooks (-want +got):\n%s", diff)
+			}
+			h.forgotten, *uids = nil, nil
 			end(w)
 			w.sync(p, 1)
 			for _, part := range []string{"red", "blue", "green"} {
@@ -205,17 +216,20 @@ func TestPartsAreForgotten(t *testing.T) {
 // TestPartForgottenInItsSync has a parent go while one of its parts is being synced: what the sync
 // has added to a holder is dropped at its end.
 func TestPartForgottenInItsSync(t *testing.T) {
-	w, p, h, _ := remembering(t)
+	w, p, h, uids := remembering(t)
 	key := hook.Key{Parent: event(queue.CauseObject).Key.Parent, Part: "red"}
 	before := w.desired
 	w.desired = func(o *object.Object) (*plan.Desired, error) {
 		p.forget(hook.ParentKey(key.Parent), o.UID())
-		h.forgotten = nil
+		h.forgotten, *uids = nil, nil
 		return before(o)
 	}
 	w.syncPart(p, "red")
 	if diff := cmp.Diff([]hook.Key{key}, h.forgotten); diff != "" {
 		t.Errorf("forgotten at the end of the sync (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]types.UID{w.parent.UID() + "#red"}, *uids); diff != "" {
+		t.Errorf("forgotten by hooks at the end of the sync (-want +got):\n%s", diff)
 	}
 	if left := mentions.Of(p.states, "red"); len(left) > 0 {
 		t.Errorf("the part is mentioned at %v", left)

@@ -111,7 +111,11 @@ func TestThirdKind(t *testing.T) {
 		}
 		return &hook.Answer{Children: []json.RawMessage{desired(part + "-out")}}, nil
 	})
-	s.Hooks[hook.Sync].Forget = func(types.UID) { t.Error("the hook forgets the parent, want its part forgotten alone") }
+	s.Hooks[hook.Sync].Forget = func(_ types.UID, part string) {
+		if part == "" {
+			t.Error("the hook forgets the parent, want its part forgotten alone")
+		}
+	}
 	p := pipeline.New(s)
 	steps := []struct {
 		name, part string

@@ -97,8 +97,8 @@ func (p *Pipeline) forget(key hook.Key, parent types.UID) {
 	p.drop(key)
 	if key.Part == "" {
 		p.forgetParts(key.Parent)
-		p.forgetAtHooks(parent)
 	}
+	p.forgetAtHooks(parent, key.Part)
 }
 
 // forgetParts drops everything about the parts of a parent.
@@ -121,14 +121,16 @@ func (p *Pipeline) drop(key hook.Key) {
 func (p *Pipeline) forgetAgain(key hook.Key, state *parentState) {
 	if key.Part != "" && !p.states.has(key, state) {
 		p.drop(key)
+		p.forgetAtHooks(state.uid, key.Part)
 	}
 }
 
-// forgetAtHooks makes the hooks drop what they hold about a parent; an empty UID is no parent.
-func (p *Pipeline) forgetAtHooks(parent types.UID) {
+// forgetAtHooks makes the hooks drop what they hold about a part or, if part is empty, about the
+// whole parent; an empty UID is no parent.
+func (p *Pipeline) forgetAtHooks(parent types.UID, part string) {
 	for _, h := range p.Hooks {
 		if h.Forget != nil && parent != "" {
-			h.Forget(parent)
+			h.Forget(parent, part)
 		}
 	}
 }
@@ -183,7 +185,7 @@ func (r *run) find() error {
 		return nil
 	}
 	if earlier := r.state.setParent(r.found.UID()); earlier != "" && !r.isPart() {
-		r.forgetAtHooks(earlier)
+		r.forgetAtHooks(earlier, "")
 		r.forgetParts(key)
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestAGoneParentIsForgotten(t *testing.T) {
 			asked <- struct{}{}
 			return &hook.Answer{}, nil
 		}
-		return &hook.Opened{Hook: hook.Func(ask), Forget: func(uid types.UID) { forgotten <- uid }}, nil
+		return &hook.Opened{Hook: hook.Func(ask), Forget: func(uid types.UID, _ string) { forgotten <- uid }}, nil
 	}}
 	key := w.declare("hello", webSpec)
 	w.look(key)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
@@ -207,6 +208,21 @@ func (e *Engine[O]) Forget(subject string) {
 		e.peer.forget(subject)
 		e.sendForget([]string{subject})
 	}
+}
+
+// ForgetAll drops the subjects with a prefix on both sides.
+func (e *Engine[O]) ForgetAll(prefix string) {
+	var names []string
+	for name := range e.peer.subjects {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e.peer.forget(name)
+	}
+	e.sendForget(names)
 }
 
 // forgetNames bounds the subjects of one Forget message, to keep it within the hook's limit.

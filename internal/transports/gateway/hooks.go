@@ -10,7 +10,6 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/stream"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Open makes a hook that the sessions of a worker answer.
@@ -30,7 +29,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		},
 		Address: "worker:" + name,
 		Timeout: timeout,
-		Forget:  func(parent types.UID) { w.pool.Forget(s.ControllerUID, parent) },
+		Forget:  w.pool.Forgets(s),
 		Close: func() error {
 			stopWatching()
 			g.mu.Lock()

@@ -35,7 +35,7 @@ func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 	question := &hook.Question{Kind: hook.Composite, Op: hook.Sync, Controller: controller, Parent: parent}
 	for _, want := range []string{"1 0", "1 1", "2 1"} {
 		if want == "2 1" {
-			opened.Forget("p")
+			opened.Forget("p", "")
 		}
 		if _, err := opened.Ask(t.Context(), question); err != nil {
 			t.Fatal(err)
@@ -50,13 +50,19 @@ func TestParentsThatAreGoneAreForgotten(t *testing.T) {
 // calls returns the value of the metric of calls.
 func calls(t *testing.T, registry *prometheus.Registry, set string) float64 {
 	t.Helper()
+	return counted(t, registry, "hookloop_stream_calls_total", set)
+}
+
+// counted returns the value of a metric with one label.
+func counted(t *testing.T, registry *prometheus.Registry, name, label string) float64 {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == "hookloop_stream_calls_total" && m.GetLabel()[0].GetValue() == set {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
 				return m.GetCounter().GetValue()
 			}
 		}

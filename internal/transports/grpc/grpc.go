@@ -39,7 +39,6 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // MaxMessageBytes bounds a question and an answer.
@@ -160,7 +159,7 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 		},
 		Address: address,
 		Timeout: timeout,
-		Forget:  func(parent types.UID) { d.pool.Forget(s.ControllerUID, parent) },
+		Forget:  d.pool.Forgets(s),
 		Close:   func() error { stopWatching(); t.release(d); return conns.Close() },
 	}, nil
 }

@@ -29,9 +29,9 @@ import (
 // not block workers for longer if the hook is down.
 const sessionTimeout = 2 * time.Second
 
-// Pool is the sessions of one hook. All questions about a parent use the same session while it is
-// open, because the hook holds the parent's objects there. If sessions have different builds, one
-// build gets all questions.
+// Pool is the sessions of one hook. All questions about a parent, or about one part of it, use the
+// same session while it is open, because the hook holds their objects there. If sessions have
+// different builds, one build gets all questions.
 type Pool struct {
 	clock        clock.Clock
 	buildChanged func()
@@ -69,15 +69,26 @@ func (p *Pool) Remove(s *Session) {
 	})
 }
 
-// Forget drops the state of a deleted parent in all sessions.
-func (p *Pool) Forget(controller, parent types.UID) {
-	p.mu.Lock()
-	sessions := slices.Clone(p.sessions)
-	p.mu.Unlock()
-	sets, customize := subjects(controller, parent)
-	for _, s := range sessions {
-		s.forget(sets)
-		s.forget(customize)
+// Forgets returns the function that drops the state of a controller's parent, or of one of its
+// parts, in all sessions.
+func (p *Pool) Forgets(s hook.Settings) func(parent types.UID, part string) {
+	return func(parent types.UID, part string) {
+		p.mu.Lock()
+		sessions := slices.Clone(p.sessions)
+		p.mu.Unlock()
+		names := subjectsOf(s.ControllerUID, parent)
+		for _, session := range sessions {
+			switch {
+			case part != "":
+				session.forget(names.part(part))
+			case s.Kind == hook.Mapping:
+				session.forgetAll(names.part(""))
+				session.forget(names.customize())
+			default:
+				session.forget(names.whole())
+				session.forget(names.customize())
+			}
+		}
 	}
 }
 

@@ -203,6 +203,11 @@ func (s *Session) forget(subject string) {
 	s.update(func() { s.engine.Forget(subject) })
 }
 
+// forgetAll drops the state of all subjects with a prefix on both sides.
+func (s *Session) forgetAll(prefix string) {
+	s.update(func() { s.engine.ForgetAll(prefix) })
+}
+
 // update changes the state, delivers the outcomes of calls, and wakes the sender.
 func (s *Session) update(change func()) {
 	s.mu.Lock()

@@ -48,17 +48,28 @@ func question(q *hook.Question) session.Question[*object.Object] {
 	return out
 }
 
-// subject returns the key of a question's state. Questions about the same parent share it, because
-// they differ little. Customize questions have no children and use a key of their own.
+// subject returns the key of a question's state. Questions about the same parent, or the same part
+// of it, share it, because they differ little. Customize questions have no children and use a key
+// of their own.
 func subject(q *hook.Question) string {
-	sets, customize := subjects(q.Controller.UID(), q.Parent.UID())
-	if q.Op == hook.Customize {
-		return customize
+	names := subjectsOf(q.Controller.UID(), q.Parent.UID())
+	switch {
+	case q.Op == hook.Customize:
+		return names.customize()
+	case q.Kind == hook.Mapping:
+		return names.part(q.Key.Part)
+	default:
+		return names.whole()
 	}
-	return sets
 }
 
-func subjects(controller, parent types.UID) (sets, customize string) {
-	sets = string(controller) + "/" + string(parent)
-	return sets, sets + "/customize"
+// subjects name the states of one parent.
+type subjects string
+
+func subjectsOf(controller, parent types.UID) subjects {
+	return subjects(controller) + "/" + subjects(parent)
 }
+
+func (s subjects) whole() string          { return string(s) }
+func (s subjects) customize() string      { return string(s) + "/customize" }
+func (s subjects) part(key string) string { return string(s) + "#" + key }
