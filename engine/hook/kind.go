@@ -26,9 +26,12 @@ type Descriptor struct {
 	Service string
 	// Operations are the operations that a hook of this kind may serve.
 	Operations []Op
-	// OwnsStatus reports that the hook's answer is the whole status of the parent. Otherwise the
+	// OwnsStatus reports that the controller writes the whole status of the parent. Otherwise the
 	// status is shared and patched.
 	OwnsStatus bool
+	// Optional reports that the engine runs without the kind's CustomResourceDefinition, which
+	// clusters that were set up for Metacontroller do not have.
+	Optional bool
 	// PatchesMetadata reports that an answer may change labels and annotations of the parent.
 	PatchesMetadata bool
 }
@@ -50,6 +53,7 @@ var kinds = []Descriptor{
 		ControllerKind: Mapping, Declared: "MapController", Plural: "mapcontrollers",
 		ParentField: "parent", ChildrenField: "outputs",
 		Service: "hookloop.map.v1.MapHookService", Operations: []Op{Map, Tombstone, Finalize, Customize},
+		OwnsStatus: true, Optional: true,
 	},
 }
 

@@ -4,28 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
-	"github.com/hookloop/hookloop/internal/engine/discovery"
 )
 
 // config is the configuration of one controller: its declaration, and the resources that it names.
 type config struct {
 	*declared
-	object    *object.Object
-	spec      string
-	resources []object.Resource // of the parents
-	owned     []object.Resource // of the children
+	object *object.Object
+	spec   string
+	found  resources
 }
 
 // same reports whether a controller made of c need not be restarted for other.
 func (c *config) same(other *config) bool {
-	return c.object.UID() == other.object.UID() && c.spec == other.spec &&
-		slices.Equal(c.resources, other.resources) && slices.Equal(c.owned, other.owned)
+	return c.object.UID() == other.object.UID() && c.spec == other.spec && c.found.same(&other.found)
 }
 
 // name returns the controller's name in logs, spans and metrics: "composite/hello".
@@ -39,62 +35,8 @@ func (s *Supervisor) resolve(o *object.Object) (*config, error) {
 		return nil, err
 	}
 	spec, _ := o.Field("spec")
-	c := &config{declared: d, object: o, spec: string(spec)}
+	c := &config{declared: d, object: o, spec: string(spec), found: resources{custom: s.Discovery.Custom}}
 	return c, s.findResources(c)
-}
-
-// findResources looks up the parents' and the children's resources.
-func (s *Supervisor) findResources(c *config) error {
-	for _, rule := range c.parents {
-		parent, err := s.find(rule.field, v1alpha1.ReasonParentNotFound, rule.ResourceRule)
-		if err != nil {
-			return err
-		}
-		c.resources = append(c.resources, parent)
-	}
-	clusterScoped := func(r object.Resource) bool { return !r.Namespaced }
-	for _, rule := range c.children {
-		child, err := s.find(rule.field, v1alpha1.ReasonChildNotFound, rule.ResourceRule)
-		if err != nil {
-			return err
-		}
-		if !child.Namespaced && !slices.ContainsFunc(c.resources, clusterScoped) {
-			return &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-				"%s: %s is cluster-scoped and the parent %s is namespaced; expected a namespaced resource",
-				rule.field,
-				child,
-				c.resources[0],
-			)}
-		}
-		c.owned = append(c.owned, child)
-	}
-	return nil
-}
-
-func (s *Supervisor) find(field, reason string, rule v1alpha1.ResourceRule) (object.Resource, error) {
-	r, err := s.Discovery.Resource(rule.APIVersion, rule.Resource)
-	var missing *discovery.NotFoundError
-	switch {
-	case errors.As(err, &missing):
-		return r, &Fault{Reason: reason, Problem: s.notServed(field, rule), Missing: true}
-	case err != nil:
-		return r, &Fault{Reason: reason, Problem: fmt.Sprintf("%s: %v", field, err), Retry: true}
-	}
-	return r, nil
-}
-
-// notServed returns the message for a missing resource, with the resource that was probably meant.
-func (s *Supervisor) notServed(field string, rule v1alpha1.ResourceRule) string {
-	meant, ok := s.Discovery.Similar(rule.APIVersion, rule.Resource)
-	switch served := meant.GVK.GroupVersion().String(); {
-	case !ok:
-		return fmt.Sprintf("%s: the API server does not serve %s; the controller starts when it does", field, rule)
-	case served == rule.APIVersion:
-		return fmt.Sprintf("%s.resource: got %q, expected the plural name %q", field, rule.Resource, meant.Plural)
-	default:
-		return fmt.Sprintf("%s.apiVersion: the API server does not serve %s; expected %s, which has %s", field,
-			rule, served, meant.Plural)
-	}
 }
 
 // summary returns the fields of the status that repeat the spec for kubectl's tables, which show
@@ -107,7 +49,11 @@ func (c *config) summary() map[string]any {
 		}
 		return strings.Join(out, ", ")
 	}
-	return map[string]any{"parents": names(c.parents), "children": names(c.children)}
+	fields := map[string]any{"parents": names(c.parents), "children": names(c.children)}
+	if len(c.inputs) > 0 {
+		fields["inputs"] = names(c.inputs)
+	}
+	return fields
 }
 
 // openHooks opens the declared hooks. Its error is a *Fault that names the field; hooks that were

@@ -93,8 +93,8 @@ func shared(a, b *instance) (schema.GroupResource, bool) {
 	if !a.writesStatus() || !b.writesStatus() {
 		return schema.GroupResource{}, false
 	}
-	for n, r := range a.config.resources {
-		for m, other := range b.config.resources {
+	for n, r := range a.config.found.parents {
+		for m, other := range b.config.found.parents {
 			same := r.GVR().GroupResource() == other.GVR().GroupResource()
 			if same && a.config.parents[n].selection.overlaps(b.config.parents[m].selection) {
 				return r.GVR().GroupResource(), true

@@ -13,6 +13,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/decorator"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -30,9 +31,11 @@ type declaration interface {
 
 // declared is the content of a declaration, before its resources are looked up.
 type declared struct {
-	kind            hook.Descriptor
-	parents         []rule
-	children        []rule
+	kind     hook.Descriptor
+	parents  []rule
+	children []rule
+	// inputs are the resources of a map controller's inputs.
+	inputs          []rule
 	hooks           map[hook.Op]*v1alpha1.Hook
 	endpointConfigs []v1alpha1.EndpointConfig
 	resync          time.Duration
@@ -40,10 +43,8 @@ type declared struct {
 	deletionLimit *plan.DeletionLimit
 	// finalizer is the name that the controller's parents may carry.
 	finalizer string
-	// shape makes the shape once the resources are known; custom reports whether one of them is a
-	// custom resource.
-	shape func(o *object.Object, parents, children []object.Resource,
-		custom func(object.Resource) bool) (watchedShape, error)
+	// shape makes the shape once the resources are known.
+	shape func(*object.Object, *resources) (watchedShape, error)
 }
 
 // rule is a resource and the field of the spec that names it; of parents, also which of its objects
@@ -101,57 +102,59 @@ func read(o *object.Object, into declaration) error {
 }
 
 func compositeDeclared(c *v1alpha1.CompositeController) *declared {
-	d := &declared{
-		parents: []rule{
-			{
-				field:        "spec.parentResource",
-				ResourceRule: c.Spec.ParentResource.ResourceRule,
-				selection:    selects(c.Spec.ParentResource.LabelSelector, nil),
-			},
-		},
-		endpointConfigs: c.Spec.EndpointConfigs,
-		resync:          c.Spec.ResyncPeriod(),
-		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
+	spec := &c.Spec
+	return &declared{
+		parents: []rule{parentRule(spec.ParentResource.ResourceRule, spec.ParentResource.LabelSelector)},
+		children: rules("spec.childResources", spec.ChildResources, func(r v1alpha1.ChildResourceRule) rule {
+			return rule{ResourceRule: r.ResourceRule}
+		}),
+		hooks:           syncHooks(spec.Hooks.Sync, spec.Hooks.Finalize, spec.Hooks.Customize),
+		endpointConfigs: spec.EndpointConfigs,
+		resync:          spec.ResyncPeriod(),
+		deletionLimit:   (*plan.DeletionLimit)(spec.DeletionLimit),
 		finalizer:       composite.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource,
-			custom func(object.Resource) bool) (watchedShape, error) {
-			return composite.New(o, c, composite.Resources{Parent: parents[0], Children: children, Custom: custom})
+		shape: func(o *object.Object, r *resources) (watchedShape, error) {
+			return composite.New(o, c, composite.Resources{Parent: r.parents[0], Children: r.children, Custom: r.custom})
 		},
 	}
-	for i, child := range c.Spec.ChildResources {
-		d.children = append(d.children,
-			rule{field: fmt.Sprintf("spec.childResources[%d]", i), ResourceRule: child.ResourceRule})
-	}
-	if h := c.Spec.Hooks; h != nil {
-		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
-	}
-	return d
 }
 
 func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
-	d := &declared{
-		endpointConfigs: c.Spec.EndpointConfigs,
-		resync:          c.Spec.ResyncPeriod(),
-		deletionLimit:   (*plan.DeletionLimit)(c.Spec.DeletionLimit),
+	spec := &c.Spec
+	return &declared{
+		parents: rules("spec.resources", spec.Resources, func(r v1alpha1.DecoratedResourceRule) rule {
+			return rule{ResourceRule: r.ResourceRule, selection: selects(r.LabelSelector, r.AnnotationSelector)}
+		}),
+		children: rules("spec.attachments", spec.Attachments, func(r v1alpha1.AttachmentRule) rule {
+			return rule{ResourceRule: r.ResourceRule}
+		}),
+		hooks:           syncHooks(spec.Hooks.Sync, spec.Hooks.Finalize, spec.Hooks.Customize),
+		endpointConfigs: spec.EndpointConfigs,
+		resync:          spec.ResyncPeriod(),
+		deletionLimit:   (*plan.DeletionLimit)(spec.DeletionLimit),
 		finalizer:       decorator.FinalizerPrefix + c.Name,
-		shape: func(o *object.Object, parents, children []object.Resource,
-			_ func(object.Resource) bool) (watchedShape, error) {
-			return decorator.New(o, c, parents, children)
+		shape: func(o *object.Object, r *resources) (watchedShape, error) {
+			return decorator.New(o, c, r.parents, r.children)
 		},
 	}
-	for i, target := range c.Spec.Resources {
-		d.parents = append(d.parents, rule{
-			field:        fmt.Sprintf("spec.resources[%d]", i),
-			ResourceRule: target.ResourceRule,
-			selection:    selects(target.LabelSelector, target.AnnotationSelector),
-		})
+}
+
+// parentRule returns the rule of a spec with one parent resource.
+func parentRule(r v1alpha1.ResourceRule, selector *metav1.LabelSelector) rule {
+	return rule{field: "spec.parentResource", ResourceRule: r, selection: selects(selector, nil)}
+}
+
+// rules converts the items of a field of a spec.
+func rules[T any](field string, items []T, convert func(T) rule) []rule {
+	all := make([]rule, 0, len(items))
+	for i, item := range items {
+		r := convert(item)
+		r.field = fmt.Sprintf("%s[%d]", field, i)
+		all = append(all, r)
 	}
-	for i, attachment := range c.Spec.Attachments {
-		d.children = append(d.children,
-			rule{field: fmt.Sprintf("spec.attachments[%d]", i), ResourceRule: attachment.ResourceRule})
-	}
-	if h := c.Spec.Hooks; h != nil {
-		d.hooks = map[hook.Op]*v1alpha1.Hook{hook.Sync: h.Sync, hook.Finalize: h.Finalize, hook.Customize: h.Customize}
-	}
-	return d
+	return all
+}
+
+func syncHooks(sync, finalize, customize *v1alpha1.Hook) map[hook.Op]*v1alpha1.Hook {
+	return map[hook.Op]*v1alpha1.Hook{hook.Sync: sync, hook.Finalize: finalize, hook.Customize: customize}
 }

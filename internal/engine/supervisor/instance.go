@@ -63,7 +63,7 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 	if err != nil {
 		return nil, err
 	}
-	shape, err := c.shape(c.object, c.resources, c.owned, s.Discovery.Custom)
+	shape, err := c.shape(c.object, &c.found)
 	if err != nil {
 		return nil, errors.Join(&Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: err.Error()}, closeHooks(opened))
 	}
@@ -118,7 +118,7 @@ func (s *Supervisor) newPipeline(
 	return pipeline.New(pipeline.Settings{
 		Name:          c.name(),
 		Controller:    c.object,
-		Parents:       c.resources,
+		Parents:       c.found.parents,
 		Shape:         shape,
 		OwnsStatus:    c.kind.OwnsStatus,
 		Apply:         s.Apply,
@@ -228,8 +228,10 @@ func (s *Supervisor) startFault(ctx context.Context, c *config, err error) error
 	case unwatchable.Forbidden():
 		fault.Reason = v1alpha1.ReasonForbidden
 		fault.Problem = s.missingRights(ctx, c, err)
-	case slices.Contains(c.owned, unwatchable.Resource):
+	case slices.Contains(c.found.children, unwatchable.Resource):
 		fault.Reason = v1alpha1.ReasonChildNotFound
+	case slices.Contains(c.found.inputs, unwatchable.Resource):
+		fault.Reason = v1alpha1.ReasonInputNotFound
 	}
 	return fault
 }
@@ -398,7 +400,7 @@ func (s *Supervisor) starting(c *config) string {
 // troubles lists the resources of a controller that the API server cannot list, with its answers;
 // empty if it can list all.
 func (s *Supervisor) troubles(c *config) string {
-	for _, r := range slices.Concat(c.resources, c.owned) {
+	for _, r := range c.found.watched() {
 		if err := s.Cache.LastError(r); err != nil {
 			return fmt.Sprintf("the objects of %s are not known yet: %v", r, err)
 		}

@@ -48,7 +48,7 @@ func (s *Supervisor) moved(ctx context.Context, key object.Ref, c *config) error
 		return err
 	}
 	now := &parents{FinalizerRecord: FinalizerRecord{Finalizer: c.finalizer}}
-	for _, r := range c.resources {
+	for _, r := range c.found.parents {
 		now.Resources = append(now.Resources, ParentResource{APIVersion: r.GVK.GroupVersion().String(), Resource: r.Plural})
 	}
 	if before != nil {

@@ -10,7 +10,7 @@ import (
 // warnWithoutStatus records, when a composite controller starts, that its parents have no status
 // subresource (compatibility: Events).
 func (s *Supervisor) warnWithoutStatus(ctx context.Context, o *object.Object, c *config) {
-	for _, r := range c.resources {
+	for _, r := range c.found.parents {
 		if c.kind.OwnsStatus && !r.HasStatus {
 			s.Events.Warning(
 				ctx,

@@ -22,12 +22,11 @@ import (
 // Reconcile starts, restarts or stops the controller of one declaring object.
 func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref]) (controller.Result, error) {
 	key := item.Key
-	declaring, err := s.reader.View(resourceOf(key))
+	o, err := s.declaring(key)
 	if err != nil { // a declaring object that is not known may not be taken for one that is gone
 		return controller.Result{}, err
 	}
 	defer s.looked(ctx, key) // a start that takes its time keeps the process from being ready until the next look
-	o := declaring.Get("", key.Name)
 	switch {
 	case o == nil || o.Deleting():
 		s.stop(ctx, key, o)
@@ -43,17 +42,16 @@ func (s *Supervisor) Reconcile(ctx context.Context, item queue.Item[object.Ref])
 		s.stop(ctx, key, o)
 		return s.refused(ctx, key, o, err, 0)
 	}
-	s.missing.forget(key)
+	again := controller.Result{RequeueAfter: s.noteInputs(ctx, key, config)}
 	if wait, err := s.ensure(ctx, key, config); err != nil {
 		return s.refused(ctx, key, o, err, wait)
 	} else if wait > 0 {
 		return controller.Result{RequeueAfter: wait}, nil
 	}
-	var again controller.Result
 	if !s.announce(ctx, key, o) {
 		again.RequeueAfter = lookAgain
 	}
-	health := s.conflict(ctx, key, o, s.health(key))
+	health := config.withInputs(s.conflict(ctx, key, o, s.health(key)))
 	notices := s.noticed(key, o)
 	news, err := s.reportAll(ctx, o, config.summary(), append([]hook.Condition{health}, notices...)...)
 	if news {
@@ -91,15 +89,6 @@ func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []
 			s.Events.Normal(ctx, o, c.Reason, c.Message)
 		}
 	}
-}
-
-func resourceOf(key object.Ref) object.Resource {
-	for _, r := range kinds {
-		if r.GVK == key.GVK {
-			return r
-		}
-	}
-	return object.Resource{GVK: key.GVK}
 }
 
 // looked records, for Ready, that a declaring object has been reconciled: its controller runs, or a
@@ -296,7 +285,7 @@ func (s *Supervisor) reportAll(
 	fields map[string]any,
 	conditions ...hook.Condition,
 ) (bool, error) {
-	if s.noSummary.Load() {
+	if _, dropped := s.noSummary.Load(o.GVK().Kind); dropped {
 		fields = nil
 	}
 	resource, status := resourceOf(o.Ref()), maps.Clone(fields)
@@ -329,7 +318,7 @@ func (s *Supervisor) checkSummary(written *object.Object, fields map[string]any)
 	}
 	for name := range fields {
 		if _, kept := status[name]; !kept {
-			s.noSummary.Store(true)
+			s.noSummary.Store(written.GVK().Kind, true)
 		}
 	}
 }

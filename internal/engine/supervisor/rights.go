@@ -44,7 +44,7 @@ func (r right) String() string {
 // rightsOf lists the rights that a controller needs, as docs/installing.md has them.
 func rightsOf(c *config) []right {
 	var rights []right
-	for _, r := range c.resources {
+	for _, r := range c.found.parents {
 		verbs := []string{"get", "list", "watch"}
 		switch {
 		case c.kind.PatchesMetadata:
@@ -58,11 +58,27 @@ func rightsOf(c *config) []right {
 				right{group: r.GVK.Group, resource: r.Plural, subresource: "status", verbs: []string{"patch"}})
 		}
 	}
-	for _, r := range c.owned {
+	for _, r := range c.found.children {
 		rights = append(rights, right{
 			group: r.GVK.Group, resource: r.Plural,
 			verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 		})
+	}
+	return append(rights, readRights(&c.found)...)
+}
+
+// readRights lists the rights on the resources that a controller only reads.
+func readRights(found *resources) []right {
+	read := slices.Clone(found.inputs)
+	if found.namespaces.Plural != "" && !slices.Contains(read, found.namespaces) {
+		read = append(read, found.namespaces)
+	}
+	var rights []right
+	for _, r := range read {
+		if !slices.Contains(found.children, r) {
+			rights = append(rights,
+				right{group: r.GVK.Group, resource: r.Plural, verbs: []string{"get", "list", "watch"}})
+		}
 	}
 	return rights
 }

@@ -12,10 +12,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/cache"
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -96,9 +94,11 @@ type Supervisor struct {
 	// missing records the controllers that wait for a resource.
 	missing *missing
 	reader  view.Reader
+	// late are the optional kinds that could not be watched at the start.
+	late late
 
-	// noSummary reports that the installed CRDs lack the fields of the summary.
-	noSummary atomic.Bool
+	// noSummary has the kinds with an installed CRD that lacks the fields of the summary.
+	noSummary sync.Map
 
 	mu      sync.Mutex // guards the fields below
 	running map[object.Ref]*instance
@@ -129,8 +129,8 @@ func (s *Supervisor) Ready() bool {
 }
 
 // Run runs the controllers until ctx is done, then stops them and waits for running syncs. It
-// waits for the CRDs of the declaring objects if they are not installed. The error is nil after an
-// ordered stop.
+// waits for the CRDs of the declaring objects if they are not installed, except for those of
+// optional kinds. The error is nil after an ordered stop.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.awaitCRDs(ctx) {
 		return nil
@@ -146,7 +146,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		MaxBackoff:  maxBackoff,
 	})
 	s.enqueue, s.reader = c.Enqueue, c.Reader()
+	release := s.chooseKinds(ctx)
+	defer release()
 	for _, r := range kinds {
+		if s.late.waits(r) {
+			c.Source(s.awaitKind(r))
+			continue
+		}
 		c.For(r, mapper.Ref)
 	}
 	c.Source(s.rediscovered)
@@ -159,49 +165,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // maxBackoff is the longest backoff of a declaring object.
 const maxBackoff = 30 * time.Second
 
-// kinds are the declaring resources.
-var kinds = declaringResources()
-
-func declaringResources() []object.Resource {
-	var all []object.Resource
-	for _, k := range hook.Descriptors() {
-		if declarations[k.ControllerKind] == nil {
-			continue
-		}
-		all = append(all, object.Resource{
-			GVK: v1alpha1.GroupVersion.WithKind(k.Declared), Plural: k.Plural, HasStatus: true,
-		})
-	}
-	return all
-}
-
-// awaitCRDs waits until the API server serves the declaring resources. It returns false if ctx ends
-// before.
-func (s *Supervisor) awaitCRDs(ctx context.Context) bool {
-	for {
-		changed := s.Discovery.Changed()
-		missing := slices.IndexFunc(kinds, func(r object.Resource) bool {
-			_, err := s.Discovery.Resource(r.GVK.GroupVersion().String(), r.Plural)
-			return err != nil
-		})
-		if missing < 0 {
-			return true
-		}
-		klog.FromContext(ctx).Info("waiting for a CustomResourceDefinition to be installed", "resource",
-			kinds[missing].String())
-		select {
-		case <-ctx.Done():
-			return false
-		case <-changed:
-		}
-	}
-}
-
 // first records and enqueues the declaring objects at the start: an object that is deleted before
 // the supervisor subscribes has no event.
 func (s *Supervisor) first() error {
 	pending := map[object.Ref]bool{}
-	for _, r := range kinds {
+	for _, r := range s.late.without(kinds) {
 		v, err := s.reader.View(r)
 		if err != nil {
 			return err
@@ -230,8 +198,8 @@ func (s *Supervisor) nudge(key object.Ref) {
 func (s *Supervisor) rediscovered(ctx context.Context, enqueue controller.Enqueue[object.Ref]) error {
 	for {
 		changed := s.Discovery.Changed()
-		for _, r := range kinds {
-			v, err := s.reader.View(r)
+		for _, r := range s.late.without(kinds) {
+			v, err := s.view(r)
 			if err != nil {
 				return err
 			}
