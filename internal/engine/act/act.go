@@ -113,7 +113,7 @@ func (w *Writer) Do(ctx context.Context, a plan.Action) (written *object.Object,
 		written, err = w.patchOwner(ctx, a)
 	case plan.AddFinalizer, plan.RemoveFinalizer:
 		written, err = w.patchFinalizers(ctx, a)
-	case plan.PatchMetadata:
+	case plan.PatchMetadata, plan.Tag:
 		written, err = w.patchLabels(ctx, a)
 	default:
 		err = fmt.Errorf("unknown verb %q", a.Verb)

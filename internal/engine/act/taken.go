@@ -57,6 +57,13 @@ func (w *Writer) explainExisting(ctx context.Context, a plan.Action) error {
 		return &TakenError{By: "has no controller and is not selected by the parent"}
 	case owner.UID == a.Owner.UID && (present.Deleting() || marked(present, a.Marks)):
 		return ErrStale
+	case owner.UID == a.Owner.UID && a.Marks[plan.MapController] != "" &&
+		present.Annotations()[plan.MapController] == a.Marks[plan.MapController]:
+		return &TakenError{
+			By: "is an output of the input " + present.Annotations()[plan.MapKey],
+			Expected: fmt.Sprintf("another name for the output of the input %s, because an output belongs to one input",
+				a.Marks[plan.MapKey]),
+		}
 	case owner.UID == a.Owner.UID:
 		return &TakenError{By: "belongs to another controller of the same parent"}
 	case earlier(owner, a.Owner):

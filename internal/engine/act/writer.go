@@ -254,6 +254,7 @@ var requests = map[plan.Verb]string{
 	plan.AddFinalizer:    "patch",
 	plan.RemoveFinalizer: "patch",
 	plan.PatchMetadata:   "patch",
+	plan.Tag:             "patch",
 }
 
 // spanName returns the name of a request's span: "update deployments.apps", "patch

@@ -29,7 +29,7 @@ func (r *run) prepare(ctx context.Context, observed *plan.Observed) (*plan.Obser
 			faults = append(faults, outcome.Err)
 		case outcome.Action.Ref == observed.Parent.Ref():
 			prepared.Parent, r.parent = outcome.Object, outcome.Object
-		case outcome.Action.Verb == plan.Adopt:
+		case outcome.Action.Verb == plan.Adopt || outcome.Action.Verb == plan.Tag:
 			prepared.Children = prepared.Children.With(outcome.Object)
 		}
 	}

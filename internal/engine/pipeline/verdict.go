@@ -56,6 +56,7 @@ var rules = []func(error) (fault, bool){
 	deletionsHeld,  // the answer would delete more than the controller allows
 	badAnswer,      // the answer was rejected as a whole
 	badParent,      // the parent must be changed first
+	noFinalizer,    // the key of the whole parent adds the finalizer
 	hookFault,      // the hook failed or could not be reached
 	nameTaken,      // the name of a child belongs to another object
 	staleView,      // a newer event is on its way
@@ -121,6 +122,10 @@ func badAnswer(err error) (fault, bool) {
 func badParent(err error) (fault, bool) {
 	var e *shape.ParentError
 	return fault{reason: "InvalidParent", retry: onChange}, errors.As(err, &e)
+}
+
+func noFinalizer(err error) (fault, bool) {
+	return fault{reason: "NoFinalizer", retry: quiet}, errors.Is(err, shape.ErrNoFinalizer)
 }
 
 func hookFault(err error) (fault, bool) {

@@ -27,6 +27,8 @@ const (
 	// PatchMetadata patches the parent's labels and annotations and removes Finalizer, if it is set,
 	// in one write.
 	PatchMetadata Verb = "decorate"
+	// Tag patches the labels and annotations of a child that mark it as its parent's.
+	Tag Verb = "tag"
 )
 
 // Action is one write. UID and ResourceVersion are preconditions, because leader election does not
@@ -60,12 +62,12 @@ type Action struct {
 	Marks map[string]string
 	// Finalizer is the name for AddFinalizer, RemoveFinalizer and PatchMetadata.
 	Finalizer string
-	// Labels and Annotations are the patch of PatchMetadata; a nil value deletes the key.
+	// Labels and Annotations are the patch of PatchMetadata and Tag; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// Why is the cause of the action in a few words, for spans, logs and golden files:
 	// "spec.replicas: 1 → 3".
 	Why string
-	// Fields are the first paths that an Update, a ServerSideApply or a Delete that recreates
+	// Fields are the first paths that an Update, a ServerSideApply, a Tag or a Delete that recreates
 	// changes; at most four.
 	Fields []string
 	// Desired is the hash of the desired state that the action brings about; 0 if there is none.

@@ -185,13 +185,29 @@ func (s *Scope) checkMarks(o *object.Object) error {
 		switch {
 		case there && want == "":
 			return fmt.Errorf(
-				"metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
-				key, value)
+				"metadata.annotations[%q] is %q; expected none, because it names the %s that an object belongs to",
+				key, value, namedBy(key))
 		case there && value != want:
 			return fmt.Errorf("metadata.annotations[%q] is %q; expected %q, or none", key, value, want)
 		}
 	}
+	for key, want := range s.LabelMarks {
+		if value, there := o.Labels()[key]; there && value != want {
+			return fmt.Errorf("metadata.labels[%q] is %q; expected %q, or none", key, value, want)
+		}
+	}
 	return nil
+}
+
+// namedBy returns what an annotation names that marks the objects of other controllers.
+func namedBy(key string) string {
+	switch key {
+	case MapController:
+		return "map controller"
+	case MapKey:
+		return "input of a map controller"
+	}
+	return "decorator"
 }
 
 // withStamps returns the labels that a child will have.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/rollout"
 )
 
@@ -13,6 +14,8 @@ type Desired struct {
 	// that must be on record before a child changes, Last those that no child needs any more.
 	First, Last []Action
 	Children    []Child
+	// Keep are observed children that stay as they are, although they are not desired.
+	Keep []object.Ref
 	// Status is the parent's whole new status; nil leaves the status as it is. The engine adds
 	// Conditions to it.
 	Status     map[string]any

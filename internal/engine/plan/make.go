@@ -22,7 +22,7 @@ func Make(in Input, desired *Desired) (Result, error) {
 	if p.waves, err = newWaves(in.Observed.Scope.Field, desired.Children); err != nil {
 		return Result{}, err
 	}
-	if err := p.children(desired.Children); err != nil {
+	if err := p.children(desired.Children, desired.Keep); err != nil {
 		return Result{}, err
 	}
 	p.result.First, p.result.Actions, p.result.Last = desired.First, slices.Concat(p.deletes, p.writes), desired.Last
@@ -35,7 +35,7 @@ func Make(in Input, desired *Desired) (Result, error) {
 
 // children decides about all children or, if it can continue from the previous plan, about those
 // that have changed.
-func (p *planner) children(desired []Child) error {
+func (p *planner) children(desired []Child, keep []object.Ref) error {
 	previous := p.in.Previous
 	places, ok := previous.changed(p.in, desired)
 	if ok {
@@ -43,7 +43,7 @@ func (p *planner) children(desired []Child) error {
 	} else {
 		previous.forgetPlan()
 		p.result.Converged = make(Converged, len(desired))
-		if p.undesired(desired) || p.waves.hasDependencies {
+		if p.undesired(desired, keep) || p.waves.hasDependencies {
 			previous = nil // the next plan has more to look at than the children that are desired
 		}
 		places = make([]int, len(desired))
@@ -76,12 +76,15 @@ type planner struct {
 	heldBack []string
 }
 
-// undesired deletes observed children that are not desired, each after those that depend on it. It
-// reports whether there are any.
-func (p *planner) undesired(desired []Child) bool {
-	wanted := make(map[object.Ref]bool, len(desired))
+// undesired deletes observed children that are neither desired nor to keep, each after those that
+// depend on it. It reports whether there are children that are not desired.
+func (p *planner) undesired(desired []Child, keep []object.Ref) bool {
+	wanted := make(map[object.Ref]bool, len(desired)+len(keep))
 	for _, c := range desired {
 		wanted[c.Ref] = true
+	}
+	for _, ref := range keep {
+		wanted[ref] = true
 	}
 	var going []*object.Object
 	for _, d := range p.in.Observed.Scope.ChildKinds {
@@ -107,7 +110,7 @@ func (p *planner) undesired(desired []Child) bool {
 			p.remove(d, o, "no longer desired")
 		}
 	}
-	return len(going) > 0
+	return len(going)+len(keep) > 0
 }
 
 func (p *planner) remove(d ChildKind, o *object.Object, why string) {

@@ -20,6 +20,12 @@ type Observed struct {
 	//
 	// Invariant: they are complete for every declared kind (see Check).
 	Children view.Set
+	// Input is the input of a part of a map controller's parent; nil if it is gone, and for other
+	// kinds of controllers.
+	Input *object.Object
+	// Unmarked are objects of the parent that belong to no part, because their marks were removed. A
+	// part that desires one of them marks it again.
+	Unmarked object.Set
 	// Finalizing reports that the finalize hook answers instead of the sync hook.
 	Finalizing bool
 	// SkipChildren reports that the children are not reconciled: the parent departs, and no finalize
@@ -94,6 +100,8 @@ type Scope struct {
 	// owner. A child has each with its value, or lacks it if the value is empty. A hook must not
 	// desire other values.
 	Marks map[string]string
+	// LabelMarks are labels that a hook must not desire with other values.
+	LabelMarks map[string]string
 	// Selector must match every desired child; nil matches all.
 	Selector labels.Selector
 }

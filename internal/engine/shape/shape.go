@@ -13,6 +13,8 @@
 package shape
 
 import (
+	"errors"
+
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
@@ -41,6 +43,10 @@ type Input struct {
 	// Owned is the key's snapshot from its last sync; Observe may update it. It may be nil.
 	Owned *OwnedSnapshot
 }
+
+// ErrNoFinalizer reports that a part of a parent cannot be reconciled yet: a finalize hook is
+// declared, and the parent does not have the controller's finalizer.
+var ErrNoFinalizer = errors.New("the parent does not have the controller's finalizer yet")
 
 // ParentError reports a parent that cannot be reconciled until it changes.
 type ParentError struct {
