@@ -24,7 +24,8 @@ type Descriptor struct {
 	ParentField, ChildrenField string
 	// Service is the full name of the gRPC service that the hook serves.
 	Service string
-	// Operations are the operations that a hook of this kind may serve.
+	// Operations are the operations that a hook of this kind may serve. The first is the one that
+	// every controller has: sync or map.
 	Operations []Op
 	// OwnsStatus reports that the controller writes the whole status of the parent. Otherwise the
 	// status is shared and patched.

@@ -6,7 +6,9 @@
 // It checks the rules of an answer, watches resources while a parent needs them, and maps the event
 // of a related object to the parents with a rule that selects it, by an index. It calls the
 // customize hook once for each state of a parent on which the answer may depend, or the hook itself
-// until it has seen what it requires. A Customizer is safe for concurrent use.
+// until it has seen what it requires. The answer of a customize hook holds for all parts of a
+// parent; requirements hold for the part that they are about. A Customizer is safe for concurrent
+// use.
 //
 // Tests run against a server that implements list and watch, and against a real API server
 // (test/integration). Table tests cover the rules; a property test compares the index with a scan.
@@ -39,8 +41,8 @@ type Settings struct {
 	MaxAge    time.Duration
 	Cache     *cache.Cache
 	Discovery Discovery
-	// Enqueue is called with the key of a parent after a change of one of its related objects, or
-	// with nil if objects or resources can be read that could not before.
+	// Enqueue is called with the key of a parent (or of the part that requires it) after a change of
+	// a related object, or with nil if objects or resources can be read that could not before.
 	Enqueue func(key hook.Key, changed *object.Object)
 	// ViewsChanged is called when Unreadable may have changed. It must not block. It may be nil.
 	ViewsChanged func()
@@ -67,6 +69,7 @@ type Customizer struct {
 
 	mu      sync.Mutex // guards the fields below; not held while a hook is asked or a watch is started
 	parents map[hook.Key]*parentState
+	parts   map[object.Ref]map[hook.Key]bool // the keys in parents that are parts, by parent
 	watches map[object.Resource]*watch
 }
 
@@ -93,7 +96,7 @@ func New(s Settings) *Customizer {
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: newRuleIndex[hook.Key](), root: root, end: end,
-		parents: map[hook.Key]*parentState{}, watches: map[object.Resource]*watch{},
+		parents: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]bool{}, watches: map[object.Resource]*watch{},
 	}
 }
 
@@ -166,20 +169,26 @@ func (c *Customizer) ask(
 	return answer, false, nil
 }
 
-// Invalidate drops the answers about a parent. The resources that they select stay watched until
-// the next answer.
+// Invalidate drops the answers about a part or, if the key is a parent's, about the parent and all
+// its parts. The resources that they select stay watched until the next answer.
 func (c *Customizer) Invalidate(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.parents[key]; a != nil {
-		a.invalidate()
+	for _, k := range c.withParts(key) {
+		if a := c.parents[k]; a != nil {
+			a.invalidate()
+		}
 	}
 }
 
 // Refresh drops the customize hook's answers about a parent: at a resync, and after a failed sync,
 // because the answer may be wrong. Requirements are part of every answer and need no refresh.
 func (c *Customizer) Refresh(key hook.Key) {
-	if c.Hook != nil {
+	switch {
+	case c.Hook == nil:
+	case key.Part != "":
+		c.refreshPart(key.Parent)
+	default:
 		c.Invalidate(key)
 	}
 }
@@ -201,25 +210,44 @@ func (c *Customizer) related(
 
 // rules returns the customize hook's answer about a parent. It calls the hook if the parent has
 // changed in a way on which the answer may depend, or if the answer has expired. Each revision of
-// the parent has its own answer.
+// the parent has its own answer. Questions about several parts of a parent share one call.
 func (c *Customizer) rules(ctx context.Context, key hook.Key, q *hook.Question) (*ruleSet, error) {
-	c.mu.Lock()
-	state := c.state(key)
-	if !q.PreviousRevision {
-		state.begin()
+	for {
+		c.mu.Lock()
+		state := c.state(key)
+		if !q.PreviousRevision {
+			state.begin()
+		}
+		a, epoch := state.find(q.Parent, q.PreviousRevision, c.Clock.Now()), state.epoch
+		var f *flight
+		leads := false
+		if a == nil && !q.PreviousRevision {
+			f, leads = state.join()
+		}
+		c.mu.Unlock()
+		switch {
+		case a != nil:
+			return a, nil
+		case f == nil:
+			return c.fetch(ctx, key, q, epoch)
+		case leads:
+			return c.lead(ctx, state, f, func() (*ruleSet, error) { return c.fetch(ctx, key, q, epoch) })
+		}
+		if err := f.wait(ctx); err != nil {
+			return nil, err
+		}
 	}
-	a, epoch := state.find(q.Parent, q.PreviousRevision, c.Clock.Now()), state.epoch
-	c.mu.Unlock()
-	if a != nil {
-		return a, nil
-	}
+}
+
+// fetch calls the customize hook, and keeps its answer unless it was invalidated meanwhile.
+func (c *Customizer) fetch(ctx context.Context, key hook.Key, q *hook.Question, epoch int) (*ruleSet, error) {
 	answer, err := c.Hook.Ask(ctx,
-		&hook.Question{Kind: c.Kind, Op: hook.Customize, Controller: c.Controller, Parent: q.Parent})
+		&hook.Question{Kind: c.Kind, Op: hook.Customize, Key: key, Controller: c.Controller, Parent: q.Parent})
 	if err != nil {
 		return nil, err
 	}
-	a = newRuleSet(q)
-	a.until = c.expiry()
+	a := newRuleSet(q)
+	a.since, a.until = c.Clock.Now(), c.expiry()
 	if a.groups, err = c.check("relatedResources", answer.Related, q.Parent.Namespace()); err != nil {
 		return nil, &hook.Error{Kind: hook.Invalid, Hook: string(hook.Customize) + " " + c.Hook.Address, Err: err}
 	}
@@ -265,14 +293,17 @@ func (c *Customizer) update(key hook.Key, state *parentState) {
 	c.releaseExcept(key, needed)
 }
 
-// Forget drops everything about a parent: its state, its rules in the index, and watches that no
-// other parent needs.
+// Forget drops everything about a part or, if the key is a parent's, about the parent and all its
+// parts: the state, the rules in the index, and watches that nothing else needs.
 func (c *Customizer) Forget(key hook.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.parents, key)
-	c.index.Set(key, nil)
-	c.releaseExcept(key, nil)
+	for _, k := range c.withParts(key) {
+		delete(c.parents, k)
+		c.removePart(k)
+		c.index.Set(k, nil)
+		c.releaseExcept(k, nil)
+	}
 }
 
 // releaseExcept removes a parent from the users of all watches except the needed ones. The caller

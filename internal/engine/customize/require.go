@@ -26,7 +26,7 @@ var errBoth = errors.New("requirements: the controller declares a customize hook
 // require asks a hook until the question has the related objects that the answer requires. The
 // first question has those that the last sync's answer required.
 func (c *Customizer) require(ctx context.Context, next *hook.Opened, q *hook.Question) (*hook.Answer, error) {
-	key := hook.ParentKey(q.Parent.Ref())
+	key := partKey(q)
 	last := c.previous(key, q)
 	shown, groups, err := c.readPrevious(ctx, key, last)
 	if err != nil {

@@ -23,8 +23,9 @@ type ruleSet struct {
 	uid                 types.UID
 	version             string
 	labels, annotations map[string]string
-	// until is the time at which the rules expire; zero for never.
-	until time.Time
+	// since is the time of the customize hook's answer, until the time at which the rules expire;
+	// both are zero for requirements.
+	since, until time.Time
 	// round is the last round in which the rules were used.
 	round int
 	// required has the requirements as they were in the answer.
@@ -46,9 +47,9 @@ func newRuleSet(q *hook.Question) *ruleSet {
 	}
 }
 
-// parentState has the rules about one parent: about its latest state and, during a rolling update,
-// about its earlier revisions. Customizer.Forget drops it with everything else about the parent.
-// The Customizer's mu guards it, because triggers and discovery invalidate it.
+// parentState has the rules about one parent, or one part of it: about its latest state and, during
+// a rolling update, about its earlier revisions. Customizer.Forget drops it with everything else
+// about the parent. The Customizer's mu guards it, because triggers and discovery invalidate it.
 type parentState struct {
 	latest  *ruleSet
 	earlier []*ruleSet
@@ -57,6 +58,8 @@ type parentState struct {
 	round int
 	// epoch counts invalidations. An answer to a question from before the last one is used once.
 	epoch int
+	// flight is the question to the customize hook that is under way; nil for none.
+	flight *flight
 }
 
 // all returns the rules in use.
@@ -161,6 +164,7 @@ func (c *Customizer) state(key hook.Key) *parentState {
 	if a == nil {
 		a = &parentState{}
 		c.parents[key] = a
+		c.addPart(key)
 	}
 	return a
 }

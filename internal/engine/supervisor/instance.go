@@ -148,7 +148,7 @@ func (s *Supervisor) customize(
 	hooks map[hook.Op]*hook.Opened,
 	run *controller.Controller[hook.Key],
 ) *customize.Customizer {
-	names := hook.Sync
+	names := c.kind.Operations[0] // sync or map
 	if hooks[hook.Customize] != nil {
 		names = hook.Customize
 	}
@@ -165,8 +165,8 @@ func (s *Supervisor) customize(
 			run.Enqueue(key, queue.Child, cause)
 		},
 	})
-	for _, op := range []hook.Op{hook.Sync, hook.Finalize} {
-		if next, declared := hooks[op]; declared {
+	for _, op := range c.kind.Operations {
+		if next, declared := hooks[op]; declared && op != hook.Customize {
 			hooks[op] = related.Wrap(next)
 		}
 	}
