@@ -225,7 +225,7 @@ func TestPartForgottenInItsSync(t *testing.T) {
 		return before(o)
 	}
 	w.syncPart(p, "red")
-	if diff := cmp.Diff([]hook.Key{key}, h.forgotten); diff != "" {
+	if diff := cmp.Diff([]hook.Key{key, hook.ParentKey(key.Parent)}, h.forgotten); diff != "" {
 		t.Errorf("forgotten at the end of the sync (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]types.UID{w.parent.UID() + "#red"}, *uids); diff != "" {

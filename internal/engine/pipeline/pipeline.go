@@ -117,12 +117,16 @@ func (p *Pipeline) drop(key hook.Key) {
 }
 
 // forgetAgain drops a part that was forgotten with its parent while it was being synced: the sync
-// may have added to the state of a holder since.
+// may have added to the state of a holder since, about the part or its parent.
 func (p *Pipeline) forgetAgain(key hook.Key, state *parentState) {
-	if key.Part != "" && !p.states.has(key, state) {
-		p.drop(key)
-		p.forgetAtHooks(state.uid, key.Part)
+	if key.Part == "" || p.states.has(key, state) {
+		return
 	}
+	p.drop(key)
+	if parent := hook.ParentKey(key.Parent); p.states.has(parent, nil) {
+		p.drop(parent)
+	}
+	p.forgetAtHooks(state.uid, key.Part)
 }
 
 // forgetAtHooks makes the hooks drop what they hold about a part or, if part is empty, about the
