@@ -96,7 +96,8 @@ func New(s Settings) *Customizer {
 	root, end := context.WithCancel(context.Background())
 	return &Customizer{
 		Settings: s, index: newRuleIndex[hook.Key](), root: root, end: end,
-		parents: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]bool{}, watches: map[object.Resource]*watch{},
+		parents: map[hook.Key]*parentState{}, parts: map[object.Ref]map[hook.Key]bool{},
+		watches: map[object.Resource]*watch{},
 	}
 }
 

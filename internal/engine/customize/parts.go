@@ -23,7 +23,7 @@ type flight struct {
 	err  error // set before done is closed
 }
 
-// errAbandoned is the error of a flight whose own caller gave up, so that it has no answer.
+// errAbandoned is the error of a flight without an answer, because its caller gave up.
 var errAbandoned = errors.New("the question was abandoned")
 
 // join returns the flight of a parent, and whether the caller must lead it. The caller holds the
