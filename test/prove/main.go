@@ -41,7 +41,7 @@ func run(ctx context.Context, only []string) (err error) {
 	if len(only) > 0 {
 		examples = only
 	}
-	s, err := open(ctx)
+	s, err := open(ctx, examples)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := open(t.Context())
+	s, err := open(t.Context(), examples)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)

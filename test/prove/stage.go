@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hookloop/hookloop/test/cluster"
+	"github.com/hookloop/hookloop/test/jaeger"
 	"github.com/hookloop/hookloop/test/kubelet"
 	"github.com/hookloop/hookloop/test/serve"
 )
@@ -26,13 +28,18 @@ type stage struct {
 	cluster *cluster.Cluster
 	engine  *serve.Engine
 	gateway gateway
-	cancel  context.CancelFunc
-	flows   sync.WaitGroup
+	// jaeger is nil if no example needs it.
+	jaeger *jaeger.Jaeger
+	cancel context.CancelFunc
+	flows  sync.WaitGroup
 }
 
-// open starts the control plane, an engine and the replacement for kubelets. If it fails, the stage
-// holds the processes that it has started.
-func open(ctx context.Context) (*stage, error) {
+// traced are the examples that read traces.
+var traced = []string{"stubs"}
+
+// open starts the control plane, an engine and the replacement for kubelets, and a Jaeger if one of
+// the examples needs it. If it fails, the stage holds the processes that it has started.
+func open(ctx context.Context, examples []string) (*stage, error) {
 	s := &stage{}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "hookloop-prove-"); err != nil {
@@ -60,8 +67,16 @@ func open(ctx context.Context) (*stage, error) {
 	if s.gateway, err = newGateway(ctx, filepath.Join(s.dir, "gateway")); err != nil {
 		return s, err
 	}
+	var exporting []string
+	if slices.ContainsFunc(examples, func(name string) bool { return slices.Contains(traced, name) }) {
+		if s.jaeger, err = jaeger.New(ctx, jaeger.Options{}); err != nil {
+			return s, err
+		}
+		exporting = s.jaeger.Env()
+	}
 	s.engine, err = serve.Start(ctx, serve.Settings{
 		Kubeconfig: s.cluster.Kubeconfig(),
+		Env:        exporting,
 		Flags: append(
 			s.gateway.flags(),
 			"--client-go-qps=-1",
@@ -72,7 +87,8 @@ func open(ctx context.Context) (*stage, error) {
 	return s, err
 }
 
-// env returns a script's environment: the cluster, a kubectl for it, and the engine's gateway.
+// env returns a script's environment: the cluster, a kubectl for it, the engine's gateway, and the
+// Jaeger with its address for spans.
 func (s *stage) env() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -81,6 +97,9 @@ func (s *stage) env() []string {
 		}
 	}
 	env = append(env, s.gateway.env()...)
+	if s.jaeger != nil {
+		env = append(env, "JAEGER="+s.jaeger.URL(), "JAEGER_OTLP="+s.jaeger.OTLP())
+	}
 	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+s.bin+":"+os.Getenv("PATH"))
 }
 
@@ -93,6 +112,9 @@ func (s *stage) close() error {
 	if s.cancel != nil {
 		s.cancel()
 		s.flows.Wait()
+	}
+	if s.jaeger != nil {
+		errs = append(errs, s.jaeger.Stop())
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())

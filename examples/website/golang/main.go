@@ -16,9 +16,10 @@ import (
 
 type website struct {
 	Spec struct {
-		HTML     map[string]string `json:"html"`
-		Replicas int32             `json:"replicas"`
-		Image    string            `json:"image"`
+		HTML               map[string]string `json:"html"`
+		Replicas           int32             `json:"replicas"`
+		Image              string            `json:"image"`
+		UnreachableSeconds *int64            `json:"unreachableSeconds"`
 	} `json:"spec"`
 }
 
@@ -51,12 +52,17 @@ func sync(_ context.Context, req *hook.SyncRequest) (*hook.SyncResponse, error) 
 		"ports":        []object{{"containerPort": 80}},
 		"volumeMounts": []object{{"name": "pages", "mountPath": "/usr/share/nginx/html"}},
 	}
+	pod := object{
+		"containers": []object{server},
+		"volumes":    []object{{"name": "pages", "configMap": object{"name": name}}},
+	}
+	if seconds := spec.UnreachableSeconds; seconds != nil {
+		pod["tolerations"] = []object{{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+			"effect": "NoExecute", "tolerationSeconds": *seconds}}
+	}
 	template := object{
 		"metadata": object{"labels": labels, "annotations": object{"website.example.com/pages": digest(spec.HTML)}},
-		"spec": object{
-			"containers": []object{server},
-			"volumes":    []object{{"name": "pages", "configMap": object{"name": name}}},
-		},
+		"spec":     pod,
 	}
 	pages := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": spec.HTML}
 	servers := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,

@@ -23,21 +23,22 @@ def sync(request: SyncRequest) -> SyncResponse:
     metadata: ObjectMeta = {"name": name, "labels": labels}
     pages: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
     servers: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    pod: dict[str, object] = {
+        "containers": [{
+            "name": "web",
+            "image": spec.get("image", IMAGE),
+            "ports": [{"containerPort": 80}],
+            "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
+        }],
+        "volumes": [{"name": "pages", "configMap": {"name": name}}],
+    }
+    if "unreachableSeconds" in spec:
+        pod["tolerations"] = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+                               "effect": "NoExecute", "tolerationSeconds": spec["unreachableSeconds"]}]
     servers["spec"] = {
         "replicas": replicas,
         "selector": {"matchLabels": labels},
-        "template": {
-            "metadata": {"labels": labels, "annotations": {PAGES: digest(html)}},
-            "spec": {
-                "containers": [{
-                    "name": "web",
-                    "image": spec.get("image", IMAGE),
-                    "ports": [{"containerPort": 80}],
-                    "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
-                }],
-                "volumes": [{"name": "pages", "configMap": {"name": name}}],
-            },
-        },
+        "template": {"metadata": {"labels": labels, "annotations": {PAGES: digest(html)}}, "spec": pod},
     }
     service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
         "selector": labels, "ports": [{"port": 80}],

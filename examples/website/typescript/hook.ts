@@ -6,12 +6,13 @@ import {
 } from "@hookloop/hook";
 
 interface Website extends KubernetesObject {
-  spec: { html?: Record<string, string>; replicas?: number; image?: string };
+  // unreachableSeconds is a bigint beyond 2^53.
+  spec: { html?: Record<string, string>; replicas?: number; image?: string; unreachableSeconds?: number };
 }
 
 export function sync(request: SyncRequest<Website>): SyncResponse {
   const { name, namespace } = request.parent.metadata;
-  const { html = {}, replicas = 1, image = "nginx:1.29-alpine" } = request.parent.spec;
+  const { html = {}, replicas = 1, image = "nginx:1.29-alpine", unreachableSeconds } = request.parent.spec;
   const labels = { app: name };
   const metadata = { name, labels };
   const servers = childrenOf(request, "Deployment.apps/v1")[name];
@@ -20,9 +21,13 @@ export function sync(request: SyncRequest<Website>): SyncResponse {
   const annotations = { "website.example.com/pages": digest(html) };
   const volumeMounts = [{ name: "pages", mountPath: "/usr/share/nginx/html" }];
   const containers = [{ name: "web", image, ports: [{ containerPort: 80 }], volumeMounts }];
+  const unreachable = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
+  const tolerations = unreachableSeconds === undefined
+    ? undefined
+    : [{ ...unreachable, tolerationSeconds: unreachableSeconds }];
   const template = {
     metadata: { labels, annotations },
-    spec: { containers, volumes: [{ name: "pages", configMap: { name } }] },
+    spec: { containers, tolerations, volumes: [{ name: "pages", configMap: { name } }] },
   };
   const spec = { replicas, selector: { matchLabels: labels }, template };
   const status = ready ? "True" : "False";

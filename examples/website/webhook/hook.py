@@ -17,21 +17,22 @@ def sync(request):
     ready = observed is not None and up >= replicas
     metadata = {"name": name, "labels": labels}
     pages = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": html}
+    pod = {
+        "containers": [{
+            "name": "web",
+            "image": spec.get("image", IMAGE),
+            "ports": [{"containerPort": 80}],
+            "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
+        }],
+        "volumes": [{"name": "pages", "configMap": {"name": name}}],
+    }
+    if "unreachableSeconds" in spec:
+        pod["tolerations"] = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+                               "effect": "NoExecute", "tolerationSeconds": spec["unreachableSeconds"]}]
     servers = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
         "replicas": replicas,
         "selector": {"matchLabels": labels},
-        "template": {
-            "metadata": {"labels": labels, "annotations": {PAGES: digest(html)}},
-            "spec": {
-                "containers": [{
-                    "name": "web",
-                    "image": spec.get("image", IMAGE),
-                    "ports": [{"containerPort": 80}],
-                    "volumeMounts": [{"name": "pages", "mountPath": "/usr/share/nginx/html"}],
-                }],
-                "volumes": [{"name": "pages", "configMap": {"name": name}}],
-            },
-        },
+        "template": {"metadata": {"labels": labels, "annotations": {PAGES: digest(html)}}, "spec": pod},
     }}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
         "selector": labels, "ports": [{"port": 80}],
