@@ -11,6 +11,7 @@ import (
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/internal/engine/composite"
 	"github.com/hookloop/hookloop/internal/engine/decorator"
+	"github.com/hookloop/hookloop/internal/engine/mapping"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,7 @@ type rule struct {
 var declarations = map[hook.ControllerKind]func(*object.Object) (*declared, error){
 	hook.Composite: reading(compositeDeclared),
 	hook.Decorator: reading(decoratorDeclared),
+	hook.Mapping:   reading(mapDeclared),
 }
 
 // reading returns a function that decodes a declaring object of type T and converts it.
@@ -135,6 +137,32 @@ func decoratorDeclared(c *v1alpha1.DecoratorController) *declared {
 		finalizer:       decorator.FinalizerPrefix + c.Name,
 		shape: func(o *object.Object, r *resources) (watchedShape, error) {
 			return decorator.New(o, c, r.parents, r.children)
+		},
+	}
+}
+
+func mapDeclared(c *v1alpha1.MapController) *declared {
+	spec, hooks := &c.Spec, c.Spec.Hooks
+	return &declared{
+		parents: []rule{parentRule(spec.ParentResource.ResourceRule, spec.ParentResource.LabelSelector)},
+		children: rules("spec.outputResources", spec.OutputResources, func(r v1alpha1.OutputResourceRule) rule {
+			return rule{ResourceRule: r.ResourceRule}
+		}),
+		inputs: rules("spec.inputResources", spec.InputResources, func(r v1alpha1.InputResourceRule) rule {
+			return rule{ResourceRule: r.ResourceRule}
+		}),
+		hooks: map[hook.Op]*v1alpha1.Hook{
+			hook.Map: hooks.Map, hook.Tombstone: hooks.Tombstone,
+			hook.Finalize: hooks.Finalize, hook.Customize: hooks.Customize,
+		},
+		endpointConfigs: spec.EndpointConfigs,
+		resync:          spec.ResyncPeriod(),
+		deletionLimit:   (*plan.DeletionLimit)(spec.DeletionLimit),
+		finalizer:       mapping.FinalizerPrefix + c.Name,
+		shape: func(o *object.Object, r *resources) (watchedShape, error) {
+			return mapping.New(o, c, mapping.Resources{
+				Parent: r.parents[0], Inputs: r.inputs, Outputs: r.children, Namespaces: r.namespaces,
+			})
 		},
 	}
 }

@@ -24,9 +24,6 @@ var kinds = declaringResources()
 func declaringResources() []object.Resource {
 	var all []object.Resource
 	for _, k := range hook.Descriptors() {
-		if declarations[k.ControllerKind] == nil {
-			continue
-		}
 		all = append(all, object.Resource{
 			GVK: v1alpha1.GroupVersion.WithKind(k.Declared), Plural: k.Plural, HasStatus: true,
 		})

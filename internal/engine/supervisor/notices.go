@@ -62,12 +62,12 @@ func (o observer) Intercepted(by []string) {
 // conditions returns the conditions of the declaring object beside Ready. HooksMatch is absent
 // while no hook reports its operations. Intercepted is absent until there was an intercept
 // (before).
-func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) []hook.Condition {
+func (n *notices) conditions(d *declared, before bool) []hook.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out []hook.Condition
 	if len(n.served) > 0 {
-		out = append(out, n.match(declared))
+		out = append(out, n.match(d))
 	}
 	switch {
 	case len(n.intercepted) > 0:
@@ -87,14 +87,14 @@ func (n *notices) conditions(declared map[hook.Op]*v1alpha1.Hook, before bool) [
 }
 
 // match compares the declared hooks with what they serve. The caller holds mu.
-func (n *notices) match(declared map[hook.Op]*v1alpha1.Hook) hook.Condition {
+func (n *notices) match(d *declared) hook.Condition {
 	var unserved, undeclared []string
-	for _, op := range []hook.Op{hook.Sync, hook.Finalize, hook.Customize} {
-		if ops := n.served[op]; declared[op] != nil && ops != nil && !slices.Contains(ops, op) {
+	for _, op := range d.kind.Operations {
+		if ops := n.served[op]; d.hooks[op] != nil && ops != nil && !slices.Contains(ops, op) {
 			unserved = append(unserved,
 				fmt.Sprintf("spec.hooks.%s is declared, but its hook has no function for it%s", op, consequence[op].unserved))
 		}
-		if declared[op] == nil && n.servedByAny(op) {
+		if d.hooks[op] == nil && n.servedByAny(op) {
 			undeclared = append(
 				undeclared,
 				fmt.Sprintf("the hook has a function for %s, but spec.hooks.%s is not declared%s", op, op,
@@ -124,6 +124,10 @@ var consequence = map[hook.Op]struct{ unserved, undeclared string }{
 	hook.Finalize: {
 		unserved:   ": parents that are deleted will hang in Terminating",
 		undeclared: ": parents are deleted without it being called",
+	},
+	hook.Tombstone: {
+		unserved:   ": the outputs of inputs that are gone stay",
+		undeclared: ": the outputs of an input that is gone are deleted without it being called",
 	},
 }
 

@@ -10,13 +10,14 @@ import (
 )
 
 func TestNoticesAreConditions(t *testing.T) {
-	declared := func(ops ...hook.Op) map[hook.Op]*v1alpha1.Hook {
-		out := map[hook.Op]*v1alpha1.Hook{}
+	of := func(kind hook.ControllerKind, ops ...hook.Op) *declared {
+		out := &declared{kind: kind.Descriptor(), hooks: map[hook.Op]*v1alpha1.Hook{}}
 		for _, op := range ops {
-			out[op] = &v1alpha1.Hook{}
+			out.hooks[op] = &v1alpha1.Hook{}
 		}
 		return out
 	}
+	declaredOps := func(ops ...hook.Op) *declared { return of(hook.Composite, ops...) }
 	match := func(reason, message string) hook.Condition {
 		status := metav1.ConditionFalse
 		if reason == "Match" {
@@ -25,43 +26,49 @@ func TestNoticesAreConditions(t *testing.T) {
 		return hook.Condition{Type: "HooksMatch", Status: status, Reason: reason, Message: message}
 	}
 	for name, c := range map[string]struct {
-		declared    map[hook.Op]*v1alpha1.Hook
+		declared    *declared
 		served      map[hook.Op][]hook.Op
 		intercepted []string
 		before      bool
 		want        []hook.Condition
 	}{
-		"webhooks say nothing": {declared: declared(hook.Sync)},
+		"webhooks say nothing": {declared: declaredOps(hook.Sync)},
 		"all is served, and nothing else": {
-			declared: declared(hook.Sync, hook.Finalize),
+			declared: declaredOps(hook.Sync, hook.Finalize),
 			served:   map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}, hook.Finalize: {hook.Sync, hook.Finalize}},
 			want:     []hook.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
 		},
 		"finalize is served and not declared": {
-			declared: declared(hook.Sync), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}},
+			declared: declaredOps(hook.Sync), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync, hook.Finalize}},
 			want: []hook.Condition{match("NotDeclared",
 				"the hook has a function for finalize, but spec.hooks.finalize is not declared: "+
 					"parents are deleted without it being called")},
 		},
 		"finalize is declared and not served": {
-			declared: declared(hook.Sync, hook.Finalize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync},
+			declared: declaredOps(hook.Sync, hook.Finalize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync},
 				hook.Finalize: {hook.Sync}},
 			want: []hook.Condition{match("NotServed", "spec.hooks.finalize is declared, but its hook has no function for it: "+
 				"parents that are deleted will hang in Terminating")},
 		},
 		"customize is another program's, which says nothing": {
-			declared: declared(hook.Sync, hook.Customize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync}},
+			declared: declaredOps(hook.Sync, hook.Customize), served: map[hook.Op][]hook.Op{hook.Sync: {hook.Sync}},
 			want: []hook.Condition{match("Match", "the hooks serve what is declared, and nothing else")},
 		},
+		"tombstone is served and not declared": {
+			declared: of(hook.Mapping, hook.Map), served: map[hook.Op][]hook.Op{hook.Map: {hook.Map, hook.Tombstone}},
+			want: []hook.Condition{match("NotDeclared",
+				"the hook has a function for tombstone, but spec.hooks.tombstone is not declared: "+
+					"the outputs of an input that is gone are deleted without it being called")},
+		},
 		"an intercept": {
-			declared: declared(hook.Sync), intercepted: []string{"ann (name web)", "bob (all parents)"},
+			declared: declaredOps(hook.Sync), intercepted: []string{"ann (name web)", "bob (all parents)"},
 			want: []hook.Condition{{
 				Type: "Intercepted", Status: metav1.ConditionTrue, Reason: "Intercepted",
 				Message: "answered in place of the controller's hooks by ann (name web); bob (all parents)",
 			}},
 		},
 		"no intercept any more": {
-			declared: declared(hook.Sync), before: true,
+			declared: declaredOps(hook.Sync), before: true,
 			want: []hook.Condition{{Type: "Intercepted", Status: metav1.ConditionFalse, Reason: "NotIntercepted",
 				Message: "the controller's hooks answer for all parents"}},
 		},

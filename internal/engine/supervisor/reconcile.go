@@ -72,7 +72,7 @@ func (s *Supervisor) noticed(key object.Ref, o *object.Object) []hook.Condition 
 		return nil
 	}
 	before, _ := report.Has(o, v1alpha1.ConditionIntercepted)
-	return i.notices.conditions(i.config.hooks, before != "")
+	return i.notices.conditions(i.config.declared, before != "")
 }
 
 // recordNotices records an Event for each condition that has changed its status or reason.
