@@ -126,3 +126,44 @@ func TestWhoIsAnEarlierParent(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputOfAnotherInput: the object that a part wants to create is another part's output. The
+// error names both inputs; an output that belongs to the part itself is only news.
+func TestOutputOfAnotherInput(t *testing.T) {
+	output := func(controller, key string) map[string]any {
+		return page("a", map[string]any{
+			"annotations": map[string]any{plan.MapController: controller, plan.MapKey: key},
+			"ownerReferences": []any{
+				map[string]any{"apiVersion": "example.com/v1", "kind": "Web", "name": "web", "uid": "u", "controller": true},
+			},
+		})
+	}
+	for name, test := range map[string]struct {
+		present map[string]any
+		want    string
+	}{
+		"another input": {
+			output("copy", "ConfigMap/shop/b"), "the object exists already and is an output of the input ConfigMap/shop/b; " +
+				"expected another name for the output of the input ConfigMap/shop/a, because an output belongs to one input",
+		},
+		"another controller": {output("other", "ConfigMap/shop/a"), "belongs to another controller of the same parent"},
+		"the same input":     {output("copy", "ConfigMap/shop/a"), ""},
+	} {
+		s := serve(t, func(line string) (int, any) {
+			if strings.HasPrefix(line, "POST") {
+				return refusal(metav1.StatusReasonAlreadyExists, http.StatusConflict)
+			}
+			return http.StatusOK, test.present
+		})
+		a := action(plan.Create, "a")
+		a.Marks = map[string]string{plan.MapController: "copy", plan.MapKey: "ConfigMap/shop/a"}
+		_, err := s.Do(t.Context(), a)
+		var taken *TakenError
+		switch {
+		case test.want == "" && !errors.Is(err, ErrStale):
+			t.Errorf("%s: %v, want ErrStale", name, err)
+		case test.want != "" && (!errors.As(err, &taken) || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v, want an error with %q", name, err, test.want)
+		}
+	}
+}

@@ -44,8 +44,9 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 	return observed, nil
 }
 
-// marks require that children of composite controllers are not attachments of a decorator.
-var marks = map[string]string{shape.DecoratorAnnotation: ""}
+// marks require that children of composite controllers are neither attachments of a decorator nor
+// outputs of a map controller.
+var marks = shape.Unmarked()
 
 // scope returns the rules for the children of a parent.
 func (s *Shape) scope(parent *object.Object, selector labels.Selector) plan.Scope {

@@ -32,6 +32,8 @@ type Shape struct {
 	// object is the declaring object, as hooks see it.
 	object     *object.Object
 	childKinds []plan.ChildKind
+	// marks distinguish the attachments from the objects of other controllers.
+	marks map[string]string
 }
 
 var _ shape.Shape = (*Shape)(nil)
@@ -39,7 +41,8 @@ var _ shape.Shape = (*Shape)(nil)
 // New returns the shape of a declared controller. The resources are those of the spec, in its
 // order. The error names a field of the spec.
 func New(o *object.Object, c *v1alpha1.DecoratorController, resources, attachments []object.Resource) (*Shape, error) {
-	s := &Shape{object: o, Watches: shape.Watches{Children: attachments}}
+	s := &Shape{object: o, Watches: shape.Watches{Children: attachments}, marks: shape.Unmarked()}
+	s.marks[Annotation] = c.Name
 	for i, r := range resources {
 		rule := c.Spec.Resources[i]
 		selected, err := selector(rule)
@@ -89,7 +92,7 @@ func (s *Shape) Observe(in shape.Input) (*plan.Observed, error) {
 			Field: "attachments", ChildKinds: s.childKinds, ParentNamespace: target.Namespace(),
 			Owner:       plan.Owner{GVK: target.GVK(), Name: target.Name(), UID: target.UID(), Resource: rules.Resource},
 			Annotations: map[string]string{Annotation: s.object.Name()},
-			Marks:       map[string]string{Annotation: s.object.Name()},
+			Marks:       s.marks,
 		},
 		Prepare: rules.Prepare(target),
 	}, nil

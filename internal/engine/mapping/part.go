@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,9 +132,10 @@ func (s *Shape) repaired(in shape.Input, parent *object.Object, key string, outp
 // scope returns the rules for the outputs of a part.
 func (s *Shape) scope(parent *object.Object, part string) plan.Scope {
 	labels, annotations := s.marks(part)
-	marks := map[string]string{shape.DecoratorAnnotation: ""}
-	for key, value := range annotations {
-		marks[key] = value
+	marks := shape.Unmarked()
+	maps.Copy(marks, annotations)
+	if _, known := annotations[plan.MapKey]; !known {
+		delete(marks, plan.MapKey)
 	}
 	return plan.Scope{
 		Field: "outputs", ChildKinds: s.outputKinds, ParentNamespace: parent.Namespace(),

@@ -9,10 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DecoratorAnnotation names the decorator controller that an attachment belongs to (compatibility:
-// ownership of attachments).
-const DecoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
-
 // Claimer finds the objects that belong to one parent: those that it owns by controller reference,
 // and orphans that its selector matches, which it adopts (the rules of Kubernetes' controller
 // references; compatibility: ownership of composite controllers). It only decides. The adoptions
@@ -39,8 +35,8 @@ type Claims struct {
 type relation int
 
 const (
-	// unrelated objects have another owner, are attachments of a decorator, or are orphans
-	// that the parent does not adopt.
+	// unrelated objects have another owner, are attachments of a decorator or outputs of a map
+	// controller, or are orphans that the parent does not adopt.
 	unrelated relation = iota
 	// owned objects are the parent's and stay so.
 	owned
@@ -50,12 +46,12 @@ const (
 	released
 )
 
-// classify is the rule of adoption. An attachment of a decorator is unrelated, because it may have
-// the same parent as its owner. An owned object stays with its parent while one of them is being
+// classify is the rule of adoption. An object with the marks of another kind of controller is
+// unrelated, because it may have the same parent as its owner. An owned object stays with its parent while one of them is being
 // deleted.
 func (c *Claimer) classify(o *object.Object, selector labels.Selector) relation {
 	owner, deleting := o.ControllerRef(), o.Deleting() || c.Parent.Deleting()
-	if _, attachment := o.Annotations()[DecoratorAnnotation]; attachment {
+	if Marked(o) {
 		return unrelated
 	}
 	if owner != nil && owner.UID != c.Parent.UID() {

@@ -16,6 +16,9 @@ const (
 	ours     = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid","controller":true}]`
 	theirs   = `,"ownerReferences":[{"apiVersion":"v1","kind":"Q","name":"q","uid":"q-uid","controller":true}]`
 	attached = `,"annotations":{"metacontroller.k8s.io/decorator-controller":"d"}`
+	mapped   = `,"annotations":{"metacontroller.k8s.io/map-controller":"m"}`
+	keyed    = `,"annotations":{"metacontroller.k8s.io/map-key":"ConfigMap/shop/a"}`
+	labelled = `,"labels":{"app":"web","metacontroller.k8s.io/map-key":"00000000000000000000000000000000"}`
 	plain    = `,"ownerReferences":[{"apiVersion":"v1","kind":"P","name":"p","uid":"p-uid"}]`
 )
 
@@ -54,6 +57,9 @@ func TestClassify(t *testing.T) {
 		{"a decorator's attachment, owned and selected", "", ours + matching + attached, false, unrelated},
 		{"a decorator's attachment, owned and not selected", "", ours + attached, false, unrelated},
 		{"a decorator's attachment that is an orphan", "", matching + attached, false, unrelated},
+		{"a map controller's output", "", ours + matching + mapped, false, unrelated},
+		{"one with its map key alone", "", ours + matching + keyed, false, unrelated},
+		{"one with its label alone", "", ours + labelled, false, unrelated},
 		{"another controller's, selected", "", theirs + matching, false, unrelated},
 		{"another controller's, not selected", "", theirs + other, false, unrelated},
 	}
