@@ -47,9 +47,10 @@ func (e *DeletionLimitError) Error() string {
 }
 
 // Guard returns a *DeletionLimitError if the answer behind a plan deletes more than the limit. A
-// parent that departs is never held up.
+// parent that departs is never held up, and neither are outputs that have lost their input.
 func Guard(limit *DeletionLimit, observed *Observed, result Result) error {
-	if limit == nil || result.Undesired == 0 || observed.Finalizing || observed.Parent.Deleting() {
+	detached := observed.Key.Part != "" && observed.Input == nil
+	if limit == nil || result.Undesired == 0 || observed.Finalizing || observed.Parent.Deleting() || detached {
 		return nil
 	}
 	present := 0

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,52 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
+
+// TestGuardOfParts: outputs that have lost their input may all go; those of an input may not.
+func TestGuardOfParts(t *testing.T) {
+	none := plan.DeletionLimit(intstr.FromInt32(0))
+	w := newGuarded(t, 3, "")
+	w.Key.Part = "ConfigMap/shop/a"
+	result, err := plan.Make(plan.Input{Observed: w}, &plan.Desired{})
+	if err != nil || result.Undesired != 3 {
+		t.Fatalf("%d outputs are undesired, %v; want 3", result.Undesired, err)
+	}
+	if err := plan.Guard(&none, w, result); err != nil {
+		t.Errorf("without an input: %v", err)
+	}
+	w.Input = w.Parent
+	var held *plan.DeletionLimitError
+	if err := plan.Guard(&none, w, result); !errors.As(err, &held) {
+		t.Errorf("with an input: Guard = %v, want a *DeletionLimitError", err)
+	}
+}
+
+// TestKeep: observed children to keep are neither deleted nor written, whatever else is desired.
+func TestKeep(t *testing.T) {
+	w := newGuarded(t, 3, "")
+	var previous plan.Previous
+	all := w.Children.Of(guarded.GVK)
+	in := plan.Input{Observed: w, Previous: &previous}
+	for _, keep := range [][]int{{0, 2}, {0, 2}, {0}, nil} {
+		desired := &plan.Desired{}
+		for _, i := range keep {
+			desired.Keep = append(desired.Keep, all[i].Ref())
+		}
+		result, err := plan.Make(in, desired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Converged = result.Converged
+		if len(result.Actions) != len(all)-len(keep) || result.Undesired != len(result.Actions) {
+			t.Errorf("keep %v of %d: %v", keep, len(all), result.Actions)
+		}
+		for _, a := range result.Actions {
+			if a.Verb != plan.Delete || slices.Contains(desired.Keep, a.Ref) {
+				t.Errorf("keep %v: %v", desired.Keep, a)
+			}
+		}
+	}
+}
 
 func TestGuard(t *testing.T) {
 	limit := func(text string) *plan.DeletionLimit {

@@ -47,8 +47,8 @@ const (
 )
 
 // classify is the rule of adoption. An object with the marks of another kind of controller is
-// unrelated, because it may have the same parent as its owner. An owned object stays with its parent while one of them is being
-// deleted.
+// unrelated, because it may have the same parent as its owner. An owned object stays with its
+// parent while one of them is being deleted.
 func (c *Claimer) classify(o *object.Object, selector labels.Selector) relation {
 	owner, deleting := o.ControllerRef(), o.Deleting() || c.Parent.Deleting()
 	if Marked(o) {
