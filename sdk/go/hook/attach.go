@@ -18,7 +18,8 @@ import (
 // Intercept selects parents of a running controller. While the hook is attached, it is called for
 // these parents instead of the controller's own hook.
 type Intercept struct {
-	// ControllerKind is CompositeController or DecoratorController. Both fields are required.
+	// ControllerKind is CompositeController, DecoratorController or MapController. Both fields are
+	// required.
 	ControllerKind, ControllerName string
 	// Namespace, Name and LabelSelector (in kubectl's syntax) must all match. An empty one matches
 	// all.

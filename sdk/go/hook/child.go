@@ -7,8 +7,8 @@ import (
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 )
 
-// Child is a desired object: a child of a composite's parent, or an attachment of a decorator's
-// object.
+// Child is a desired object: a child of a composite's parent, an attachment of a decorator's
+// object, or an output of a map hook.
 type Child struct {
 	// Object marshals to the JSON of an object with apiVersion, kind and metadata.name: a map, a typed
 	// object with its TypeMeta set, or a json.RawMessage. Fields that it leaves out stay as they are.

@@ -33,7 +33,7 @@ type DecorateFunc func(ctx context.Context, req *SyncRequest) (*DecorateResponse
 // CustomizeFunc returns the rules that select the related objects of one parent.
 type CustomizeFunc func(ctx context.Context, req *CustomizeRequest) (*CustomizeResponse, error)
 
-// Hook is a set of functions that Serve and Attach serve: a Composite or a Decorator.
+// Hook is a set of functions that Serve and Attach serve: a Composite, a Decorator or a Mapper.
 type Hook interface {
 	register(grpc.ServiceRegistrar) (service string)
 	methods() methods

@@ -68,7 +68,7 @@ func (o Object) key(parent Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-// message is the common part of the requests to Sync and Finalize of both services.
+// message is the common part of all requests except those to Customize.
 type message interface {
 	GetController() *hookv1.Object
 	GetRelated() []*hookv1.RelatedGroup
@@ -80,7 +80,7 @@ func newSyncRequest(
 	children []*hookv1.ObjectGroup,
 	finalizing bool,
 ) (*SyncRequest, error) {
-	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}, Finalizing: finalizing}
+	req := &SyncRequest{Finalizing: finalizing}
 	var err error
 	if req.Controller, err = decodeObject(m.GetController()); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
@@ -88,19 +88,35 @@ func newSyncRequest(
 	if req.Parent, err = decodeObject(parent); err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
-	for _, g := range children {
+	if req.Children, err = decodeGroups(children, req.Parent); err != nil {
+		return nil, fmt.Errorf("children %w", err)
+	}
+	req.Related, err = decodeAllRelated(m.GetRelated(), req.Parent)
+	return req, err
+}
+
+// decodeGroups decodes groups of observed objects. The error names the kind.
+func decodeGroups(groups []*hookv1.ObjectGroup, parent Object) (_ Groups, err error) {
+	out := make(Groups, len(groups))
+	for _, g := range groups {
 		key := kindKey(g.GetApiVersion(), g.GetKind())
-		if req.Children[key], err = decodeGroup(g.GetObjects(), req.Parent); err != nil {
-			return nil, fmt.Errorf("children %s: %w", key, err)
+		if out[key], err = decodeGroup(g.GetObjects(), parent); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	for _, g := range m.GetRelated() {
+	return out, nil
+}
+
+// decodeAllRelated decodes all groups of related objects. The error names the group.
+func decodeAllRelated(groups []*hookv1.RelatedGroup, parent Object) (_ map[string]RelatedGroup, err error) {
+	out := make(map[string]RelatedGroup, len(groups))
+	for _, g := range groups {
 		key := cmp.Or(g.GetName(), kindKey(g.GetApiVersion(), g.GetResource()))
-		if req.Related[key], err = decodeRelated(g, req.Parent); err != nil {
+		if out[key], err = decodeRelated(g, parent); err != nil {
 			return nil, fmt.Errorf("related %s: %w", key, err)
 		}
 	}
-	return req, nil
+	return out, nil
 }
 
 func decodeRelated(g *hookv1.RelatedGroup, parent Object) (RelatedGroup, error) {

@@ -16,7 +16,8 @@ import (
 type Trigger struct {
 	// Controller is the controller's name. The default is all controllers that the hook serves.
 	Controller string
-	// ControllerKind is CompositeController or DecoratorController. The default is both.
+	// ControllerKind is CompositeController, DecoratorController or MapController. The default is
+	// all.
 	ControllerKind string
 	// Parents selects parents by name. Without it, LabelSelector selects them, in kubectl's syntax:
 	// "team=blue". Without both, the trigger is for all parents.

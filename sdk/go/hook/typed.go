@@ -28,8 +28,40 @@ func Decode[T any](o Object) (*T, error) {
 	return into, nil
 }
 
+// Request is a *SyncRequest, *MapRequest or *TombstoneRequest.
+type Request interface {
+	parent() Object
+	related() map[string]RelatedGroup
+}
+
+func (r *SyncRequest) parent() Object                        { return r.Parent }
+func (r *SyncRequest) related() map[string]RelatedGroup      { return r.Related }
+func (r *MapRequest) parent() Object                         { return r.Parent }
+func (r *MapRequest) related() map[string]RelatedGroup       { return r.Related }
+func (r *TombstoneRequest) parent() Object                   { return r.Parent }
+func (r *TombstoneRequest) related() map[string]RelatedGroup { return r.Related }
+
 // Parent decodes the parent, as Decode does.
-func Parent[T any](req *SyncRequest) (*T, error) { return Decode[T](req.Parent) }
+func Parent[T any](req Request) (*T, error) { return Decode[T](req.parent()) }
+
+// Input decodes the input, as Decode does. It returns an error if the input is gone.
+func Input[T any](req *MapRequest) (*T, error) {
+	if req.Input.Name == "" {
+		return nil, fmt.Errorf("input %s: is gone", req.MapKey)
+	}
+	return Decode[T](req.Input)
+}
+
+// OutputsOf decodes the outputs of one kind, by name, from MapRequest.Outputs or
+// TombstoneRequest.Outputs: OutputsOf[corev1.ConfigMap](req.Outputs, "ConfigMap.v1"). It returns an
+// error if the controller does not declare the kind, or if an object does not decode.
+func OutputsOf[T any](outputs Groups, kind string) (map[string]*T, error) {
+	group, declared := outputs[kind]
+	if !declared {
+		return nil, fmt.Errorf("outputs of kind %q: expected one of the declared kinds [%s]", kind, outputs.kinds())
+	}
+	return DecodeGroup[T](group)
+}
 
 // Scheme maps kinds to Go types. A *runtime.Scheme of k8s.io/apimachinery is a Scheme.
 type Scheme interface {
@@ -77,11 +109,11 @@ var ErrNotShown = errors.New("not in the request")
 // Related decodes a group of related objects, by the name of its rule or by its resource:
 // Related[corev1.ConfigMap](req, "configmaps.v1"). The error is ErrNotShown, or the reason why the
 // objects are unknown.
-func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
-	found, ok := req.Related[group]
+func Related[T any](req Request, group string) (map[string]*T, error) {
+	found, ok := req.related()[group]
 	if !ok {
 		return nil, fmt.Errorf("related %q: %w; it has [%s]", group, ErrNotShown,
-			strings.Join(slices.Sorted(maps.Keys(req.Related)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(req.related())), ", "))
 	}
 	if found.Err != nil {
 		return nil, fmt.Errorf("related %q: %w", group, found.Err)
@@ -94,7 +126,7 @@ func Related[T any](req *SyncRequest, group string) (map[string]*T, error) {
 // objects yet: return the response; Hookloop writes nothing of it, and calls the hook again with
 // the objects.
 func RequireRelated[T any](
-	req *SyncRequest,
+	req Request,
 	requirements *[]RelatedRule,
 	rule RelatedRule,
 ) (objects map[string]*T, shown bool, err error) {
@@ -128,6 +160,11 @@ func DecodeGroup[T any](group Group) (map[string]*T, error) {
 // ("Pod.v1", or "Namespace.v1:Cluster" as in package hooktest). hooktest.Check validates the
 // response.
 func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest, error) {
+	return newRequest(parent, "children", children, declare)
+}
+
+// newRequest makes a request of objects. field is the name of the children.
+func newRequest(parent any, field string, children []any, declare []string) (*SyncRequest, error) {
 	req := &SyncRequest{Children: Groups{}, Related: map[string]RelatedGroup{}}
 	for _, key := range declare {
 		req.Children[strings.TrimSuffix(key, ":Cluster")] = Group{}
@@ -139,7 +176,7 @@ func NewSyncRequest(parent any, children []any, declare ...string) (*SyncRequest
 	for i, child := range children {
 		o, err := newObject(child)
 		if err != nil {
-			return nil, fmt.Errorf("children[%d]: %w", i, err)
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		key := kindKey(o.APIVersion, o.Kind)
 		if req.Children[key] == nil {

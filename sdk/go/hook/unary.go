@@ -6,6 +6,7 @@ import (
 
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"github.com/hookloop/hookloop/internal/protocol/session"
 	"google.golang.org/grpc"
 )
@@ -37,5 +38,6 @@ func (u *unary) intercept(
 func isHookMethod(method string) bool {
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	return service == compositev1.CompositeHookService_ServiceDesc.ServiceName ||
-		service == decoratorv1.DecoratorHookService_ServiceDesc.ServiceName
+		service == decoratorv1.DecoratorHookService_ServiceDesc.ServiceName ||
+		service == mapv1.MapHookService_ServiceDesc.ServiceName
 }

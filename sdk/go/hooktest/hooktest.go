@@ -3,11 +3,11 @@
 //
 //	answer, err := hooktest.Sync(ctx, sync, "testdata/website.yaml", "Deployment.apps/v1")
 //
-// The first document of the file is the parent, the others are its observed children. The package
-// encodes the response as a server does, and validates it by those rules of the engine that depend
-// only on the parent and the declared kinds. The cases of sdk/testdata/answers.json test these
-// rules in the engine and in all SDKs. Its data are the files of the test. Functions are safe for
-// concurrent use.
+// The first document of the file is the parent, the others are its observed children. For a map
+// hook, the second one is the input. The package encodes the response as a server does, and
+// validates it by those rules of the engine that depend only on the parent and the declared kinds.
+// The cases of sdk/testdata/answers.json test these rules in the engine and in all SDKs. Its data
+// are the files of the test. Functions are safe for concurrent use.
 //
 // A kind of children is declared as "Deployment.apps/v1", a cluster-scoped one as
 // "Namespace.v1:Cluster". A parent without a namespace counts as cluster-scoped: each of its
@@ -30,14 +30,15 @@ import (
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
 	"github.com/hookloop/hookloop/sdk/go/hook"
+	"google.golang.org/protobuf/proto"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
 // Answer is a response as the engine reads it.
 type Answer struct {
-	// Children are the desired objects (a decorator's attachments) in the order of the response,
-	// decoded. Integers are json.Number.
+	// Children are the desired objects (a decorator's attachments, a map hook's outputs) in the order
+	// of the response, decoded. Integers are json.Number.
 	Children []map[string]any
 	// Status is the status, decoded. It is nil if the response has none.
 	Status map[string]any
@@ -58,7 +59,7 @@ func Sync(ctx context.Context, f hook.SyncFunc, file string, kinds ...string) (*
 // are the declared kinds of which the request has no group. It returns the response as the engine
 // reads it.
 func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...string) (*Answer, error) {
-	declared, err := declaredBy(request, kinds)
+	declared, err := declaredBy(request.Children, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func Check(request *hook.SyncRequest, response *hook.SyncResponse, kinds ...stri
 
 // CheckDecoration validates a decorator's response, as Check does.
 func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse, kinds ...string) (*Answer, error) {
-	declared, err := declaredBy(request, kinds)
+	declared, err := declaredBy(request.Children, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +86,12 @@ func CheckDecoration(request *hook.SyncRequest, response *hook.DecorateResponse,
 }
 
 // declaredBy returns the kinds of a request's groups, and others.
-func declaredBy(request *hook.SyncRequest, others []string) (kinds, error) {
+func declaredBy(groups hook.Groups, others []string) (kinds, error) {
 	declared, err := declare(others)
 	if err != nil {
 		return nil, err
 	}
-	for kind := range request.Children {
+	for kind := range groups {
 		if _, known := declared[kind]; !known {
 			declared[kind] = false
 		}
@@ -133,7 +134,7 @@ func read(file string, keys []string, finalizing bool) (*hook.SyncRequest, kinds
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	request.Finalizing = finalizing
-	declared, err = declaredBy(request, keys)
+	declared, err = declaredBy(request.Children, keys)
 	return request, declared, err
 }
 
@@ -169,12 +170,17 @@ func load(file string) ([]any, error) {
 
 // ask calls the function and validates its response.
 func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequest, declared kinds) (*Answer, error) {
+	v := &validator{field: "children", namespace: request.Parent.Namespace, declared: declared}
+	return v.ask(ctx, h, method, encodeRequest(method, request))
+}
+
+// ask calls the function with a message of the contract, and validates its response.
+func (v *validator) ask(ctx context.Context, h registrar, method string, request proto.Message) (*Answer, error) {
 	response, err := call(ctx, h, method, request)
 	if err != nil {
 		return nil, err
 	}
 	answer := &Answer{}
-	v := &validator{field: "children", namespace: request.Parent.Namespace, declared: declared}
 	var status []byte
 	var desired []*hookv1.DesiredObject
 	switch r := response.(type) {
@@ -186,6 +192,10 @@ func ask(ctx context.Context, h registrar, method string, request *hook.SyncRequ
 		v.field, status, desired = "attachments", r.Status, r.GetAttachments()
 	case *decoratorv1.FinalizeResponse:
 		v.field, status, desired = "attachments", r.Status, r.GetAttachments()
+	case interface {
+		GetOutputs() []*hookv1.DesiredObject
+	}:
+		v.field, desired = "outputs", r.GetOutputs()
 	}
 	if status != nil {
 		if err := decode(status, &answer.Status); err != nil {

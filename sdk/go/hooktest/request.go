@@ -41,14 +41,14 @@ func (m methods) RegisterService(service *grpc.ServiceDesc, server any) {
 
 // call calls the hook's function for a method of the contract, as a server does. The response is
 // the method's message, the error a gRPC status.
-func call(ctx context.Context, h registrar, method string, req *hook.SyncRequest) (proto.Message, error) {
+func call(ctx context.Context, h registrar, method string, request proto.Message) (proto.Message, error) {
 	m := methods{}
 	h.Register(m)
 	function := m[method]
 	if function == nil {
 		return nil, fmt.Errorf("the hook has no function for %s", method[1:])
 	}
-	response, err := function(ctx, encodeRequest(method, req))
+	response, err := function(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,7 @@ func call(ctx context.Context, h registrar, method string, req *hook.SyncRequest
 
 // encodeRequest returns the message of a method for a request.
 func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
-	controller, parent := encodeObject(req.Controller), encodeObject(req.Parent)
-	if controller.GetName() == "" { // most tests have none
-		controller = &hookv1.Object{
-			ApiVersion: "metacontroller.k8s.io/v1alpha1", Kind: "CompositeController", Name: "test", Body: []byte("{}"),
-		}
-	}
+	controller, parent := encodeController(req.Controller), encodeObject(req.Parent)
 	children, related := encodeGroups(req.Children), encodeRelated(req.Related)
 	switch method {
 	case compositev1.CompositeHookService_Finalize_FullMethodName:
@@ -85,6 +80,16 @@ func encodeRequest(method string, req *hook.SyncRequest) proto.Message {
 		return &compositev1.SyncRequest{
 			Controller: controller, Parent: parent, Children: children, Related: related,
 		}
+	}
+}
+
+// encodeController encodes the controller of a request, or any one: most tests have none.
+func encodeController(o hook.Object) *hookv1.Object {
+	if o.Name != "" {
+		return encodeObject(o)
+	}
+	return &hookv1.Object{
+		ApiVersion: "metacontroller.k8s.io/v1alpha1", Kind: "CompositeController", Name: "test", Body: []byte("{}"),
 	}
 }
 

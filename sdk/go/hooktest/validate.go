@@ -48,9 +48,10 @@ func (r ref) String() string {
 // validator applies those rules of the engine that depend only on the parent and the declared
 // kinds.
 type validator struct {
-	field     string // children or attachments
+	field     string // children, attachments or outputs
 	namespace string // the parent's
 	declared  kinds
+	kept      map[ref]bool // the outputs that a tombstone may keep; nil for other responses
 }
 
 // validate returns an error if the engine would reject the response. If a result is fatal, the
@@ -71,6 +72,9 @@ func (v *validator) validate(response proto.Message, objects []map[string]any, d
 	}
 	refs, err := v.children(objects)
 	if err != nil {
+		return err
+	}
+	if err := v.checkKept(refs); err != nil {
 		return err
 	}
 	if err := v.dependencies(refs, desired); err != nil {

@@ -1,0 +1,130 @@
+package hook
+
+import (
+	"context"
+
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	"google.golang.org/grpc"
+)
+
+// Register registers the hook's service, as Composite's does.
+func (m Mapper) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(served(mapv1.MapHookService_ServiceDesc, m.methods()), mapper{hook: m})
+}
+
+func (m Mapper) register(r grpc.ServiceRegistrar) string {
+	mapv1.RegisterMapHookServiceServer(r, mapper{hook: m})
+	return mapv1.MapHookService_ServiceDesc.ServiceName
+}
+
+func (m Mapper) methods() methods {
+	all, s := methods{}, mapper{hook: m}
+	if m.Map != nil {
+		all[mapv1.MapHookService_Map_FullMethodName] = answering(s.Map)
+	}
+	if m.Tombstone != nil {
+		all[mapv1.MapHookService_Tombstone_FullMethodName] = answering(s.Tombstone)
+	}
+	if m.Finalize != nil {
+		all[mapv1.MapHookService_Finalize_FullMethodName] = answering(s.Finalize)
+	}
+	if m.Customize != nil {
+		all[mapv1.MapHookService_Customize_FullMethodName] = answering(s.Customize)
+	}
+	return all
+}
+
+// mapper implements the service of map hooks.
+type mapper struct {
+	mapv1.UnimplementedMapHookServiceServer
+	hook Mapper
+}
+
+func (s mapper) Map(ctx context.Context, m *mapv1.MapRequest) (*mapv1.MapResponse, error) {
+	if s.hook.Map == nil {
+		return nil, notServed("Map")
+	}
+	req, err := newMapRequest(m, m.GetInput())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	_, a, err := mapInput(ctx, s.hook.Map, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &mapv1.MapResponse{Outputs: a.children, Details: a.details}, nil
+}
+
+func (s mapper) Tombstone(ctx context.Context, m *mapv1.TombstoneRequest) (*mapv1.TombstoneResponse, error) {
+	if s.hook.Tombstone == nil {
+		return nil, notServed("Tombstone")
+	}
+	req, err := newMapRequest(m, nil)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	a, err := keep(ctx, s.hook.Tombstone, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &mapv1.TombstoneResponse{Outputs: a.children, Details: a.details}, nil
+}
+
+func (s mapper) Finalize(ctx context.Context, m *mapv1.FinalizeRequest) (*mapv1.FinalizeResponse, error) {
+	if s.hook.Finalize == nil {
+		return nil, notServed("Finalize")
+	}
+	req, err := newMapRequest(m, m.GetInput())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	req.Finalizing = true
+	resp, a, err := mapInput(ctx, s.hook.Finalize, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &mapv1.FinalizeResponse{Outputs: a.children, Details: a.details, Finalized: resp.Finalized}, nil
+}
+
+func (s mapper) Customize(ctx context.Context, m *mapv1.CustomizeRequest) (*mapv1.CustomizeResponse, error) {
+	rules, err := customize(ctx, s.hook.Customize, m.GetController(), m.GetParent())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &mapv1.CustomizeResponse{RelatedResources: rules}, nil
+}
+
+// mapInput calls a map hook's function and encodes its response.
+func mapInput(ctx context.Context, f MapFunc, req *MapRequest) (*MapResponse, answer, error) {
+	resp, err := f(ctx, req)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	if resp == nil {
+		return nil, answer{}, errNoResponse
+	}
+	details, err := encodeDetails(resp.ResyncAfter, nil, resp.Events, resp.Results, resp.Requirements)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	a, err := encodeResponse(encodeCacheOf(ctx), nil, "Outputs", resp.Outputs, details)
+	return resp, a, err
+}
+
+// keep calls a tombstone function and encodes its response.
+func keep(ctx context.Context, f TombstoneFunc, req *MapRequest) (a answer, err error) {
+	resp, err := f(ctx, &TombstoneRequest{
+		Controller: req.Controller, Parent: req.Parent, MapKey: req.MapKey, Outputs: req.Outputs, Related: req.Related,
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	if resp == nil {
+		return answer{}, errNoResponse
+	}
+	if a.details, err = encodeDetails(resp.ResyncAfter, nil, resp.Events, resp.Results, resp.Requirements); err != nil {
+		return answer{}, err
+	}
+	a.children, err = encodeKept(resp.Outputs)
+	return a, err
+}

@@ -1,0 +1,156 @@
+package hooktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
+	"github.com/hookloop/hookloop/sdk/go/hook"
+	"google.golang.org/protobuf/proto"
+)
+
+// Map calls a map hook's function with the objects of a file, and validates the response: the first
+// object is the parent, the second the input, the others are the observed outputs. Kinds are the
+// declared kinds of outputs of which the file has no object.
+func Map(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*Answer, error) {
+	request, declared, err := readMap(file, kinds)
+	if err != nil {
+		return nil, err
+	}
+	return askMap(ctx, hook.Mapper{Map: f}, request, declared)
+}
+
+// FinalizeMap calls the function as Map does, for a parent that is finalized.
+func FinalizeMap(ctx context.Context, f hook.MapFunc, file string, kinds ...string) (*Answer, error) {
+	request, declared, err := readMap(file, kinds)
+	if err != nil {
+		return nil, err
+	}
+	request.Finalizing = true
+	return askMap(ctx, hook.Mapper{Finalize: f}, request, declared)
+}
+
+// Tombstone calls a tombstone function with the objects of a file, and validates the response: the
+// first object is the parent, the others are the outputs of the input that is gone. The answer's
+// Children are the outputs to keep.
+func Tombstone(ctx context.Context, f hook.TombstoneFunc, file string, kinds ...string) (*Answer, error) {
+	objects, err := load(file)
+	if err != nil {
+		return nil, err
+	}
+	request, err := hook.NewTombstoneRequest(objects[0], objects[1:], kinds...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return askTombstone(ctx, f, request, kinds)
+}
+
+// CheckMap validates a response to a request of hook.NewMapRequest, as Map does.
+func CheckMap(request *hook.MapRequest, response *hook.MapResponse, kinds ...string) (*Answer, error) {
+	declared, err := declaredBy(request.Outputs, kinds)
+	if err != nil {
+		return nil, err
+	}
+	same := func(context.Context, *hook.MapRequest) (*hook.MapResponse, error) { return response, nil }
+	return askMap(context.Background(), hook.Mapper{Map: same, Finalize: same}, request, declared)
+}
+
+// CheckTombstone validates a response to a request of hook.NewTombstoneRequest, as Tombstone does.
+func CheckTombstone(
+	request *hook.TombstoneRequest, response *hook.TombstoneResponse, kinds ...string,
+) (*Answer, error) {
+	same := func(context.Context, *hook.TombstoneRequest) (*hook.TombstoneResponse, error) { return response, nil }
+	return askTombstone(context.Background(), same, request, kinds)
+}
+
+// readMap returns the request of a file, and the declared kinds.
+func readMap(file string, keys []string) (*hook.MapRequest, kinds, error) {
+	objects, err := load(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(objects) < 2 {
+		return nil, nil, fmt.Errorf("%s: has one object, expected the parent and the input", file)
+	}
+	request, err := hook.NewMapRequest(objects[0], objects[1], objects[2:], keys...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	declared, err := declaredBy(request.Outputs, keys)
+	return request, declared, err
+}
+
+// askMap calls the function for a map request, and validates its response.
+func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declared kinds) (*Answer, error) {
+	controller, parent := encodeController(request.Controller), encodeObject(request.Parent)
+	outputs, related := encodeGroups(request.Outputs), encodeRelated(request.Related)
+	var input *hookv1.Object
+	if request.Input.Name != "" {
+		input = encodeObject(request.Input)
+	}
+	method := mapv1.MapHookService_Map_FullMethodName
+	var message proto.Message = &mapv1.MapRequest{
+		Controller: controller, Parent: parent, MapKey: request.MapKey, Input: input, Outputs: outputs, Related: related,
+	}
+	if request.Finalizing {
+		method = mapv1.MapHookService_Finalize_FullMethodName
+		message = &mapv1.FinalizeRequest{
+			Controller: controller, Parent: parent, MapKey: request.MapKey, Input: input, Outputs: outputs, Related: related,
+		}
+	}
+	v := &validator{namespace: request.Parent.Namespace, declared: declared}
+	return v.ask(ctx, h, method, message)
+}
+
+// askTombstone calls the function for a tombstone request, and validates its response.
+func askTombstone(
+	ctx context.Context, f hook.TombstoneFunc, request *hook.TombstoneRequest, keys []string,
+) (*Answer, error) {
+	declared, err := declaredBy(request.Outputs, keys)
+	if err != nil {
+		return nil, err
+	}
+	v := &validator{namespace: request.Parent.Namespace, declared: declared, kept: refsOf(request)}
+	return v.ask(ctx, hook.Mapper{Tombstone: f}, mapv1.MapHookService_Tombstone_FullMethodName, &mapv1.TombstoneRequest{
+		Controller: encodeController(request.Controller), Parent: encodeObject(request.Parent), MapKey: request.MapKey,
+		Outputs: encodeGroups(request.Outputs), Related: encodeRelated(request.Related),
+	})
+}
+
+// refsOf returns the observed outputs of a tombstone request.
+func refsOf(request *hook.TombstoneRequest) map[ref]bool {
+	observed := map[ref]bool{}
+	for kind, group := range request.Outputs {
+		for _, o := range group {
+			observed[ref{kind: kind, namespace: o.Namespace, name: o.Name}] = true
+		}
+	}
+	return observed
+}
+
+// checkKept validates that the outputs to keep exist.
+func (v *validator) checkKept(refs []ref) error {
+	for i, r := range refs {
+		if v.kept != nil && !v.kept[r] {
+			return fmt.Errorf("%s[%d] %s: is not among the outputs of the request; expected one of %s",
+				v.field, i, r, v.observed())
+		}
+	}
+	return nil
+}
+
+// observed returns the outputs of a tombstone request, for messages.
+func (v *validator) observed() string {
+	names := make([]string, 0, len(v.kept))
+	for r := range v.kept {
+		names = append(names, r.String())
+	}
+	slices.Sort(names)
+	const most = 10
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return fmt.Sprint(names)
+}
