@@ -59,6 +59,8 @@ type world struct {
 	t      *testing.T
 	server *cachetest.Server
 	clock  *clocktesting.FakeClock
+	// served are the resources of discovery; refresh reads them.
+	served *served
 
 	mu sync.Mutex // guards the fields below
 	// opened counts the hooks that were opened: one for each start.
@@ -77,9 +79,9 @@ type world struct {
 type served []object.Resource
 
 // ServerGroupsAndResources lists the resources.
-func (s served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (s *served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	var lists []*metav1.APIResourceList
-	for _, r := range s {
+	for _, r := range *s {
 		resources := []metav1.APIResource{
 			{Name: r.Plural, Kind: r.GVK.Kind, Namespaced: r.Namespaced, Verbs: metav1.Verbs{"list", "watch"}},
 		}
@@ -91,11 +93,11 @@ func (s served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRes
 	return nil, lists, nil
 }
 
-func (served) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+func (*served) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	return nil, nil
 }
-func (served) ServerPreferredResources() ([]*metav1.APIResourceList, error) { return nil, nil }
-func (served) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
+func (*served) ServerPreferredResources() ([]*metav1.APIResourceList, error) { return nil, nil }
+func (*served) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
 	return nil, nil
 }
 
@@ -111,7 +113,10 @@ func (meter) Wrote(string, string) {}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0))}
+	w := &world{
+		t: t, server: cachetest.New(t), clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)),
+		served: &served{kinds[0], kinds[1], webs, configMaps},
+	}
 	api := httptest.NewServer(w)
 	t.Cleanup(api.Close)
 	config := &rest.Config{Host: api.URL, QPS: -1}
@@ -122,7 +127,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(objects.Close)
 	found := discovery.New(
 		discovery.Settings{
-			Client:   served{kinds[0], kinds[1], webs, configMaps},
+			Client:   w.served,
 			Cache:    objects,
 			Clock:    w.clock,
 			Interval: time.Hour,
@@ -247,22 +252,54 @@ func (w *world) takeStatus(out io.Writer, patch []byte) {
 // declare puts a CompositeController on the server and waits until the cache shows it.
 func (w *world) declare(name, spec string) object.Ref {
 	w.t.Helper()
-	version := w.server.Put(composites, fmt.Sprintf(
-		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":"CompositeController","metadata":{"name":%q,`+
-			`"uid":"u-%s"},"spec":%s}`,
-		name,
-		name,
-		spec,
-	))
+	return w.declareAs(composites, name, spec)
+}
+
+// declareAs puts a declaring object on the server and waits until the cache shows it.
+func (w *world) declareAs(r object.Resource, name, spec string) object.Ref {
+	w.t.Helper()
+	version := w.put(r, name, spec)
 	w.follow()
-	for !w.declaring().AtLeast(version) {
+	w.await("the controller in the cache", func() bool {
+		v, err := w.reader.View(r)
+		return err == nil && v.AtLeast(version)
+	})
+	return object.Ref{GVK: r.GVK, Name: name}
+}
+
+// put puts a declaring object on the server.
+func (w *world) put(r object.Resource, name, spec string) string {
+	return w.server.Put(r, fmt.Sprintf(
+		`{"apiVersion":"metacontroller.k8s.io/v1alpha1","kind":%q,"metadata":{"name":%q,"uid":"u-%s"},"spec":%s}`,
+		r.GVK.Kind, name, name, spec))
+}
+
+// await waits until a condition holds.
+func (w *world) await(what string, done func() bool) {
+	w.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !done() {
 		select {
-		case <-w.t.Context().Done():
-			w.t.Fatal("the cache does not show the controller")
+		case <-deadline:
+			w.t.Fatalf("there is no %s", what)
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return object.Ref{GVK: composites.GVK, Name: name}
+}
+
+// refresh reads the resources of discovery again.
+func (w *world) refresh() {
+	w.t.Helper()
+	if err := w.Discovery.Refresh(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// condition returns the last condition Ready that was written.
+func (w *world) condition() metav1.Condition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ready
 }
 
 // follow has the declaring objects watched, as Run does.
@@ -563,7 +600,7 @@ func TestRecordThatMayNotBeWritten(t *testing.T) {
 // its parents' group.
 func TestUnknownResourceIsNotAGoneOne(t *testing.T) {
 	w := newWorld(t)
-	w.Discovery = discovery.New(discovery.Settings{Client: served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
+	w.Discovery = discovery.New(discovery.Settings{Client: &served{}, Cache: w.Cache, Clock: w.clock, Interval: time.Hour})
 	if err := w.letGo(t.Context(), "f", []ParentResource{{"example.com/v1", "webs"}}); err == nil {
 		t.Error("nothing is known of the API server's resources, and that is no error")
 	}
