@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -19,6 +20,7 @@ const (
 	CauseRequeue CauseKind = "requeue" // asked for by the last sync
 	CauseRetry   CauseKind = "retry"   // the last sync failed
 	CauseTrigger CauseKind = "trigger" // a source that is no Kubernetes object
+	CauseParent  CauseKind = "parent"  // all parts of a parent are synced
 )
 
 // Cause is one reason for which a key is in the queue.
@@ -41,10 +43,13 @@ const keepEach = 2
 type causes struct {
 	first, last []Cause
 	count       int
+	// kinds has each kind of all causes once.
+	kinds []CauseKind
 }
 
 func (c *causes) add(cause Cause) {
 	c.count++
+	c.addKind(cause.Kind)
 	if len(c.first) < keepEach {
 		c.first = append(c.first, cause)
 		return
@@ -52,6 +57,12 @@ func (c *causes) add(cause Cause) {
 	c.last = append(c.last, cause)
 	if len(c.last) > keepEach {
 		c.last = c.last[1:]
+	}
+}
+
+func (c *causes) addKind(kind CauseKind) {
+	if !slices.Contains(c.kinds, kind) {
+		c.kinds = append(c.kinds, kind)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"container/heap"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,14 @@ type Item[K comparable] struct {
 	Waited time.Duration
 	// Attempt counts consecutive failures before this one.
 	Attempt int
+	// kinds are the kinds of all causes, also of those that Causes lacks.
+	kinds []CauseKind
+}
+
+// Caused reports whether one of the causes is of a kind, also of those that Causes lacks.
+func (i Item[K]) Caused(kind CauseKind) bool {
+	return slices.Contains(i.kinds, kind) ||
+		slices.ContainsFunc(i.Causes, func(c Cause) bool { return c.Kind == kind })
 }
 
 // After returns the item merged with an earlier one of the same key, which was postponed.
@@ -74,7 +83,10 @@ func (i Item[K]) After(earlier Item[K]) Item[K] {
 	for _, c := range i.Causes {
 		all.add(c)
 	}
-	i.Causes, i.Count = all.list(), earlier.Count+i.Count
+	for _, kind := range slices.Concat(earlier.kinds, i.kinds) {
+		all.addKind(kind)
+	}
+	i.Causes, i.Count, i.kinds = all.list(), earlier.Count+i.Count, all.kinds
 	i.Priority = min(i.Priority, earlier.Priority)
 	i.Waited += earlier.Waited
 	return i
@@ -282,6 +294,7 @@ func (q *Queue[K]) take() (Item[K], time.Duration, <-chan struct{}, bool) {
 		Count:    e.causes.count,
 		Waited:   now.Sub(e.since),
 		Attempt:  e.failures,
+		kinds:    e.causes.kinds,
 	}
 	e.causes = causes{}
 	q.metrics.taken(item.Waited)

@@ -75,10 +75,22 @@ func TestCausesAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		for i := range 7 {
-			q.Add(key("a"), queue.Child, queue.Cause{Kind: queue.CauseChild, ResourceVersion: fmt.Sprint(i)})
+			kind := queue.CauseChild
+			if i == 3 { // its cause is not kept
+				kind = queue.CauseResync
+			}
+			q.Add(key("a"), queue.Child, queue.Cause{Kind: kind, ResourceVersion: fmt.Sprint(i)})
 		}
 		time.Sleep(3 * time.Second)
 		item := take(t, q)
+		merged := queue.Item[object.Ref]{Count: 1}.After(item)
+		for kind, want := range map[queue.CauseKind]bool{
+			queue.CauseChild: true, queue.CauseResync: true, queue.CauseRetry: false,
+		} {
+			if item.Caused(kind) != want || merged.Caused(kind) != want {
+				t.Errorf("caused by %s: %v, after a merge %v; want %v", kind, item.Caused(kind), merged.Caused(kind), want)
+			}
+		}
 		var versions []string
 		for _, c := range item.Causes {
 			versions = append(versions, c.ResourceVersion)

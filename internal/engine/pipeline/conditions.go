@@ -27,7 +27,7 @@ func removeOptional(status map[string]any) bool {
 func (r *run) includeConditions(parent *object.Object, desired *plan.Desired) error {
 	_, refused := r.rejectsConditions.Load(r.resource)
 	for _, c := range desired.Conditions {
-		if optional(c.Type) && !report.CanHold(desired.Status) || slices.Contains(plan.Notices, c.Type) && refused {
+		if optional(c.Type) && (!report.CanHold(desired.Status) || refused) {
 			continue // the hook uses the field for something else, or the schema rejects it
 		}
 		if err := report.Include(desired.Status, r.Clock, r.resource, parent, c); err != nil {

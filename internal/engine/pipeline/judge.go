@@ -17,8 +17,8 @@ type verdict struct {
 	result string
 	next   controller.Result
 	retry  error
-	// failed reports that the sync had a fault that was reported.
-	failed bool
+	// fault identifies the fault that was reported; empty for none.
+	fault string
 }
 
 // judge turns the sync's error into Event, condition and retry. Without an error it ends the sync.
@@ -28,11 +28,12 @@ func (r *run) judge(ctx context.Context, err error) verdict {
 		return r.good()
 	}
 	f := classify(err)
-	v := verdict{result: f.reason, failed: f.retry != quiet && f.retry != later}
-	if v.failed {
-		r.reportFault(ctx, f, err)
-	} else {
+	v := verdict{result: f.reason}
+	if f.retry == quiet || f.retry == later {
 		klog.FromContext(ctx).V(1).Info("sync postponed", "reason", f.reason, "cause", err.Error())
+	} else {
+		v.fault = faultKey(f.reason, err)
+		r.reportFault(ctx, f, err)
 	}
 	switch f.retry {
 	case later, pause:

@@ -230,7 +230,7 @@ func TestPartsLeaveTheParentAlone(t *testing.T) {
 			if diff := cmp.Diff(test.want, log); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
-			if outcome.Result != test.result || outcome.Failed != test.failed || outcome.Finalized != test.finalized {
+			if outcome.Result != test.result || (outcome.Fault != "") != test.failed || outcome.Finalized != test.finalized {
 				t.Errorf("outcome %+v, want %s, failed %v, finalized %v", outcome, test.result, test.failed, test.finalized)
 			}
 		})

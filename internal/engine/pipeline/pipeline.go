@@ -76,7 +76,8 @@ func (p *Pipeline) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (co
 		Waited:        item.Waited,
 		Tripped:       run.tally.tripped,
 		OpenCircuits:  p.states.setOpen(item.Key, run.state.circuit.isOpen()),
-		Failed:        verdict.failed,
+		Fault:         verdict.fault,
+		Converged:     err == nil && (run.tally.converged || run.tally.gone),
 		Finalized:     err == nil && run.tally.finalized,
 	})
 	if !run.tally.gone {

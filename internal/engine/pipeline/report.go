@@ -19,7 +19,8 @@ func (r *run) report(ctx context.Context, observed *plan.Observed, desired *plan
 	if r.tally.spared > 0 {
 		r.resync = time.Millisecond // there is no event of a write that was not needed, and a rolling update may wait for it
 	}
-	r.tally.converged = result.Len() == 0 && result.Pending == 0 && result.Waiting == 0 && len(observed.Prepare) == 0
+	r.tally.converged = result.Len() == 0 && result.Pending == 0 && result.Waiting == 0 && len(observed.Prepare) == 0 &&
+		!desired.InProgress
 	if r.isPart() {
 		return nil
 	}

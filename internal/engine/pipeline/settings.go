@@ -9,6 +9,7 @@ import (
 	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/act"
 	"github.com/hookloop/hookloop/internal/engine/circuit"
+	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/shape"
@@ -46,6 +47,8 @@ type Settings struct {
 	// Holders have further state about keys, such as related objects. They forget a key together
 	// with the pipeline. There may be none.
 	Holders []Holder
+	// Rounds tracks the parents of a kind that is reconciled in parts; nil for other kinds.
+	Rounds Rounds
 	// Circuit limits the rewrites of a field; the zero value does not.
 	Circuit circuit.Settings
 	// Account opens the account for the memory of the parents' states; nil for no limit.
@@ -69,6 +72,14 @@ type Reach interface {
 type Holder interface {
 	// Forget drops everything about a key.
 	Forget(key hook.Key)
+}
+
+// Rounds knows the rounds in which all parts of a parent are synced (package parts).
+type Rounds interface {
+	// Trace returns the way in which a sync that has begun is traced.
+	Trace(key hook.Key) parts.Tracing
+	// Counts returns the numbers of a parent's last round.
+	Counts(parent object.Ref) parts.Counts
 }
 
 // Events records Events about objects (package report).
@@ -100,8 +111,11 @@ type Outcome struct {
 	Asked bool
 	// StatusDropped reports that the parent's resource has no status: the hook's status is lost.
 	StatusDropped bool
-	// Failed reports that Err is a fault that is reported. Other faults only postpone the sync.
-	Failed bool
+	// Fault identifies a fault that is reported, without the ports and times in its message; empty
+	// if there is none, or if the sync is only postponed.
+	Fault string
+	// Converged reports that the sync had no fault and left nothing to do.
+	Converged bool
 	// Finalized reports that the finalize hook has finished with the key and that nothing is left to
 	// delete. The finalizer goes with the key of the whole parent.
 	Finalized bool

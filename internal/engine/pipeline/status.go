@@ -57,6 +57,9 @@ func statusHash(d *plan.Desired, generation int64) uint64 {
 // status, it only removes conditions of the engine that no longer hold.
 func (r *run) reportStatus(ctx context.Context, parent *object.Object, desired *plan.Desired) error {
 	r.tally.answersStatus = !r.OwnsStatus && desired.Status != nil
+	if desired.StatusLater {
+		return nil
+	}
 	if desired.Status == nil {
 		if !r.ownsStatus() || !report.HasAny(parent, plan.EngineConditions) {
 			return nil

@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/change"
+	"github.com/hookloop/hookloop/internal/engine/parts"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -33,17 +33,20 @@ type tracedChange struct {
 // many events into one sync. The returned context has a logger with the trace id.
 func (r *run) begin(ctx context.Context) context.Context {
 	parent, links := r.found, causeLinks(r.item.Causes)
-	within := false
-	if parent != nil && parent.Generation() != 0 {
+	tracing := parts.OwnTrace
+	if parent != nil {
 		r.change = change.Of(r.ClusterUID, parent.UID(), parent.Generation())
 		sampled := r.Sampled(r.change.Trace)
-		if within = r.isChanging(parent); within {
+		switch tracing = r.tracing(parent); {
+		case tracing == parts.InChange:
 			ctx = r.change.Context(ctx, sampled)
-		} else {
+		case tracing == parts.Untraced:
+			ctx = r.change.Context(ctx, false)
+		case parent.Generation() != 0:
 			links = append(links, trace.Link{SpanContext: r.change.SpanContext(sampled)})
 		}
 	}
-	if !within && r.item.Attempt == 0 {
+	if tracing == parts.OwnTrace && r.item.Attempt == 0 {
 		ctx = change.Provisional(ctx) // a retry is exported from the start, with the hook's own spans in it
 	}
 	ctx, r.span = r.Tracer.Start(ctx, "sync "+r.Name, trace.WithLinks(links...),
@@ -58,6 +61,20 @@ func (r *run) begin(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, log)
 }
 
+// tracing returns the way in which the sync is traced. The sync of a part belongs to a change of
+// its parent if it is one of the first in the round that follows the change.
+func (r *run) tracing(parent *object.Object) parts.Tracing {
+	switch {
+	case r.isPart() && r.Rounds != nil:
+		return r.Rounds.Trace(r.item.Key)
+	case r.isPart() || parent.Generation() == 0 || !r.isChanging(parent):
+		return parts.OwnTrace
+	case r.Rounds != nil:
+		return r.Rounds.Trace(r.item.Key)
+	}
+	return parts.InChange
+}
+
 // isChanging reports whether the parent has not converged at its generation yet, and notes when the
 // change began. Nothing is remembered after a restart: a parent of the first list counts as
 // converged if its status has its generation.
@@ -67,7 +84,7 @@ func (r *run) isChanging(parent *object.Object) bool {
 		return c.closed != c.generation
 	}
 	c.generation, c.since = parent.Generation(), r.Clock.Now().Add(-r.item.Waited)
-	initial := slices.ContainsFunc(r.item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseInitial })
+	initial := r.item.Caused(queue.CauseInitial)
 	observed, _ := parent.Field("status", "observedGeneration")
 	if initial && string(observed) == strconv.FormatInt(parent.Generation(), 10) {
 		c.closed = c.generation
@@ -115,7 +132,7 @@ func (r *run) end(v verdict) {
 		r.span.SetAttributes(change.NoOp)
 	}
 	r.span.End()
-	if r.tally.converged && v.retry == nil {
+	if r.tally.converged && v.retry == nil && !r.isPart() {
 		r.closeChange()
 	}
 }
@@ -137,6 +154,11 @@ func (r *run) closeChange() {
 			attribute.String("hookloop.parent.name", r.item.Key.Parent.Name),
 			attribute.Int64("hookloop.parent.generation", c.generation)),
 	)
+	if r.Rounds != nil {
+		n := r.Rounds.Counts(r.item.Key.Parent)
+		root.SetAttributes(attribute.Int("hookloop.parts.total", n.Total),
+			attribute.Int("hookloop.parts.failed", n.Failed), attribute.Int("hookloop.parts.traced", n.Traced))
+	}
 	root.End(trace.WithTimestamp(r.Clock.Now()))
 }
 

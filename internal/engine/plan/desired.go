@@ -22,6 +22,11 @@ type Desired struct {
 	Conditions []hook.Condition
 	// MarkSynced adds the condition Synced=True to a status that is written anyway.
 	MarkSynced bool
+	// StatusLater leaves the status as it is, with the engine's conditions in it: it is written by a
+	// later sync.
+	StatusLater bool
+	// InProgress reports that the parent has not converged, because its parts have not.
+	InProgress bool
 	// Labels and Annotations patch the parent; a nil value deletes the key.
 	Labels, Annotations map[string]*string
 	// RemoveFinalizer is a finalizer of the parent to remove after the children are written; empty

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hookloop/hookloop/engine/controller"
 	"github.com/hookloop/hookloop/engine/hook"
@@ -19,8 +18,7 @@ type refreshing struct {
 
 // Reconcile syncs one parent.
 func (r refreshing) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
-	resync := slices.ContainsFunc(item.Causes, func(c queue.Cause) bool { return c.Kind == queue.CauseResync })
-	if resync || item.Attempt > 0 {
+	if item.Caused(queue.CauseResync) || item.Attempt > 0 {
 		r.related.Refresh(item.Key)
 	}
 	return r.Reconciler.Reconcile(ctx, item)
