@@ -15,6 +15,7 @@ import (
 	"github.com/hookloop/hookloop/internal/engine/report"
 	"github.com/hookloop/hookloop/internal/engine/supervisor"
 	"github.com/hookloop/hookloop/internal/transports/budget"
+	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/hookloop/hookloop/internal/transports/grpc"
 	"github.com/hookloop/hookloop/internal/transports/middleware"
 	"github.com/hookloop/hookloop/internal/transports/stream"
@@ -62,11 +63,19 @@ func (a *app) Run(ctx context.Context) error {
 	return a.gateway.serveWhile(ctx, a.Supervisor.Run)
 }
 
-// transports returns the openers of hooks by the field of their spec.
+// transports returns the openers of hooks by the fields of their spec.
 func (p *process) transports(g gatewayServer, streams *stream.Metrics) hook.Openers {
 	overGRPC := &grpc.Transport{Build: p.Version, Metrics: streams, Memory: p.budget, Secrets: p.secrets()}
 	overHTTP := &webhook.Transport{Memory: p.budget, Secrets: p.secrets()}
-	all := hook.Openers{"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open}
+	both := &fallback.Transport{
+		Preferred: fallback.Side{Name: "grpc", Open: overGRPC.Open},
+		Fallback:  fallback.Side{Name: "webhook", Open: overHTTP.Open},
+		Metrics:   fallback.NewMetrics(p.series),
+	}
+	all := hook.Openers{
+		"webhook": overHTTP.Open, "grpc": overGRPC.Open, "inproc": p.inside.Open,
+		hook.Composed(both.Preferred.Name, both.Fallback.Name): both.Open,
+	}
 	if g.Gateway == nil {
 		return all
 	}

@@ -13,6 +13,7 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -158,7 +159,8 @@ type Func func(ctx context.Context, q *Question) (*Answer, error)
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
 // Settings select the hook to open. Field is the JSON of the transport's field in the controller's
-// spec (spec.hooks.sync.webhook for the transport "webhook").
+// spec (spec.hooks.sync.webhook for the transport "webhook"). If the hook has several transports, it
+// is an object with the field of each.
 type Settings struct {
 	// Controller is the declaring object's kind and name, as messages name it: CompositeController
 	// "web".
@@ -226,11 +228,19 @@ type Opened struct {
 	Forget func(parent types.UID, part string)
 	// Close frees connections; running calls may fail. It may be nil.
 	Close func() error
+	// Probe reports whether the hook can be reached, at a lower cost than a question. It may be
+	// nil.
+	Probe func(ctx context.Context) error
 }
 
 // Opener opens a hook. An error is a fault of the settings (a field missing or malformed) and names
 // the field; a hook that cannot be reached is no error here but one of Ask.
 type Opener func(Settings) (*Opened, error)
 
-// Openers maps a field of a hook's spec ("webhook", "grpc") to the transport that opens it.
+// Openers maps a field of a hook's spec ("webhook", "grpc"), or several of them (Composed), to the
+// transport that opens it.
 type Openers map[string]Opener
+
+// Composed returns the key in Openers of a hook with several transports, from the fields of its
+// spec, the preferred one first: grpc+webhook. The key of a single transport is its field.
+func Composed(fields ...string) string { return strings.Join(fields, "+") }

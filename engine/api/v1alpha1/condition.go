@@ -15,8 +15,7 @@ type ControllerStatus struct {
 	// Inputs are the plural names of the input resources of a map controller, in one line.
 	// +optional
 	Inputs string `json:"inputs,omitempty"`
-	// Conditions has the condition Ready and, if they apply, HooksMatch and
-	// Intercepted.
+	// Conditions has the condition Ready and, if they apply, HooksMatch, Intercepted and Fallback.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -50,6 +49,22 @@ const (
 	ReasonIntercepted = "Intercepted"
 	// ReasonNotIntercepted: no longer (False).
 	ReasonNotIntercepted = "NotIntercepted"
+)
+
+// ConditionFallback reports whether the webhook answers in place of the gRPC hook. It is present if a
+// hook declares both.
+const ConditionFallback = "Fallback"
+
+// The reasons of condition Fallback. They name the transports that answer.
+const (
+	// ReasonGRPC: the gRPC hook answers all operations that declare both (False).
+	ReasonGRPC = "GRPC"
+	// ReasonWebhook: the webhook answers all of them; the message has the cause (True).
+	ReasonWebhook = "Webhook"
+	// ReasonGRPCAndWebhook: the webhook answers some of them, which the message names (True).
+	ReasonGRPCAndWebhook = "GRPCAndWebhook"
+	// ReasonNoFallback: no hook declares both any more (False).
+	ReasonNoFallback = "NoFallback"
 )
 
 // The reasons of condition Ready. Kinds of hook errors (package hook) are reasons too.

@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Intercepted",type=string,JSONPath=`.status.conditions[?(@.type=="Intercepted")].status`
+// +kubebuilder:printcolumn:name="Answered By",type=string,JSONPath=`.status.conditions[?(@.type=="Fallback")].reason`
 // +kubebuilder:printcolumn:name="Attachments",type=string,priority=1,JSONPath=`.status.children`
 // +kubebuilder:printcolumn:name="Webhook",type=string,priority=1,JSONPath=`.spec.hooks.sync.webhook.url`
 // +kubebuilder:printcolumn:name="gRPC",type=string,priority=1,JSONPath=`.spec.hooks.sync.grpc.target`

@@ -13,8 +13,10 @@ const (
 	HookV2 HookVersion = "v2"
 )
 
-// Hook configures the transport to the user's code; exactly one transport must be set.
-// +kubebuilder:validation:XValidation:rule="(has(self.webhook) ? 1 : 0) + (has(self.grpc) ? 1 : 0) + (has(self.inproc) ? 1 : 0) == 1",message="exactly one of webhook, grpc and inproc must be set"
+// Hook configures the transport to the user's code. One transport must be set, or grpc with
+// webhook: then the webhook is the fallback while the gRPC hook is unreachable or does not serve the
+// operation.
+// +kubebuilder:validation:XValidation:rule="has(self.inproc) ? !has(self.webhook) && !has(self.grpc) : has(self.webhook) || has(self.grpc)",message="exactly one of webhook, grpc and inproc must be set, or grpc with webhook as its fallback"
 type Hook struct {
 	// +optional
 	// +kubebuilder:default=v1
@@ -25,6 +27,19 @@ type Hook struct {
 	GRPC *GRPC `json:"grpc,omitempty"`
 	// +optional
 	InProcess *InProcess `json:"inproc,omitempty"`
+}
+
+// Transports returns the fields of the transports that are set, the preferred one first.
+func (h *Hook) Transports() []string {
+	var fields []string
+	for _, field := range []choice{
+		{"grpc", h.GRPC != nil}, {"webhook", h.Webhook != nil}, {"inproc", h.InProcess != nil},
+	} {
+		if field.set {
+			fields = append(fields, field.name)
+		}
+	}
+	return fields
 }
 
 // UnmarshalMode is the strictness with which a webhook's JSON is read.

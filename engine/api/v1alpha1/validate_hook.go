@@ -66,8 +66,7 @@ func validateHooks(hooks []placedHook) field.ErrorList {
 }
 
 func (h *Hook) validate(at *field.Path) field.ErrorList {
-	errs := oneOf(at, choice{"webhook", h.Webhook != nil}, choice{"grpc", h.GRPC != nil},
-		choice{"inproc", h.InProcess != nil})
+	errs := h.validateTransports(at)
 	if h.Version != "" && h.Version != HookV1 && h.Version != HookV2 {
 		errs = append(errs, field.NotSupported(at.Child("version"), h.Version, []HookVersion{HookV1, HookV2}))
 	}
@@ -81,6 +80,18 @@ func (h *Hook) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, h.InProcess.validate(at.Child("inproc"))...)
 	}
 	return errs
+}
+
+// validateTransports accepts one transport, or grpc with webhook as its fallback.
+func (h *Hook) validateTransports(at *field.Path) field.ErrorList {
+	const expected = "exactly one of webhook, grpc and inproc must be set, or grpc with webhook as its fallback"
+	switch set := h.Transports(); {
+	case len(set) == 0:
+		return field.ErrorList{field.Required(at, expected)}
+	case len(set) > 1 && h.InProcess != nil:
+		return field.ErrorList{field.Forbidden(at, expected)}
+	}
+	return nil
 }
 
 func (w *Webhook) validate(at *field.Path) field.ErrorList {

@@ -78,50 +78,64 @@ func (s *Supervisor) openHooks(
 	return hooks, opened, nil
 }
 
-// open opens the hook with the transport that its field selects.
+// open opens the hook with the transport that its fields select. A hook with several transports has
+// an opener of its own.
 func (s *Supervisor) open(
 	c *config, op hook.Op, declared *v1alpha1.Hook, asks hook.TriggerFunc, observer hook.Observer,
 ) (*hook.Opened, error) {
-	data, err := json.Marshal(declared)
+	transports := declared.Transports()
+	at, name := fmt.Sprintf("spec.hooks.%s", op), hook.Composed(transports...)
+	opener, ok := s.Openers[name]
+	if !ok {
+		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
+			"%s: got %q, expected one of webhook, grpc and inproc, or grpc with webhook", at, name)}
+	}
+	field, endpoints, err := fieldsOf(c, declared, transports)
 	if err != nil {
 		return nil, err
 	}
-	var endpoints json.RawMessage
+	opened, err := opener(hook.Settings{
+		ControllerKind:  c.object.GVK().Kind,
+		ControllerName:  c.object.Name(),
+		ControllerUID:   c.object.UID(),
+		Op:              op,
+		Version:         string(declared.Version),
+		Field:           field,
+		EndpointConfigs: endpoints,
+		Lookup:          s.Lookup,
+		Clock:           s.Clock,
+		Trigger:         asks,
+		Kind:            c.kind.ControllerKind,
+		Observer:        observer,
+	})
+	if err != nil {
+		if len(transports) == 1 { // otherwise the error names the transport
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("%s.%v", at, err)}
+	}
+	return opened, nil
+}
+
+// fieldsOf returns the JSON of a hook's transport, or of the whole hook if it has several, and of the
+// controller's endpointConfigs.
+func fieldsOf(c *config, declared *v1alpha1.Hook, transports []string) (field, endpoints json.RawMessage, err error) {
+	if field, err = json.Marshal(declared); err != nil {
+		return nil, nil, err
+	}
 	if len(c.endpointConfigs) > 0 {
 		if endpoints, err = json.Marshal(c.endpointConfigs); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+	}
+	if len(transports) > 1 {
+		return field, endpoints, nil
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, err
+	if err := json.Unmarshal(field, &fields); err != nil {
+		return nil, nil, err
 	}
-	for name, field := range fields {
-		opener, ok := s.Openers[name]
-		if !ok {
-			continue
-		}
-		opened, err := opener(hook.Settings{
-			ControllerKind:  c.object.GVK().Kind,
-			ControllerName:  c.object.Name(),
-			ControllerUID:   c.object.UID(),
-			Op:              op,
-			Version:         string(declared.Version),
-			Field:           field,
-			EndpointConfigs: endpoints,
-			Lookup:          s.Lookup,
-			Clock:           s.Clock,
-			Trigger:         asks,
-			Kind:            c.kind.ControllerKind,
-			Observer:        observer,
-		})
-		if err != nil {
-			return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf("spec.hooks.%s.%s: %v", op, name, err)}
-		}
-		return opened, nil
-	}
-	return nil, &Fault{Reason: v1alpha1.ReasonInvalidSpec, Problem: fmt.Sprintf(
-		"spec.hooks.%s: no transport is set; expected one of webhook, grpc and inproc", op)}
+	return fields[transports[0]], endpoints, nil
 }
 
 func closeHooks(hooks []*hook.Opened) error {

@@ -22,6 +22,8 @@ type notices struct {
 	// served has the operations that each declared hook serves, if the hook reports them.
 	served      map[hook.Op][]hook.Op
 	intercepted []string
+	// answering has the transport that answers for each declared hook that has several.
+	answering map[hook.Op]hook.Answering
 }
 
 // of returns the observer of one declared hook.
@@ -60,14 +62,17 @@ func (o observer) Intercepted(by []string) {
 }
 
 // conditions returns the conditions of the declaring object beside Ready. HooksMatch is absent
-// while no hook reports its operations. Intercepted is absent until there was an intercept
-// (before).
-func (n *notices) conditions(d *declared, before bool) []hook.Condition {
+// while no hook reports its operations, Intercepted until there was an intercept, and Fallback until
+// a hook has several transports. has reports whether the object has a condition.
+func (n *notices) conditions(d *declared, has func(condition string) bool) []hook.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out []hook.Condition
 	if len(n.served) > 0 {
 		out = append(out, n.match(d))
+	}
+	if len(n.answering) > 0 || has(v1alpha1.ConditionFallback) {
+		out = append(out, fallback(n.answering))
 	}
 	switch {
 	case len(n.intercepted) > 0:
@@ -75,7 +80,7 @@ func (n *notices) conditions(d *declared, before bool) []hook.Condition {
 			Type: v1alpha1.ConditionIntercepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIntercepted,
 			Message: "answered in place of the controller's hooks by " + strings.Join(n.intercepted, "; "),
 		})
-	case before:
+	case has(v1alpha1.ConditionIntercepted):
 		out = append(out, hook.Condition{
 			Type:    v1alpha1.ConditionIntercepted,
 			Status:  metav1.ConditionFalse,

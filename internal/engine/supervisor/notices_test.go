@@ -29,7 +29,8 @@ func TestNoticesAreConditions(t *testing.T) {
 		declared    *declared
 		served      map[hook.Op][]hook.Op
 		intercepted []string
-		before      bool
+		answering   map[hook.Op]hook.Answering
+		before      string // a condition
 		want        []hook.Condition
 	}{
 		"webhooks say nothing": {declared: declaredOps(hook.Sync)},
@@ -68,9 +69,33 @@ func TestNoticesAreConditions(t *testing.T) {
 			}},
 		},
 		"no intercept any more": {
-			declared: declaredOps(hook.Sync), before: true,
+			declared: declaredOps(hook.Sync), before: "Intercepted",
 			want: []hook.Condition{{Type: "Intercepted", Status: metav1.ConditionFalse, Reason: "NotIntercepted",
 				Message: "the controller's hooks answer for all parents"}},
+		},
+		"gRPC answers": {
+			declared: declaredOps(hook.Sync), answering: map[hook.Op]hook.Answering{hook.Sync: {Transport: "grpc"}},
+			want: []hook.Condition{{Type: "Fallback", Status: metav1.ConditionFalse, Reason: "GRPC",
+				Message: "the preferred transport answers"}},
+		},
+		"the webhook answers": {
+			declared:  declaredOps(hook.Sync),
+			answering: map[hook.Op]hook.Answering{hook.Sync: {Transport: "webhook", Cause: "connection refused"}},
+			want: []hook.Condition{{Type: "Fallback", Status: metav1.ConditionTrue, Reason: "Webhook",
+				Message: "spec.hooks.sync is answered by webhook: connection refused"}},
+		},
+		"the webhook answers one of two": {
+			declared: declaredOps(hook.Sync, hook.Finalize),
+			answering: map[hook.Op]hook.Answering{
+				hook.Sync: {Transport: "grpc"}, hook.Finalize: {Transport: "webhook", Cause: "the hook does not serve it"},
+			},
+			want: []hook.Condition{{Type: "Fallback", Status: metav1.ConditionTrue, Reason: "GRPCAndWebhook",
+				Message: "spec.hooks.finalize is answered by webhook: the hook does not serve it"}},
+		},
+		"no fallback is declared any more": {
+			declared: declaredOps(hook.Sync), before: "Fallback",
+			want: []hook.Condition{{Type: "Fallback", Status: metav1.ConditionFalse, Reason: "NoFallback",
+				Message: "no hook has a fallback"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +104,11 @@ func TestNoticesAreConditions(t *testing.T) {
 				n.of(op).Serves(ops)
 			}
 			n.of(hook.Sync).Intercepted(c.intercepted)
-			if diff := cmp.Diff(c.want, n.conditions(c.declared, c.before)); diff != "" {
+			for op, a := range c.answering {
+				n.of(op).Answering(a)
+			}
+			has := func(condition string) bool { return condition == c.before }
+			if diff := cmp.Diff(c.want, n.conditions(c.declared, has)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})

@@ -71,8 +71,10 @@ func (s *Supervisor) noticed(key object.Ref, o *object.Object) []hook.Condition 
 	if i.notices == nil {
 		return nil
 	}
-	before, _ := report.Has(o, v1alpha1.ConditionIntercepted)
-	return i.notices.conditions(i.config.declared, before != "")
+	return i.notices.conditions(i.config.declared, func(condition string) bool {
+		status, _ := report.Has(o, condition)
+		return status != ""
+	})
 }
 
 // recordNotices records an Event for each condition that has changed its status or reason.
@@ -87,6 +89,10 @@ func (s *Supervisor) recordNotices(ctx context.Context, o *object.Object, now []
 			s.Events.Warning(ctx, o, "HooksMismatch", c.Message)
 		case c.Type == v1alpha1.ConditionIntercepted:
 			s.Events.Normal(ctx, o, c.Reason, c.Message)
+		case c.Type == v1alpha1.ConditionFallback && c.Status == metav1.ConditionTrue:
+			s.Events.Warning(ctx, o, "FallbackAnswers", c.Message)
+		case c.Type == v1alpha1.ConditionFallback && status != "":
+			s.Events.Normal(ctx, o, "FallbackEnded", c.Message)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +29,12 @@ func (e *statusError) Code() string {
 		return codes.Unknown.String()
 	}
 	return e.code.String()
+}
+
+// Unserved reports whether an error is a hook's status that it does not serve the operation.
+func Unserved(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && status.code == codes.Unimplemented
 }
 
 // Failure returns the port's error for a status other than OK. name is the name of the hook in

@@ -30,6 +30,7 @@ func (g *Gateway) Open(s hook.Settings, name string, timeout time.Duration) *hoo
 		Address: "worker:" + name,
 		Timeout: timeout,
 		Forget:  w.pool.Forgets(s),
+		Probe:   w.pool.Probe,
 		Close: func() error {
 			stopWatching()
 			g.mu.Lock()

@@ -98,6 +98,8 @@ type observer struct{ calls []string }
 
 func (a *observer) Serves([]hook.Op) {}
 
+func (a *observer) Answering(hook.Answering) {}
+
 func (a *observer) Intercepted(by []string) { a.calls = append(a.calls, strings.Join(by, "; ")) }
 
 // TestInterceptIsObserved reports an intercept when it begins, when the controller restarts, and

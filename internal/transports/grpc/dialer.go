@@ -30,7 +30,7 @@ import (
 // uses unary calls.
 type autoMode struct {
 	streamed   stream.Hook
-	unary      hook.Hook
+	unary      *client
 	streamOnly bool
 }
 
@@ -43,6 +43,14 @@ func (e *autoMode) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, err
 		return e.unary.Ask(ctx, q)
 	}
 	return answer, err
+}
+
+// probe reports whether the hook can be reached in the mode that Ask would use.
+func (e *autoMode) probe(ctx context.Context) error {
+	if !e.streamOnly && e.streamed.Pool.Unimplemented() {
+		return e.unary.connections.reach(ctx)
+	}
+	return e.streamed.Pool.Probe(ctx)
 }
 
 const (

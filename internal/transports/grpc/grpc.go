@@ -144,22 +144,24 @@ func (t *Transport) open(s hook.Settings, c *config, address string, timeout tim
 	}
 	unary.large = make(chan struct{}, 1)
 	if c.Mode == unaryMode {
-		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: conns.Close}, nil
+		return &hook.Opened{Hook: unary, Address: address, Timeout: timeout, Close: conns.Close, Probe: conns.reach}, nil
 	}
 	d := t.share(s, c, dialled, keyring)
 	stopWatching := func() {}
 	if s.Observer != nil {
 		stopWatching = d.pool.Watch(s.Kind, s.Observer.Serves)
 	}
+	mode := &autoMode{
+		streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout},
+		unary:      unary,
+		streamOnly: c.Mode == streamMode,
+	}
 	return &hook.Opened{
-		Hook: &autoMode{
-			streamed:   stream.Hook{Pool: d.pool, Name: unary.name, Timeout: timeout},
-			unary:      unary,
-			streamOnly: c.Mode == streamMode,
-		},
+		Hook:    mode,
 		Address: address,
 		Timeout: timeout,
 		Forget:  d.pool.Forgets(s),
+		Probe:   mode.probe,
 		Close:   func() error { stopWatching(); t.release(d); return conns.Close() },
 	}, nil
 }

@@ -58,6 +58,17 @@ func responds(ctx context.Context, connection *grpc.ClientConn, calls int) bool 
 	return true
 }
 
+// reach reports whether a server responds to a probe. Any status of its own is a response.
+func (l *connections) reach(ctx context.Context) error {
+	err := l.get().Invoke(ctx, "/"+probeService+"/Probe", &emptypb.Empty{}, &emptypb.Empty{})
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return err
+	default:
+		return nil
+	}
+}
+
 // connections are the connections for a hook's unary calls. They are replaced if one of them is
 // dead, and when the client certificate changes. It is safe for concurrent use.
 type connections struct {

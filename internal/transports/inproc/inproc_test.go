@@ -211,8 +211,9 @@ func TestFieldsAreChecked(t *testing.T) {
 // observer records the operations of a hook.
 type observer struct{ serves []hook.Op }
 
-func (o *observer) Serves(ops []hook.Op) { o.serves = ops }
-func (*observer) Intercepted([]string)   {}
+func (o *observer) Serves(ops []hook.Op)   { o.serves = ops }
+func (*observer) Intercepted([]string)     {}
+func (*observer) Answering(hook.Answering) {}
 
 func TestWhatAHookServesIsObserved(t *testing.T) {
 	seen := &observer{}

@@ -123,6 +123,19 @@ func (p *Pool) Unimplemented() bool {
 	return status.Code(p.reason()) == codes.Unimplemented && len(p.open()) == 0
 }
 
+// Probe returns nil if a session is open, otherwise the reason why none is.
+func (p *Pool) Probe(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.open()) > 0 {
+		return nil
+	}
+	if err := p.reason(); err != nil {
+		return err
+	}
+	return errNoSession
+}
+
 func (p *Pool) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

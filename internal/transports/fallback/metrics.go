@@ -1,0 +1,46 @@
+package fallback
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics report which transport answers for hooks that have a fallback.
+type Metrics struct {
+	answers *prometheus.CounterVec
+	active  *prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics. It panics if they are registered already, as MustRegister does.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	auto := promauto.With(registry)
+	return &Metrics{
+		answers: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookloop_fallback_answers_total",
+			Help: "Answers for hooks that have a fallback, by controller, hook and the transport that answered.",
+		}, []string{"controller", "hook", "transport"}),
+		active: auto.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookloop_fallback_active",
+			Help: "Whether the fallback answers in place of the preferred transport, by controller and hook.",
+		}, []string{"controller", "hook"}),
+	}
+}
+
+// answered counts an answer.
+func (m *Metrics) answered(p *pair, transport string) {
+	if m != nil {
+		m.answers.WithLabelValues(p.controller, string(p.op), transport).Inc()
+	}
+}
+
+// answering records whether the fallback answers.
+func (m *Metrics) answering(p *pair, fallback bool) {
+	if m == nil {
+		return
+	}
+	active := 0.0
+	if fallback {
+		active = 1
+	}
+	m.active.WithLabelValues(p.controller, string(p.op)).Set(active)
+}

@@ -1,0 +1,105 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"k8s.io/klog/v2"
+)
+
+// run sends triggers when another transport answers, and probes the preferred hook while the
+// fallback answers, until ctx ends.
+func (l *line) run(ctx context.Context) {
+	defer close(l.stopped)
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	for {
+		l.sendResync(ctx)
+		var tick <-chan time.Time
+		if l.busy() {
+			tick = ticker.C
+		}
+		select {
+		case <-l.wake:
+		case <-tick:
+			l.probe(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// busy reports whether there is anything to do at intervals.
+func (l *line) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.away || l.resync != ""
+}
+
+// sendResync triggers a sync of all parents at low priority, if one is requested. It is repeated if
+// there were too many triggers.
+func (l *line) sendResync(ctx context.Context) {
+	l.mu.Lock()
+	reason := l.resync
+	l.resync = ""
+	l.mu.Unlock()
+	if reason == "" || l.trigger == nil {
+		return
+	}
+	_, err := l.trigger(hook.Trigger{Reason: reason, LowPriority: true, Invalidate: true})
+	switch {
+	case errors.Is(err, hook.ErrTooManyTriggers):
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.resync == "" {
+			l.resync = reason
+		}
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "parents are not synced by the transport that answers now", "reason", reason)
+	}
+}
+
+// probe probes the preferred hook if the fallback answers, and requests a trial if it is due.
+func (l *line) probe(ctx context.Context) {
+	l.mu.Lock()
+	var ask func(context.Context) error
+	for p := range l.pairs {
+		ask = p.preferred.Probe
+	}
+	away := l.away
+	l.mu.Unlock()
+	if !away {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	reachable := ask == nil || ask(ctx) == nil
+	l.mu.Lock()
+	l.probed(time.Now(), reachable)
+	request, parent := l.due(time.Now()) && !l.requested && l.trigger != nil, l.parent
+	l.requested = l.requested || request
+	l.mu.Unlock()
+	if request {
+		l.requestTrial(ctx, parent)
+	}
+}
+
+// requestTrial triggers a sync of one parent, whose question tries the preferred hook. If the parent
+// is gone, the preferred hook takes over without a trial.
+func (l *line) requestTrial(ctx context.Context, parent hook.ParentName) {
+	parents, err := l.trigger(hook.Trigger{
+		Parents: []hook.ParentName{parent}, Reason: l.preferred + " is tried again", LowPriority: true,
+	})
+	switch {
+	case err != nil: // the next question is the trial
+		klog.FromContext(ctx).Error(err, "no parent is synced to try a transport again", "transport", l.preferred)
+	case parents == 0:
+		l.update(func() {
+			if l.away && !l.trying {
+				l.takeBack()
+			}
+		})
+	}
+}
