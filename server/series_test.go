@@ -12,6 +12,7 @@ import (
 	"github.com/hookloop/hookloop/engine/queue"
 	"github.com/hookloop/hookloop/internal/engine/pipeline"
 	"github.com/hookloop/hookloop/internal/engine/share"
+	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/hookloop/hookloop/internal/transports/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,8 +20,8 @@ import (
 )
 
 // perController is the number of series in docs/running.md for a controller with a sync hook and
-// two results of syncs.
-const perController = 51
+// two results of syncs. Here the hook has a fallback, which has not answered: two series more.
+const perController = 51 + 2
 
 // TestSeriesGoWithTheirController starts and stops controllers that record everything: as many
 // series are left as there were.
@@ -32,6 +33,7 @@ func TestSeriesGoWithTheirController(t *testing.T) {
 		queues: newQueueMetrics(all),
 		shares: newShareMetrics(all, share.NewWaits(1, 1)),
 		hooks:  middleware.NewMetrics(all),
+		sides:  fallback.NewMetrics(all),
 	}
 	parts.run(t, "stays")
 	before := count(t, registry)
@@ -58,6 +60,7 @@ type controllerMetrics struct {
 	queues *queueMetrics
 	shares *shareMetrics
 	hooks  *middleware.Metrics
+	sides  *fallback.Metrics
 }
 
 // run records what a controller does.
@@ -79,16 +82,36 @@ func (m controllerMetrics) run(t *testing.T, name string) {
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Result: "converged"})
 	m.syncs.Synced("composite/"+name, pipeline.Outcome{Err: &hook.Error{Kind: hook.Failed, Err: errors.New("no")}})
 	m.shares.waited("composite/"+name, time.Second)
-	openers := middleware.Openers(hook.Openers{"webhook": func(hook.Settings) (*hook.Opened, error) {
+	m.ask(t, name)
+}
+
+// ask asks a hook with a fallback once.
+func (m controllerMetrics) ask(t *testing.T, name string) {
+	t.Helper()
+	side := func(hook.Settings) (*hook.Opened, error) {
 		answer := func(context.Context, *hook.Question) (*hook.Answer, error) { return &hook.Answer{}, nil }
-		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name}, nil
-	}}, middleware.Settings{Metrics: m.hooks})
-	opened, err := openers["webhook"](
-		hook.Settings{ControllerKind: "CompositeController", ControllerName: name, Op: hook.Sync})
+		return &hook.Opened{Hook: hook.Func(answer), Address: "http://" + name, Timeout: time.Second}, nil
+	}
+	both := &fallback.Transport{
+		Preferred: fallback.Side{Name: "grpc", Open: side}, Fallback: fallback.Side{Name: "webhook", Open: side},
+		Metrics: m.sides,
+	}
+	openers := middleware.Openers(hook.Openers{"both": both.Open}, middleware.Settings{Metrics: m.hooks})
+	opened, err := openers["both"](hook.Settings{
+		ControllerKind: "CompositeController", ControllerName: name, Kind: hook.Composite, Op: hook.Sync,
+		Field: []byte(`{"grpc":{},"webhook":{}}`),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := opened.Ask(t.Context(), &hook.Question{Op: hook.Sync}); err != nil {
+	parent, err := object.Decode([]byte(`{"apiVersion":"v1","kind":"Web","metadata":{"name":"web"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Ask(t.Context(), &hook.Question{Op: hook.Sync, Parent: parent}); err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

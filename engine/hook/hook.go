@@ -159,8 +159,8 @@ type Func func(ctx context.Context, q *Question) (*Answer, error)
 func (f Func) Ask(ctx context.Context, q *Question) (*Answer, error) { return f(ctx, q) }
 
 // Settings select the hook to open. Field is the JSON of the transport's field in the controller's
-// spec (spec.hooks.sync.webhook for the transport "webhook"). If the hook has several transports, it
-// is an object with the field of each.
+// spec (spec.hooks.sync.webhook for the transport "webhook"). If the hook has several transports,
+// it is an object with the field of each.
 type Settings struct {
 	// Controller is the declaring object's kind and name, as messages name it: CompositeController
 	// "web".

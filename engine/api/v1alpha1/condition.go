@@ -51,8 +51,8 @@ const (
 	ReasonNotIntercepted = "NotIntercepted"
 )
 
-// ConditionFallback reports whether the webhook answers in place of the gRPC hook. It is present if a
-// hook declares both.
+// ConditionFallback reports whether the webhook answers in place of the gRPC hook. It is present if
+// a hook declares both.
 const ConditionFallback = "Fallback"
 
 // The reasons of condition Fallback. They name the transports that answer.

@@ -14,8 +14,8 @@ const (
 )
 
 // Hook configures the transport to the user's code. One transport must be set, or grpc with
-// webhook: then the webhook is the fallback while the gRPC hook is unreachable or does not serve the
-// operation.
+// webhook: then the webhook is the fallback while the gRPC hook is unreachable or does not serve
+// the operation.
 // +kubebuilder:validation:XValidation:rule="has(self.inproc) ? !has(self.webhook) && !has(self.grpc) : has(self.webhook) || has(self.grpc)",message="exactly one of webhook, grpc and inproc must be set, or grpc with webhook as its fallback"
 type Hook struct {
 	// +optional

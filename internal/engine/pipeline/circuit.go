@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/hookloop/hookloop/engine/object"
@@ -33,6 +34,26 @@ type circuitState struct {
 	// breaker is nil if nothing was rewritten for a while, and opened is the error of an open one.
 	breaker *circuit.Breaker
 	opened  *OpenError
+	// peers are those that have answered (hook.Answer.AnsweredBy) since the breaker began to count,
+	// the last at the end.
+	peers []string
+}
+
+// maxPeers bounds the remembered peers.
+const maxPeers = 4
+
+// answered records who has answered.
+func (c *circuitState) answered(by string) {
+	if c.breaker == nil { // only the last one can matter
+		c.peers = c.peers[:0]
+	}
+	if by == "" || len(c.peers) > 0 && c.peers[len(c.peers)-1] == by {
+		return
+	}
+	c.peers = append(slices.DeleteFunc(c.peers, func(peer string) bool { return peer == by }), by)
+	if len(c.peers) > maxPeers {
+		c.peers = slices.Delete(c.peers, 0, 1)
+	}
 }
 
 // isOpen reports whether the parent's writes pause, or are tried again after a pause.

@@ -209,3 +209,36 @@ func (w *world) edit(change func(map[string]any)) {
 		w.t.Fatal(err)
 	}
 }
+
+// TestPeersInTurn names the peers of the hook in the message of an opened circuit if several have
+// answered since rewrites were counted.
+func TestPeersInTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, counted []string
+		want            string
+	}{
+		"one":                     {[]string{"grpc"}, []string{"grpc", "grpc"}, ""},
+		"one that has no name":    {nil, []string{"", ""}, ""},
+		"another one long before": {[]string{"webhook", "grpc"}, []string{"grpc"}, ""},
+		"two":                     {[]string{"grpc"}, []string{"webhook", "grpc"}, `["webhook" "grpc"]`},
+		"more than are kept":      {nil, []string{"1", "2", "3", "4", "5"}, `["2" "3" "4" "5"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := &circuitState{}
+			for _, by := range c.before {
+				state.answered(by)
+			}
+			state.breaker = &circuit.Breaker{}
+			for _, by := range c.counted {
+				state.answered(by)
+			}
+			r := &run{Pipeline: &Pipeline{}, state: &parentState{circuit: *state}}
+			got := r.explain(t.Context(), circuit.Trip{Field: circuit.Field{Ref: object.Ref{GVK: gvk("Page")}}}, diff{})
+			_, got, _ = strings.Cut(got, "; the hook was answered by ")
+			got, _, _ = strings.Cut(got, " in turn")
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

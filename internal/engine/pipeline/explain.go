@@ -23,6 +23,9 @@ func (r *run) explain(ctx context.Context, trip circuit.Trip, d diff) string {
 	if values := d.values(trip.Field.Ref.GVK); values != "" {
 		text += ": " + values
 	}
+	if peers := r.state.circuit.peers; len(peers) > 1 {
+		text += fmt.Sprintf("; the hook was answered by %q in turn, whose answers may differ", peers)
+	}
 	return fmt.Sprintf("%s; %s; writes for this parent pause for %s, a change of the parent ends the pause", text,
 		r.rivals(ctx, trip.Field.Ref, d), r.Circuit.Pause)
 }

@@ -93,6 +93,7 @@ func (r *run) ask(ctx context.Context, questions []*hook.Question) ([]*hook.Answ
 		answers = append(answers, answer)
 		if !q.PreviousRevision {
 			r.noteIntercept(ctx, answer.Intercept)
+			r.state.circuit.answered(answer.AnsweredBy)
 		}
 	}
 	return answers, nil

@@ -117,8 +117,8 @@ func (s *Supervisor) open(
 	return opened, nil
 }
 
-// fieldsOf returns the JSON of a hook's transport, or of the whole hook if it has several, and of the
-// controller's endpointConfigs.
+// fieldsOf returns the JSON of a hook's transport, or of the whole hook if it has several, and of
+// the controller's endpointConfigs.
 func fieldsOf(c *config, declared *v1alpha1.Hook, transports []string) (field, endpoints json.RawMessage, err error) {
 	if field, err = json.Marshal(declared); err != nil {
 		return nil, nil, err

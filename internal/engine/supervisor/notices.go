@@ -62,8 +62,8 @@ func (o observer) Intercepted(by []string) {
 }
 
 // conditions returns the conditions of the declaring object beside Ready. HooksMatch is absent
-// while no hook reports its operations, Intercepted until there was an intercept, and Fallback until
-// a hook has several transports. has reports whether the object has a condition.
+// while no hook reports its operations, Intercepted until there was an intercept, and Fallback
+// until a hook has several transports. has reports whether the object has a condition.
 func (n *notices) conditions(d *declared, has func(condition string) bool) []hook.Condition {
 	n.mu.Lock()
 	defer n.mu.Unlock()

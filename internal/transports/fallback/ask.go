@@ -33,8 +33,8 @@ const (
 	trial
 )
 
-// Ask asks the preferred hook or the fallback. It asks the fallback after the preferred hook if that
-// did not respond, when its call has ended.
+// Ask asks the preferred hook or the fallback. It asks the fallback after the preferred hook if
+// that did not respond, when its call has ended.
 func (p *pair) Ask(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -116,8 +116,8 @@ func (p *pair) overdue(err error) error {
 		"no answer within %s, its share of the timeout of %s", p.share, p.timeout)}
 }
 
-// askFallback asks the fallback. reason is the preferred hook's error, or nil if that was not asked:
-// if the fallback does not respond, the preferred hook is tried early.
+// askFallback asks the fallback. reason is the preferred hook's error, or nil if that was not
+// asked: if the fallback does not respond, the preferred hook is tried early.
 func (p *pair) askFallback(ctx context.Context, q *hook.Question, reason error) (*hook.Answer, error) {
 	answer, err := p.call(ctx, p.fallback, q)
 	switch {

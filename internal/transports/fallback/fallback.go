@@ -138,12 +138,12 @@ type pair struct {
 	operation operation
 	// answered is the transport of the last answer.
 	answered string
-	// reported is what the observer has been told, which another lock of line guards.
+	// reported is the last report to the observer. The lock reporting of line guards it.
 	reported *hook.Answering
 }
 
-// divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at most
-// half, and the preferred hook gets the rest.
+// divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at
+// most half, and the preferred hook gets the rest.
 func (p *pair) divide(preferred, fallback time.Duration) {
 	p.timeout = max(preferred, fallback)
 	p.share = p.timeout - min(fallback, p.timeout/2)

@@ -521,10 +521,10 @@ func TestMetrics(t *testing.T) {
 		by(t, h, hook.Sync)
 		by(t, h, hook.Sync)
 		err := testutil.GatherAndCompare(s.metrics, strings.NewReader(`
-# HELP hookloop_fallback_active Whether the fallback answers in place of the preferred transport, by controller and hook.
+# HELP hookloop_fallback_active Whether the fallback answers, by controller and hook.
 # TYPE hookloop_fallback_active gauge
 hookloop_fallback_active{controller="composite/web",hook="sync"} 1
-# HELP hookloop_fallback_answers_total Answers for hooks that have a fallback, by controller, hook and the transport that answered.
+# HELP hookloop_fallback_answers_total Answers of hooks that have a fallback, by transport.
 # TYPE hookloop_fallback_answers_total counter
 hookloop_fallback_answers_total{controller="composite/web",hook="sync",transport="grpc"} 1
 hookloop_fallback_answers_total{controller="composite/web",hook="sync",transport="webhook"} 2

@@ -136,7 +136,7 @@ func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over b
 // responded records a response of the preferred hook, and whether it was an answer.
 func (l *line) responded(p *pair, turn turn, answer bool) {
 	l.update(func() {
-		l.heard(turn)
+		l.noteResponse(turn)
 		l.serve(p)
 		if answer && !l.away {
 			p.answered = l.preferred
@@ -147,7 +147,7 @@ func (l *line) responded(p *pair, turn turn, answer bool) {
 // unserved records the response that the preferred hook does not serve the operation of a pair.
 func (l *line) unserved(p *pair, turn turn, cause string) {
 	l.update(func() {
-		l.heard(turn)
+		l.noteResponse(turn)
 		l.refuse(p, cause)
 	})
 }
@@ -163,8 +163,8 @@ func (l *line) listed(p *pair, served bool) {
 	})
 }
 
-// heard records a response of the preferred hook, which ends a trial. The caller holds mu.
-func (l *line) heard(turn turn) {
+// noteResponse records a response of the preferred hook, which ends a trial. The caller holds mu.
+func (l *line) noteResponse(turn turn) {
 	l.state.responded = time.Now()
 	if turn == trial && l.away {
 		l.takeBack()
@@ -200,8 +200,8 @@ func (l *line) refuse(p *pair, cause string) {
 	}
 }
 
-// changed requests a sync of all parents if the earlier transport has answered for one of the pairs.
-// The caller holds mu.
+// changed requests a sync of all parents if the earlier transport has answered for one of the
+// pairs. The caller holds mu.
 func (l *line) changed(pairs []*pair, earlier, reason string) {
 	for _, p := range pairs {
 		if p.answered == earlier {
@@ -245,8 +245,8 @@ func (l *line) answering(p *pair) hook.Answering {
 	}
 }
 
-// report tells the observers which transport answers, if that has changed. The cause stays as it was
-// first reported: texts of later failures differ.
+// report reports the transport that answers to the observers, if it has changed. The cause stays as
+// it was first reported: texts of later failures differ.
 func (l *line) report() {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()

@@ -17,11 +17,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
 		answers: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookloop_fallback_answers_total",
-			Help: "Answers for hooks that have a fallback, by controller, hook and the transport that answered.",
+			Help: "Answers of hooks that have a fallback, by transport.",
 		}, []string{"controller", "hook", "transport"}),
 		active: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookloop_fallback_active",
-			Help: "Whether the fallback answers in place of the preferred transport, by controller and hook.",
+			Help: "Whether the fallback answers, by controller and hook.",
 		}, []string{"controller", "hook"}),
 	}
 }

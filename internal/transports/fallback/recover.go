@@ -86,7 +86,7 @@ func (l *line) probe(ctx context.Context) {
 	}
 }
 
-// requestTrial triggers a sync of one parent, whose question tries the preferred hook. If the parent
+// requestTrial triggers a sync of one parent; its question tries the preferred hook. If the parent
 // is gone, the preferred hook takes over without a trial.
 func (l *line) requestTrial(ctx context.Context, parent hook.ParentName) {
 	parents, err := l.trigger(hook.Trigger{

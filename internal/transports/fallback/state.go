@@ -36,7 +36,7 @@ type state struct {
 }
 
 // missed records that a question that began at a time got no response. It reports whether the
-// fallback answers now: if the preferred hook has responded to nobody for that long.
+// fallback answers now: if the preferred hook has responded to no question for that long.
 func (s *state) missed(began, now time.Time, patience time.Duration, cause string) bool {
 	if s.away {
 		return true

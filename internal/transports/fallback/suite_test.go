@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestPassesTheSuiteOfAllTransports runs the suite of all transports with either hook answering. The
-// fallback is a gRPC hook, too: a composed hook does not depend on the protocols.
+// TestPassesTheSuiteOfAllTransports runs the suite of all transports with either hook answering.
+// The fallback is a gRPC hook, too: a composed hook does not depend on the protocols.
 func TestPassesTheSuiteOfAllTransports(t *testing.T) {
 	for name, sides := range map[string]struct{ preferred, fallback bool }{
 		"the preferred hook answers": {preferred: true},
