@@ -239,7 +239,7 @@ func (l *line) answering(p *pair) hook.Answering {
 	case p.operation.unserved:
 		return hook.Answering{Transport: l.fallback, Cause: p.operation.cause}
 	case l.away:
-		return hook.Answering{Transport: l.fallback, Cause: l.state.cause}
+		return hook.Answering{Transport: l.fallback, Cause: l.cause}
 	default:
 		return hook.Answering{Transport: l.preferred}
 	}
