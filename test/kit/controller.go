@@ -114,11 +114,18 @@ func (k *Kit) Run(c Composite) {
 	k.AwaitReady(v1alpha1.ReasonRunning)
 }
 
-// AwaitReady waits until the controller's condition Ready has a reason.
+// AwaitReady waits until the condition Ready of the CompositeController has a reason.
 func (k *Kit) AwaitReady(reason string) {
 	k.Helper()
+	k.AwaitReadyOf(CompositeController, reason)
+}
+
+// AwaitReadyOf waits until the condition Ready of a controller of this kind, with the kit's name,
+// has a reason.
+func (k *Kit) AwaitReadyOf(kind, reason string) {
+	k.Helper()
 	k.Eventually("the controller is "+reason, func() error {
-		o := k.Get(CompositeController, k.Name)
+		o := k.Get(kind, k.Name)
 		ready := Condition(o, v1alpha1.ConditionReady)
 		generation, _, _ := unstructured.NestedInt64(ready, "observedGeneration")
 		if ready["reason"] != reason || generation != o.GetGeneration() {

@@ -22,6 +22,11 @@ type Request struct {
 	// Related are the related objects in the same way.
 	Related    map[string]map[string]any `json:"related"`
 	Finalizing bool                      `json:"finalizing"`
+	// MapKey, Input and Outputs are those of a map controller's requests. Input is nil in requests to
+	// a tombstone hook.
+	MapKey  string                    `json:"mapKey"`
+	Input   map[string]any            `json:"input"`
+	Outputs map[string]map[string]any `json:"outputs"`
 
 	// Gone is closed when the caller has closed the connection.
 	Gone <-chan struct{} `json:"-"`
@@ -102,11 +107,11 @@ func (h *Hook) Answer(f func(Request) any) {
 	h.answer = f
 }
 
-// Asked returns the number of requests about a parent so far.
-func (h *Hook) Asked(parent string) int {
+// Asked returns the number of requests about a parent, or with a map key, so far.
+func (h *Hook) Asked(name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.asked[parent]
+	return h.asked[name]
 }
 
 // ServeHTTP answers one question.
@@ -118,6 +123,9 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	h.asked[request.Parent.GetName()]++
+	if request.MapKey != "" {
+		h.asked[request.MapKey]++
+	}
 	answer := h.answer
 	h.mu.Unlock()
 	switch a := answer(request).(type) {
