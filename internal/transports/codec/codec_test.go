@@ -8,10 +8,13 @@ import (
 	"github.com/hookloop/hookloop/engine/hook"
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
+	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
@@ -21,6 +24,20 @@ func TestAPatchMayNotSetAndRemoveAKey(t *testing.T) {
 		})
 	if err == nil || !strings.Contains(err.Error(), `labels: "a" is both set and removed`) {
 		t.Errorf("got %v, want an error that names the label", err)
+	}
+}
+
+// TestMapConditions rejects conditions in the responses of map hooks.
+func TestMapConditions(t *testing.T) {
+	details := &hookv1.ResponseDetails{Conditions: []*hookv1.Condition{{Type: "Ready"}}}
+	for _, response := range []proto.Message{
+		&mapv1.MapResponse{Details: details}, &mapv1.TombstoneResponse{Details: details},
+		&mapv1.FinalizeResponse{Details: details},
+	} {
+		if _, err := Answer(response); err == nil ||
+			!strings.Contains(err.Error(), "details.conditions has 1 conditions, expected none: the status of") {
+			t.Errorf("%T: got %v, want an error that names the conditions", response, err)
+		}
 	}
 }
 

@@ -10,12 +10,13 @@ import (
 	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
 	decoratorv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/decorator/v1"
 	hookv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/hook/v1"
+	mapv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/map/v1"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestDetails decodes the details of the responses of all four methods.
+// TestDetails decodes the details of the responses of all methods that have some.
 func TestDetails(t *testing.T) {
 	conditions := []*hookv1.Condition{{Type: "Ready", Status: hookv1.ConditionStatus_CONDITION_STATUS_TRUE,
 		Reason: "AllUp", Message: "all is well"}}
@@ -37,10 +38,12 @@ func TestDetails(t *testing.T) {
 			{ApiVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a", Condition: "Ready"}}},
 	}
 	no := false
+	decodedConditions := []hook.Condition{
+		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "AllUp", Message: "all is well"},
+	}
 	want := &hook.Answer{
-		Children:   []json.RawMessage{[]byte(`{"a":1}`), []byte(`{"b":1}`)},
-		Conditions: []hook.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "AllUp", Message: "all is well"}},
-		Events:     []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
+		Children: []json.RawMessage{[]byte(`{"a":1}`), []byte(`{"b":1}`)},
+		Events:   []hook.Event{{Reason: "Scaled", Message: "up"}, {Warning: true, Reason: "Slow", Message: "down"}},
 		Results: []hook.Result{
 			{Severity: hook.Info, Reason: "Fine"},
 			{Severity: hook.Warning, Reason: "Old", Message: "ill"},
@@ -54,16 +57,24 @@ func TestDetails(t *testing.T) {
 	details := &hookv1.ResponseDetails{
 		Conditions: conditions, Events: events, Results: results, Requirements: requirements,
 	}
+	withoutConditions := &hookv1.ResponseDetails{Events: events, Results: results, Requirements: requirements}
 	for _, response := range []proto.Message{
 		&compositev1.SyncResponse{Details: details, Children: children},
 		&compositev1.FinalizeResponse{Details: details, Children: children},
 		&decoratorv1.SyncResponse{Details: details, Attachments: children},
 		&decoratorv1.FinalizeResponse{Details: details, Attachments: children},
+		&mapv1.MapResponse{Details: withoutConditions, Outputs: children},
+		&mapv1.TombstoneResponse{Details: withoutConditions, Outputs: children},
+		&mapv1.FinalizeResponse{Details: withoutConditions, Outputs: children},
 	} {
 		got, err := Answer(response)
 		if err != nil {
 			t.Errorf("%T: %v", response, err)
 			continue
+		}
+		want.Conditions = decodedConditions
+		if _, isMap := response.(mapped); isMap {
+			want.Conditions = nil // a test of its own
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%T (-want +got):\n%s", response, diff)

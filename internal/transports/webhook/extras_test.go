@@ -76,6 +76,26 @@ func TestExtras(t *testing.T) {
 	}
 }
 
+// TestMapExtras reads the fields of v2 in the answers of map hooks: all but conditions.
+func TestMapExtras(t *testing.T) {
+	body := strings.Replace(allExtras, `"conditions": [{"type": "Ready", "status": "True", "reason": "AllUp", `+
+		`"message": "all is well"}]`, `"outputs": []`, 1)
+	for _, op := range []hook.Op{hook.Map, hook.Tombstone, hook.Finalize} {
+		got, err := read(&hook.Question{Kind: hook.Mapping, Op: op}, "v2", []byte(body), true)
+		if err != nil {
+			t.Errorf("%s: %v", op, err)
+			continue
+		}
+		if len(got.Events) != 3 || len(got.Results) != 2 || len(got.Requirements) != 1 || len(got.States) != 1 {
+			t.Errorf("%s: got %+v, want all details", op, got)
+		}
+		if _, err := read(&hook.Question{Kind: hook.Mapping, Op: op}, "v1", []byte(body), true); err == nil ||
+			!strings.Contains(err.Error(), `unknown field "events"`) {
+			t.Errorf("%s v1, strict: error %v", op, err)
+		}
+	}
+}
+
 func TestBadSayings(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"conditions":[null]}`:                  "conditions[0]: got null, expected an object",

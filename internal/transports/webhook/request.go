@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -45,7 +46,8 @@ func (w *writer) input(q *hook.Question) {
 	if q.Kind != hook.Mapping {
 		return
 	}
-	w.WriteString(`,"mapKey":"` + q.MapKey + `"`) // names of Kubernetes objects need no escaping
+	w.WriteString(`,"mapKey":`)
+	w.quote(q.MapKey)
 	if q.Input != nil {
 		w.WriteString(`,"input":`)
 		w.Write(q.Input.Raw())
@@ -138,14 +140,29 @@ func (w *writer) objects(g hook.Group) {
 			w.WriteByte(',')
 		}
 		first = false
-		w.WriteString(`"` + w.key(o) + `":`)
+		w.quote(w.key(o))
+		w.WriteByte(':')
 		w.Write(o.Raw())
 	}
 	w.WriteByte('}')
 }
 
-// key returns the key of an object in its group (compatibility: inner key). Names of Kubernetes
-// objects need no escaping in JSON.
+// quote writes a name as a JSON string. Few names need escaping: those of roles may have any
+// character but "/" and "%".
+func (w *writer) quote(name string) {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(name) // a string marshals
+			w.Write(quoted)
+			return
+		}
+	}
+	w.WriteByte('"')
+	w.WriteString(name)
+	w.WriteByte('"')
+}
+
+// key returns the key of an object in its group (compatibility: inner key).
 func (w *writer) key(o *object.Object) string {
 	if w.version == "v2" || w.parent.Namespace() == "" {
 		return o.Ref().NamespacedName()

@@ -45,6 +45,11 @@ func TestRequests(t *testing.T) {
 		"composite-finalize":   {finalize, "v2"},
 		"composite-named":      {named, "v2"},
 		"decorator-v2":         {decorator, "v2"},
+		"map-v1":               {mapped(t, hook.Map), "v1"},
+		"map-v2":               {mapped(t, hook.Map), "v2"},
+		"map-tombstone":        {mapped(t, hook.Tombstone), "v1"},
+		"map-finalize":         {mapped(t, hook.Finalize), "v2"},
+		"map-customize":        {mapped(t, hook.Customize), "v1"},
 		"decorator-customize": {&hook.Question{
 			Kind: hook.Decorator, Op: hook.Customize, Controller: decorator.Controller, Parent: decorator.Parent,
 		}, "v2"},
@@ -70,6 +75,24 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", golden, diff)
 			}
 		})
+	}
+}
+
+// TestNamesAreEscaped writes names with characters that JSON escapes.
+func TestNamesAreEscaped(t *testing.T) {
+	const name = `a"b\c` + "ä\n"
+	q := mapped(t, hook.Map)
+	q.MapKey = "ClusterRole.rbac.authorization.k8s.io/" + name
+	q.Children[0].Objects = []*object.Object{decodeObject(t, "v1", "Pod", "shop", name)}
+	var got struct {
+		MapKey  string
+		Outputs map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(encode(q, "v1"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.MapKey != q.MapKey || got.Outputs["Pod.v1"][name] == nil {
+		t.Errorf("got map key %q and outputs %v, want name %q", got.MapKey, got.Outputs, name)
 	}
 }
 
@@ -124,6 +147,21 @@ func observed(t testing.TB) *hook.Question {
 			}}},
 		},
 	}
+}
+
+// mapped returns a question about one input of the parent.
+func mapped(t testing.TB, op hook.Op) *hook.Question {
+	t.Helper()
+	q := observed(t)
+	q.Kind, q.Op, q.MapKey = hook.Mapping, op, "Secret/shop/in"
+	q.Controller = decodeObject(t, "metacontroller.k8s.io/v1alpha1", "MapController", "", "hello")
+	if op == hook.Map {
+		q.Input = decodeObject(t, "v1", "Secret", "shop", "in")
+	}
+	if op == hook.Tombstone {
+		q.Related = nil
+	}
+	return q
 }
 
 func resource(group, kind string, namespaced bool) object.Resource {

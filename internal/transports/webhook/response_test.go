@@ -95,6 +95,51 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+// TestMapAnswers reads the answers of map hooks: those with outputs, and no field of another kind.
+func TestMapAnswers(t *testing.T) {
+	const aggregated = "the status of a MapController's parent is computed from its inputs and outputs"
+	pod := []json.RawMessage{[]byte(`{"kind":"Pod"}`)}
+	for _, c := range []struct {
+		name   string
+		op     hook.Op
+		body   string
+		strict bool
+		want   *hook.Answer
+		fault  string
+	}{
+		{"outputs", hook.Map, `{"outputs":[{"kind":"Pod"}],"resyncAfterSeconds":2}`, true,
+			&hook.Answer{Children: pod, ResyncAfter: 2 * time.Second}, ""},
+		{"no output", hook.Map, `{"outputs":[]}`, true, &hook.Answer{Children: []json.RawMessage{}}, ""},
+		{"null outputs", hook.Tombstone, `{"outputs":null}`, true, &hook.Answer{}, ""},
+		{"null fields of other kinds", hook.Map, `{"outputs":null,"status":null,"children":null}`, true, &hook.Answer{}, ""},
+		{"finalized", hook.Finalize, `{"finalized":true}`, true, &hook.Answer{Finalized: true}, ""},
+		{"nothing", hook.Map, `{}`, false, nil, "outputs: is missing, expected a list"},
+		{"nothing to keep", hook.Tombstone, `{}`, false, nil, "outputs: is missing, expected a list"},
+		{"outputs are no list", hook.Map, `{"outputs":{}}`, false, nil, "outputs: got an object, expected an array"},
+		{"a misspelled field", hook.Map, `{"output":[]}`, true, nil, `unknown field "output"`},
+		{"a misspelled field, loose", hook.Map, `{"output":[]}`, false, nil, "outputs: is missing"},
+		{"a status", hook.Map, `{"outputs":[],"status":{}}`, false, nil,
+			"status: is no field of a map hook's answer; " + aggregated},
+		{"conditions", hook.Tombstone, `{"outputs":[],"conditions":[]}`, true, nil,
+			"conditions: is no field of a map hook's answer; " + aggregated},
+		{"children", hook.Finalize, `{"children":[]}`, true, nil,
+			"children: is no field of a map hook's answer; expected the objects in outputs"},
+	} {
+		for _, version := range []string{"v1", "v2"} {
+			got, err := read(&hook.Question{Kind: hook.Mapping, Op: c.op}, version, []byte(c.body), c.strict)
+			if c.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fault) {
+					t.Errorf("%s, %s: got %v, %v; want an error with %q", c.name, version, got, err, c.fault)
+				}
+				continue
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+				t.Errorf("%s, %s: %v (-want +got):\n%s", c.name, version, err, diff)
+			}
+		}
+	}
+}
+
 // An answer that decodes without an error can be decoded again from its parts.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
