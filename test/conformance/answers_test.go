@@ -39,6 +39,7 @@ type answers struct {
 		Repeat             map[string]int
 		Error              []string
 	}
+	Map mapAnswers
 }
 
 func readAnswers(t *testing.T) answers {

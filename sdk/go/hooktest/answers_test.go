@@ -1,6 +1,7 @@
 package hooktest_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -22,6 +23,20 @@ type table struct {
 		Repeat             map[string]int
 		Error              []string
 	}
+	Map struct {
+		MapKey  string
+		Input   json.RawMessage
+		Outputs []json.RawMessage
+		Cases   []mapCase
+	}
+}
+
+type mapCase struct {
+	Name, Parent, Hook string
+	Untyped            bool
+	Answer             response
+	Repeat             map[string]int
+	Error              []string
 }
 
 // response is an answer in JSON.
@@ -29,6 +44,8 @@ type response struct {
 	Status                json.RawMessage
 	Labels, Annotations   map[string]*string
 	Children, Attachments []json.RawMessage
+	Outputs               []json.RawMessage
+	Finalized             bool
 	ChildStates           []struct {
 		name
 		Ready     *bool
@@ -42,7 +59,8 @@ type response struct {
 
 type name struct{ APIVersion, Kind, Namespace, Name string }
 
-func TestAnswersTable(t *testing.T) {
+func readTable(t *testing.T) table {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "answers.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,32 +69,108 @@ func TestAnswersTable(t *testing.T) {
 	if err := json.Unmarshal(data, &all); err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+func TestAnswersTable(t *testing.T) {
+	all := readTable(t)
 	for _, c := range all.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			parent := "namespaced"
-			if c.Parent != "" {
-				parent = c.Parent
-			}
-			request, err := hook.NewSyncRequest(all.Parents[parent], nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer := c.Answer.sync(c.Repeat)
-			if c.Hook == "decorator" {
-				_, err = hooktest.CheckDecoration(request, c.Answer.decorate(answer), all.Declared...)
-			} else {
-				_, err = hooktest.Check(request, answer, all.Declared...)
-			}
-			if len(c.Error) == 0 && err != nil {
-				t.Errorf("error %v, want none", err)
-			}
-			for _, part := range c.Error {
-				if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(part)) {
-					t.Errorf("error %v, want one with %q", err, part)
-				}
+			err := all.check(t, c.Parent, c.Hook, c.Answer, c.Repeat)
+			compareError(t, c.Error, err)
+		})
+	}
+}
+
+// TestMapAnswersTable checks the answers of map hooks, and those that have marks of their outputs.
+func TestMapAnswersTable(t *testing.T) {
+	all := readTable(t)
+	for _, c := range all.Map.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			switch {
+			case c.Untyped:
+				t.Skip("the SDK's types do not have this answer")
+			case c.Hook == "composite" || c.Hook == "decorator":
+				compareError(t, c.Error, all.check(t, c.Parent, c.Hook, c.Answer, c.Repeat))
+			default:
+				compareError(t, c.Error, all.checkMap(t, c))
 			}
 		})
 	}
+}
+
+func compareError(t *testing.T, want []string, err error) {
+	t.Helper()
+	if len(want) == 0 && err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+	for _, part := range want {
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(part)) {
+			t.Errorf("error %v, want one with %q", err, part)
+		}
+	}
+}
+
+// check returns the error for the answer of a composite or a decorator.
+func (all table) check(t *testing.T, parent, kind string, r response, repeat map[string]int) error {
+	t.Helper()
+	request, err := hook.NewSyncRequest(all.Parents[cmp.Or(parent, "namespaced")], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := r.sync(repeat)
+	if kind == "decorator" {
+		_, err = hooktest.CheckDecoration(request, r.decorate(answer), all.Declared...)
+	} else {
+		_, err = hooktest.Check(request, answer, all.Declared...)
+	}
+	return err
+}
+
+// checkMap returns the error for the answer of a map hook.
+func (all table) checkMap(t *testing.T, c mapCase) error {
+	t.Helper()
+	outputs := make([]any, len(all.Map.Outputs))
+	for i, o := range all.Map.Outputs {
+		outputs[i] = o
+	}
+	parent := all.Parents[cmp.Or(c.Parent, "namespaced")]
+	request, err := hook.NewMapRequest(parent, all.Map.Input, outputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if request.MapKey != all.Map.MapKey {
+		t.Errorf("the request has the map key %q, want %q", request.MapKey, all.Map.MapKey)
+	}
+	request.Controller = hook.Object{APIVersion: "metacontroller.k8s.io/v1alpha1", Kind: "MapController", Name: "table"}
+	answer := c.Answer.sync(c.Repeat)
+	if c.Hook == "tombstone" {
+		gone, err := hook.NewTombstoneRequest(parent, outputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := hook.Keep()
+		for _, child := range answer.Children {
+			var o struct {
+				APIVersion, Kind string
+				Metadata         struct{ Namespace, Name string }
+			}
+			if err := json.Unmarshal(child.Object.(json.RawMessage), &o); err != nil {
+				t.Fatal(err)
+			}
+			kept.Outputs = append(kept.Outputs, hook.Object{
+				APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
+			})
+		}
+		_, err = hooktest.CheckTombstone(gone, kept, all.Declared...)
+		return err
+	}
+	request.Finalizing = c.Hook == "finalize"
+	_, err = hooktest.CheckMap(request, &hook.MapResponse{
+		Outputs: answer.Children, Finalized: c.Answer.Finalized, Events: answer.Events, Results: answer.Results,
+		Requirements: answer.Requirements,
+	}, all.Declared...)
+	return err
 }
 
 // sync returns the answer in the SDK's types.
@@ -86,7 +180,7 @@ func (r response) sync(repeat map[string]int) *hook.SyncResponse {
 	if r.Status != nil {
 		answer.Status = r.Status
 	}
-	for _, raw := range slices.Concat(r.Children, r.Attachments) {
+	for _, raw := range slices.Concat(r.Children, r.Attachments, r.Outputs) {
 		answer.Children = append(answer.Children, r.child(raw))
 	}
 	for field, n := range repeat {

@@ -100,7 +100,10 @@ func askMap(ctx context.Context, h hook.Mapper, request *hook.MapRequest, declar
 			Controller: controller, Parent: parent, MapKey: request.MapKey, Input: input, Outputs: outputs, Related: related,
 		}
 	}
-	v := &validator{namespace: request.Parent.Namespace, declared: declared}
+	v := &validator{
+		namespace: request.Parent.Namespace, declared: declared, controller: request.Controller.Name,
+		mapKey: request.MapKey,
+	}
 	return v.ask(ctx, h, method, message)
 }
 
@@ -112,7 +115,10 @@ func askTombstone(
 	if err != nil {
 		return nil, err
 	}
-	v := &validator{namespace: request.Parent.Namespace, declared: declared, kept: refsOf(request)}
+	v := &validator{
+		namespace: request.Parent.Namespace, declared: declared, controller: request.Controller.Name,
+		mapKey: request.MapKey, kept: refsOf(request),
+	}
 	return v.ask(ctx, hook.Mapper{Tombstone: f}, mapv1.MapHookService_Tombstone_FullMethodName, &mapv1.TombstoneRequest{
 		Controller: encodeController(request.Controller), Parent: encodeObject(request.Parent), MapKey: request.MapKey,
 		Outputs: encodeGroups(request.Outputs), Related: encodeRelated(request.Related),
@@ -134,7 +140,7 @@ func refsOf(request *hook.TombstoneRequest) map[ref]bool {
 func (v *validator) checkKept(refs []ref) error {
 	for i, r := range refs {
 		if v.kept != nil && !v.kept[r] {
-			return fmt.Errorf("%s[%d] %s: is not among the outputs of the request; expected one of %s",
+			return fmt.Errorf("%s[%d] %s: does not exist; expected some of the outputs of the request: %s",
 				v.field, i, r, v.observed())
 		}
 	}

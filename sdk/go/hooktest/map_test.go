@@ -77,7 +77,7 @@ func TestMapMistakes(t *testing.T) {
 	other := hook.Object{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "b"}
 	_, err = hooktest.CheckTombstone(gone, hook.Keep(other))
 	if err == nil || !strings.Contains(err.Error(),
-		`outputs[0] Secret.v1 "shop/b": is not among the outputs of the request; expected one of [Secret.v1 "shop/a"]`) {
+		`outputs[0] Secret.v1 "shop/b": does not exist; expected some of the outputs of the request: [Secret.v1 "shop/a"]`) {
 		t.Errorf("an output that is not there: got %v", err)
 	}
 	if _, err := hooktest.CheckTombstone(gone, hook.Keep(gone.Outputs["Secret.v1"]["a"])); err != nil {

@@ -15,9 +15,6 @@ import (
 // clusterScope marks a declared kind as cluster-scoped: "Namespace.v1:Cluster".
 const clusterScope = ":Cluster"
 
-// decoratorAnnotation is the annotation with the name of an attachment's decorator.
-const decoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
-
 // kinds are the declared kinds; the value reports whether the kind is cluster-scoped.
 type kinds map[string]bool
 
@@ -51,7 +48,10 @@ type validator struct {
 	field     string // children, attachments or outputs
 	namespace string // the parent's
 	declared  kinds
-	kept      map[ref]bool // the outputs that a tombstone may keep; nil for other responses
+	// controller is the name of the controller, mapKey that of a map hook's request; both are empty
+	// if the test sets none.
+	controller, mapKey string
+	kept               map[ref]bool // the outputs that a tombstone may keep; nil for other responses
 }
 
 // validate returns an error if the engine would reject the response. If a result is fatal, the
@@ -122,15 +122,7 @@ func (v *validator) child(r *ref, metadata map[string]any) error {
 	if err := v.place(r); err != nil {
 		return err
 	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if name := annotations[decoratorAnnotation]; name != nil && v.field == "children" {
-		return fmt.Errorf(
-			"metadata.annotations[%q] is %q; expected none, because it names the decorator that an object belongs to",
-			decoratorAnnotation,
-			name,
-		)
-	}
-	return nil
+	return v.marks(metadata)
 }
 
 // place validates name and namespace. The default namespace is the parent's. A kind is namespaced
