@@ -35,10 +35,10 @@ demo: controlplane jaeger-build build ## Run the hello-world demo on a real cont
 	@go build -o $(BIN)/demo ./test/demo
 	@exec $(BIN)/demo
 
-# The example stubs needs buf and Jaeger. It installs its Debian packages itself.
+# Only the example stubs needs Jaeger, and hooks in Ruby, Java and C++.
 STUBS = $(if $(EXAMPLES),$(filter stubs,$(EXAMPLES)),stubs)
 .PHONY: examples
-examples: controlplane build sdks $(if $(STUBS),$(BIN)/buf jaeger-build) ## Run the examples on a real control plane (EXAMPLES="bluegreen": only these)
+examples: controlplane build sdks $(if $(STUBS),stubs jaeger-build) ## Run the examples on a real control plane (EXAMPLES="bluegreen": only these)
 	@go build -o $(BIN)/prove ./test/prove
 	@exec $(BIN)/prove $(EXAMPLES)
 
@@ -66,12 +66,17 @@ $(TYPESCRIPT): sdk/typescript/package-lock.json | system
 	cd sdk/typescript && npm ci --silent --no-audit --no-fund
 	@touch $@
 
+.PHONY: stubs
+stubs: $(BIN)/buf
+	@examples/stubs/packages.sh ruby java cpp
+	@examples/stubs/build.sh ruby java cpp
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (3s)
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: integration
-integration: controlplane jaeger-build helm-build build sdks $(BIN)/buf ## Run the integration tests on a real control plane, with the race detector
+integration: controlplane jaeger-build helm-build build sdks stubs ## Run the integration tests on a real control plane, with the race detector
 	go test -race -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./test/...
 
 .PHONY: bench

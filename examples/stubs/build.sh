@@ -14,6 +14,27 @@ sources() {
   } | sha256sum
 }
 
+# compile_java compiles generated code and hook, against the libraries of Debian's packages.
+compile_java() {
+  local jars=/usr/share/java/ classpath
+  classpath=$(printf "$jars%s.jar:" grpc-{api,context,core,netty,protobuf,protobuf-lite,stub} protobuf gson guava failureaccess \
+    netty-{buffer,codec,codec-http,codec-http2,common,handler,resolver,transport,tcnative} perfmark-api geronimo-annotation-1.3-spec)
+  find "$1/gen" java -name '*.java' >"$1/files"
+  javac -nowarn -proc:none -implicit:none -cp "$classpath" -d "$1/classes" "@$1/files"
+  echo "$classpath" >"$1/classpath"
+  # Debian's Netty has HTTP/2 over TLS by OpenSSL only, and looks for the library under this name.
+  mkdir "$1/native"
+  cp /usr/lib/*/jni/libnetty-tcnative.so "$1/native/libnetty_tcnative.so"
+}
+
+# compile_cpp compiles two files at a time.
+compile_cpp() {
+  local flags=(-std=c++17 -O1 -Wall -I "$1/gen" $(pkg-config --cflags grpc++ protobuf))
+  find "$1/gen" cpp -name '*.cc' | xargs -P 2 -I FILE sh -c 'o=$1/$(echo FILE | tr / _).o; shift; "$@" -c FILE -o "$o"' \
+    sh "$1" g++ "${flags[@]}"
+  g++ -o "$1/hook" "$1"/*.o $(pkg-config --libs grpc++ protobuf openssl)
+}
+
 # compile_ruby has nothing to do: Ruby reads the generated files.
 compile_ruby() { :; }
 

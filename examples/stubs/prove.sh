@@ -4,7 +4,7 @@
 # are run. It needs `hookloop serve`, kubectl, buf, Go, gRPC for Python, and a Jaeger at JAEGER that takes spans at
 # JAEGER_OTLP.
 languages=("$@")
-[ $# -gt 0 ] || languages=(ruby)
+[ $# -gt 0 ] || languages=(ruby java cpp)
 source "$(dirname "$0")/../prove.bash"
 
 namespace=stubs # the names in the certificates end with it
@@ -63,8 +63,11 @@ start() {
 # converge applies a Website, and waits until the pages are those of the file and all Pods are ready:
 # converge <file> <text of a page>
 converge() {
+  local object
   on apply -f "$1"
-  on wait --timeout=60s --for=create configmap/shop deployment/shop service/shop
+  for object in {configmap,deployment,service}/shop; do # one by one: kubectl fails if several do not exist yet
+    on wait --timeout=60s --for=create "$object"
+  done
   eventually "the page" "$2" value '{.data.index\.html}' -n "$namespace" configmap shop
   on rollout status --timeout=120s deployment/shop
   on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop

@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$here/../../.cache/stubs/$1
 case $1 in
   ruby) exec ruby -I "$out/gen" "$here/ruby/hook.rb" ;;
-  java) exec java -cp "$out/classes:$(cat "$out/classpath")" Hook ;;
+  java) exec java -Djava.library.path="$out/native" -cp "$out/classes:$(cat "$out/classpath")" website.Hook ;;
   cpp) exec "$out/hook" ;;
   *) echo "$1: expected ruby, java or cpp" >&2; exit 2 ;;
 esac

@@ -50,11 +50,13 @@ on() { kubectl -n "$namespace" "$@" >/dev/null; }
 # converge applies a Website, and waits until all its children exist, with Pods for its pages, and all Pods are
 # ready. It computes the hash of the pages itself: converge <file> <page name> <page>…
 converge() {
-  local file=$1 hash
+  local file=$1 hash object
   shift
   hash=$(printf '%s\0' "$@" | sha256sum | cut -d' ' -f1)
   on apply -f "$file"
-  on wait --timeout=60s --for=create configmap/shop deployment/shop service/shop
+  for object in {configmap,deployment,service}/shop; do # one by one: kubectl fails if several do not exist yet
+    on wait --timeout=60s --for=create "$object"
+  done
   on wait --timeout=60s --for=jsonpath='{.spec.template.metadata.annotations.website\.example\.com/pages}'="$hash" deployment/shop
   on rollout status --timeout=120s deployment/shop
   on wait --timeout=60s --for=jsonpath='{.status.ready}'=2 website/shop
