@@ -55,7 +55,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newTrace(), newVersion())
+	root.AddCommand(newServe(), newTrace(), newVerifyStream(), newVersion())
 	return root
 }
 

@@ -41,7 +41,7 @@ const (
 type Hook struct {
 	settings HookSettings
 	state    *State // nil before the Hello
-	accepts  uint64 // the largest message that the engine accepts
+	accepts  uint64 // the largest message that can be sent; 0 is without limit
 	last     uint64 // the ID of the last call
 	work     map[uint64]*Work
 	in       assembler
@@ -143,8 +143,8 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 		return HookReceived{}, &VersionError{Engine: hello.GetVersions()}
 	}
 	h.state = h.settings.State(hello.GetSessionId())
-	h.accepts = hello.GetMaxMessageBytes()
 	h.common = common(h.settings.Capabilities, hello.GetCapabilities())
+	h.accepts = h.largest(hello.GetMaxMessageBytes())
 	if !h.common.has(resume) {
 		h.state.clear()
 	}
@@ -159,6 +159,18 @@ func (h *Hook) open(hello *streamv1.Hello) (HookReceived, error) {
 	welcome.Subjects = h.state.subjectStates(welcome, h.accepts)
 	h.send(&streamv1.HookMessage{Message: &streamv1.HookMessage_Welcome{Welcome: welcome}})
 	return HookReceived{Session: hello.GetSessionId()}, nil
+}
+
+// largest returns the size of the largest message that can be sent. Without fragments the engine
+// accepts one piece.
+func (h *Hook) largest(accepted uint64) uint64 {
+	switch {
+	case h.common.has(fragments):
+		return accepted
+	case accepted == 0:
+		return fragmentBytes
+	}
+	return min(accepted, fragmentBytes)
 }
 
 // call assembles the question of a call. If the state lacks something, it answers with a Nack.

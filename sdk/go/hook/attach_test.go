@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -285,16 +286,60 @@ func TestTriggersOfSeveralStreams(t *testing.T) {
 		streams[engine].send()
 	}
 	refusal := &statuspb.Status{Code: int32(codes.InvalidArgument), Message: "controller_name is another's"}
+	noCode := &statuspb.Status{Message: "a refusal without a code"}
 	for _, c := range []struct {
-		other   *statuspb.Status
-		parents int
-		code    codes.Code
-	}{{nil, 2, codes.OK}, {refusal, 0, codes.InvalidArgument}} {
-		go answer(refuses, refusal)
+		first, other *statuspb.Status
+		parents      int
+		code         codes.Code
+	}{
+		{refusal, nil, 2, codes.OK},
+		{refusal, refusal, 0, codes.InvalidArgument},
+		{noCode, noCode, 0, codes.Internal},
+	} {
+		go answer(refuses, c.first)
 		go answer(takes, c.other)
-		n, err := triggers.Send(t.Context(), hook.Trigger{Controller: "web"})
+		n, err := triggers.Send(t.Context(), hook.Trigger{ControllerName: "web"})
 		if n != c.parents || status.Code(err) != c.code {
 			t.Errorf("got %d parents, %v; want %d, %s", n, err, c.parents, c.code)
 		}
+	}
+}
+
+// TestTriggerWithInvalidText sends the reason with a replacement, and rejects names that protobuf
+// cannot encode; either would end the stream.
+func TestTriggerWithInvalidText(t *testing.T) {
+	g, at := openGateway(t)
+	triggers := &hook.Triggers{}
+	attach(t, hook.AttachOptions{Gateway: at, Options: hook.Options{Triggers: triggers}}, hook.Composite{})
+	a := g.next(t)
+	engine := newEngine("a")
+	a.open(t, engine)
+	for name, trigger := range map[string]hook.Trigger{
+		"Parents[1]":     {Parents: []hook.ParentName{{Name: "a"}, {Name: "\xff"}}},
+		"ControllerName": {ControllerName: "\xff"},
+		"ControllerKind": {ControllerKind: "\xff"},
+		"LabelSelector":  {LabelSelector: "\xff"},
+	} {
+		_, err := triggers.Send(t.Context(), trigger)
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v, want INVALID_ARGUMENT that names it", name, err)
+		}
+		if _, err := at.Trigger(t.Context(), "hello", trigger); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s, through the gateway: got %v, want INVALID_ARGUMENT", name, err)
+		}
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := triggers.Send(t.Context(), hook.Trigger{Reason: "caf\xff"})
+		sent <- err
+	}()
+	got := a.hear(t, engine).Trigger
+	if got.GetReason() != "caf\uFFFD" {
+		t.Errorf("the reason is %q", got.GetReason())
+	}
+	engine.AnswerTrigger(&streamv1.TriggerResult{Id: got.GetId(), Parents: 1})
+	a.send(t, engine)
+	if err := <-sent; err != nil {
+		t.Error(err)
 	}
 }

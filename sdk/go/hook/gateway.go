@@ -111,6 +111,9 @@ func (g *Gateway) authorize(ctx context.Context) (context.Context, error) {
 // will be synced. The caller needs the right to serve the worker. The error has a gRPC status, as
 // that of Triggers.Send.
 func (g *Gateway) Trigger(ctx context.Context, worker string, t Trigger) (parents int, err error) {
+	if err := t.check(); err != nil {
+		return 0, err
+	}
 	connection, err := g.connect()
 	if err != nil {
 		return 0, err

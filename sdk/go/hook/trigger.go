@@ -3,8 +3,11 @@ package hook
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -14,8 +17,8 @@ import (
 
 // Trigger requests syncs of parents because of a change that Hookloop does not watch.
 type Trigger struct {
-	// Controller is the controller's name. The default is all controllers that the hook serves.
-	Controller string
+	// ControllerName is the controller's name. The default is all controllers that the hook serves.
+	ControllerName string
 	// ControllerKind is CompositeController, DecoratorController or MapController. The default is
 	// all.
 	ControllerKind string
@@ -23,20 +26,37 @@ type Trigger struct {
 	// "team=blue". Without both, the trigger is for all parents.
 	Parents       []ParentName
 	LabelSelector string
-	// Reason is a short text for the log and the traces.
+	// Reason is a short text for the log and the traces, at most 256 bytes. Bytes that are not UTF-8
+	// are replaced.
 	Reason string
 }
 
 // ParentName is the name of a parent. The namespace of a cluster-scoped parent is empty.
 type ParentName struct{ Namespace, Name string }
 
+// check returns an error if a field is not UTF-8, which protobuf cannot encode.
+func (t Trigger) check() error {
+	fields := []struct{ name, text string }{
+		{"ControllerName", t.ControllerName}, {"ControllerKind", t.ControllerKind}, {"LabelSelector", t.LabelSelector},
+	}
+	for i, p := range t.Parents {
+		fields = append(fields, struct{ name, text string }{fmt.Sprintf("Parents[%d]", i), p.Namespace + "/" + p.Name})
+	}
+	for _, f := range fields {
+		if !utf8.ValidString(f.text) {
+			return status.Errorf(codes.InvalidArgument, "trigger: %s is %q, expected UTF-8", f.name, f.text)
+		}
+	}
+	return nil
+}
+
 func (t Trigger) message(id uint64) *streamv1.Trigger {
 	m := &streamv1.Trigger{
 		Id:             id,
-		ControllerName: t.Controller,
+		ControllerName: t.ControllerName,
 		ControllerKind: t.ControllerKind,
 		LabelSelector:  t.LabelSelector,
-		Reason:         t.Reason,
+		Reason:         strings.ToValidUTF8(t.Reason, "\uFFFD"),
 	}
 	for _, p := range t.Parents {
 		m.Parents = append(m.Parents, &streamv1.ParentName{Namespace: p.Namespace, Name: p.Name})
@@ -107,6 +127,9 @@ func (t *triggers) answered(a *streamv1.TriggerResult) {
 }
 
 func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err error) {
+	if err := trigger.check(); err != nil {
+		return 0, err
+	}
 	asked := t.ask(trigger)
 	if len(asked) == 0 {
 		return 0, ErrNoStream
@@ -120,8 +143,7 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 				taken = true
 				parents += int(a.GetParents())
 			} else if err == nil {
-				//nolint:gosec // codes are few
-				err = status.Error(codes.Code(refused.GetCode()), refused.GetMessage())
+				err = refusal(refused)
 			}
 		case <-ctx.Done():
 			return parents, ctx.Err()
@@ -131,6 +153,15 @@ func (t *triggers) send(ctx context.Context, trigger Trigger) (parents int, err 
 		err = nil
 	}
 	return parents, err
+}
+
+// refusal returns the error of a result. A result with an error is a refusal, whatever its code is.
+func refusal(s *statuspb.Status) error {
+	if s.GetCode() == int32(codes.OK) {
+		return status.Errorf(codes.Internal, "the engine refused the trigger with the code OK: %s", s.GetMessage())
+	}
+	//nolint:gosec // codes are few
+	return status.Error(codes.Code(s.GetCode()), s.GetMessage())
 }
 
 // ask sends a trigger over every stream.

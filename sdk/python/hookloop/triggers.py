@@ -30,16 +30,16 @@ def kind_name(kind: str) -> str:
 class Trigger:
     """Selects the parents to sync. Without any field it selects all parents of the hook.
 
-    controller_kind and controller limit it to the controllers of a kind and of a name. parents are
-    "namespace/name", or "name" for a cluster-scoped parent; label_selector has kubectl's syntax and
-    excludes parents. reason is a short text for the log and the traces, at most 256 bytes. A wrong
-    value raises ValueError.
+    controller_kind and controller_name limit it to the controllers of a kind and of a name. parents
+    are "namespace/name", or "name" for a cluster-scoped parent; label_selector has kubectl's syntax
+    and excludes parents. reason is a short text for the log and the traces, at most 256 bytes. A
+    wrong value raises ValueError.
     """
 
     controller_kind: Union[
         ControllerKind, Literal["", "CompositeController", "DecoratorController"]
     ] = ""
-    controller: str = ""
+    controller_name: str = ""
     parents: Sequence[str] = ()
     label_selector: str = ""
     reason: str = ""
@@ -72,7 +72,7 @@ def trigger_message(trigger: Trigger, trigger_id: int = 0) -> Any:
     return stream_pb2.Trigger(
         id=trigger_id,
         controller_kind=kind_name(trigger.controller_kind),
-        controller_name=trigger.controller,
+        controller_name=trigger.controller_name,
         parents=[stream_pb2.ParentName(namespace=ns, name=name) for ns, _, name in names],
         label_selector=trigger.label_selector,
         reason=sendable(trigger.reason),

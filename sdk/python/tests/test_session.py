@@ -353,12 +353,16 @@ class Answers(unittest.TestCase):
         self.assertEqual(len(parts), 3)
         self.assertEqual(self.put_together(assemble(parts).answer.desired, []), large)
 
-    def test_an_engine_without_fragments_gets_one_message(self):
+    def test_an_engine_without_fragments_gets_at_most_one_piece(self):
         engine = Engine()
         without = [c for c in CAPABILITIES if c != stream_pb2.CAPABILITY_FRAGMENTS]
         hook = opened(engine, hello={"capabilities": [*without, 99]})
-        hook.answer(hook.receive(engine.call(pods(1))).call_id, b"", [b"x" * (2 << 20)])
+        hook.answer(hook.receive(engine.call(pods(1))).call_id, b"", [b"x" * (1 << 19)])
         self.assertEqual(len(answered(hook).desired.pieces), 1)
+        hook.answer(hook.receive(engine.call(pods(2))).call_id, b"", [b"x" * (1 << 20)])
+        error = answered(hook).error
+        self.assertEqual(error.code, 8)
+        self.assertIn("larger than max (1048576)", error.message)
 
     def test_an_answer_that_the_engine_does_not_accept_is_a_failure(self):
         engine = Engine()
@@ -366,7 +370,7 @@ class Answers(unittest.TestCase):
         hook.answer(hook.receive(engine.call(pods(1))).call_id, b"", [b"x" * 500])
         error = answered(hook).error
         self.assertEqual(error.code, 8)
-        self.assertIn("expected at most 500", error.message)
+        self.assertIn("larger than max (500)", error.message)
         self.assertTrue(hook.idle)
 
 

@@ -379,7 +379,7 @@ class Streams(unittest.TestCase):
                     lambda: server.trigger(
                         hookloop.Trigger(
                             controller_kind=hookloop.ControllerKind.COMPOSITE,
-                            controller="c",
+                            controller_name="c",
                             parents=["shop/hi", "all"],
                             reason="new data",
                         )
@@ -422,7 +422,7 @@ class Streams(unittest.TestCase):
 
             def triggered(*answers):
                 with contextlib.closing(
-                    Later(lambda: server.trigger(hookloop.Trigger(controller="c")))
+                    Later(lambda: server.trigger(hookloop.Trigger(controller_name="c")))
                 ) as later:
                     for stream, answer in zip((first, second), answers):
                         stream.send(

@@ -17,7 +17,7 @@ export interface ParentName {
  */
 export interface Trigger {
   /** The controller's name. If it is empty, all controllers that the hook serves. */
-  controller?: string;
+  controllerName?: string;
   /** The controller's kind. If it is empty, both kinds. */
   controllerKind?: ControllerKind;
   /** The parents by name. If the list is empty, labelSelector selects them. */
@@ -38,10 +38,10 @@ export class TriggerError extends Error {
 
 /** Returns the message of a trigger. */
 export function triggerMessage(
-  { controller = "", controllerKind, parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n,
+  { controllerName = "", controllerKind, parents = [], labelSelector = "", reason = "" }: Trigger, id = 0n,
 ): TriggerMessage {
   return create(TriggerSchema, {
-    id, controllerName: controller, controllerKind: controllerKind ?? "", labelSelector, reason,
+    id, controllerName, controllerKind: controllerKind ?? "", labelSelector, reason,
     parents: parents.map(({ namespace = "", name }) => ({ namespace, name })),
   });
 }

@@ -228,7 +228,8 @@ test("a server sends triggers", async () => {
   await serving([echo], async (client, server) => {
     await assert.rejects(server.trigger({}), /no stream is open/);
     const line = await connect(client);
-    const parents = server.trigger({ controller: "c", parents: [{ namespace: "shop", name: "hi" }], reason: "news" });
+    const parents = server.trigger(
+      { controllerName: "c", parents: [{ namespace: "shop", name: "hi" }], reason: "news" });
     const { id, controllerName, parents: names, reason } = await line.next("trigger");
     assert.deepEqual(
       [controllerName, names.map(({ namespace, name }) => `${namespace}/${name}`), reason],
@@ -253,7 +254,7 @@ test("a trigger succeeds if one of two streams accepts it", async () => {
   await serving([echo], async (client, server) => {
     const lines = [await connect(client, new Engine("one")), await connect(client, new Engine("two"))];
     const triggered = async (...answers: object[]): Promise<number> => {
-      const parents = server.trigger({ controller: "c" });
+      const parents = server.trigger({ controllerName: "c" });
       await Promise.all(
         lines.map(async (line, index) =>
           line.send({ case: "triggerResult", value: { id: (await line.next("trigger")).id, ...answers[index] } }),

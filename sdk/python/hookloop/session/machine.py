@@ -83,7 +83,7 @@ class Machine:
         self._build_id, self._methods = build_id, methods
         self._assembler = wire.Assembler(limits.message_bytes)
         self._state: Optional[State] = None  # from Hello to close
-        self._max_engine_bytes = MAX_MESSAGE_BYTES  # of a message that the engine accepts
+        self._max_engine_bytes = MAX_MESSAGE_BYTES  # of the largest message that can be sent
         self._last_call_id = 0
         self._calls: dict[int, _OpenCall] = {}
         self._engine_has: frozenset[int] = frozenset()  # the capabilities in Hello
@@ -130,7 +130,8 @@ class Machine:
         answer = stream_pb2.Answer(call_id=call_id, desired=content)
         size = stream_pb2.HookMessage(answer=answer).ByteSize()
         if size > self._max_engine_bytes:
-            text = f"the response has {size} bytes, expected at most {self._max_engine_bytes}"
+            limit = self._max_engine_bytes
+            text = f"the answer has {size} bytes, which is larger than max ({limit})"
             self.refuse(call_id, Status(code=RESOURCE_EXHAUSTED, message=text))
             return
         if call.subject is not None:
@@ -188,8 +189,10 @@ class Machine:
         if VERSION not in hello.versions:
             got = f"the engine speaks versions {list(hello.versions)} of the protocol"
             raise VersionMismatch(f"{got}, expected {VERSION} among them")
-        self._max_engine_bytes = hello.max_message_bytes or MAX_MESSAGE_BYTES
         self._engine_has = frozenset(hello.capabilities)
+        self._max_engine_bytes = hello.max_message_bytes or MAX_MESSAGE_BYTES
+        if stream_pb2.CAPABILITY_FRAGMENTS not in self._engine_has:  # the engine accepts one piece
+            self._max_engine_bytes = min(self._max_engine_bytes, wire.FRAGMENT_BYTES)
         self._state = self._acquire_state(hello.session_id)
         if stream_pb2.CAPABILITY_RESUME not in self._engine_has:
             self._state.clear()

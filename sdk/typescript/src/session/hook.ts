@@ -24,7 +24,7 @@ import {
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.js";
 import { encodeDigest, equals } from "./digest.js";
 import { ProtocolError, VersionMismatch } from "./error.js";
-import { Assembler, fragmentsOf, lengthBytes } from "./fragment.js";
+import { Assembler, FRAGMENT_BYTES, fragmentsOf, lengthBytes } from "./fragment.js";
 import { difference, type ItemList } from "./list.js";
 import type { SessionState, SubjectState } from "./state.js";
 import { METHODS, rebuild } from "./method.js";
@@ -97,7 +97,7 @@ export class HookSession {
   readonly #pending = new Map<bigint, Pending>();
   readonly #in: Assembler;
   #state: SessionState | undefined; // undefined before the Hello
-  #maxMessageBytes = 0; // the engine's limit; 0 without one
+  #maxMessageBytes = 0; // of the largest message that can be sent; 0 without a limit
   #lastId = 0n; // the ID of the last call
   #out: Uint8Array[] = [];
   #engineHas: ReadonlySet<Capability> = new Set(); // the capabilities in Hello
@@ -155,6 +155,9 @@ export class HookSession {
     }
     this.#state = state;
     this.#maxMessageBytes = Number(hello.maxMessageBytes);
+    if (!this.#engineHas.has(Capability.FRAGMENTS)) { // the engine accepts one piece
+      this.#maxMessageBytes = Math.min(this.#maxMessageBytes || FRAGMENT_BYTES, FRAGMENT_BYTES);
+    }
     const welcome = create(WelcomeSchema, {
       version: VERSION,
       buildId: build,

@@ -136,7 +136,7 @@ def programs() -> None:
         options=options,
         backoff=Backoff(maximum=5),
     )
-    count += trigger(gateway, "greeter", Trigger(controller_kind=ControllerKind.COMPOSITE, controller="hello"))
+    count += trigger(gateway, "greeter", Trigger(controller_kind=ControllerKind.COMPOSITE, controller_name="hello"))
     attachment.stop()
     hookloop.testing.call(sync, "website.yaml", children=["Pod.v1"])["children"]
     hookloop.testing.decorate(decorate, [{"apiVersion": "v1", "kind": "Pod"}])

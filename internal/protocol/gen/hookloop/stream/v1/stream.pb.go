@@ -47,7 +47,8 @@ const (
 	// The side finds objects of its state by their hash. An object that is part of several sets then
 	// travels once. Without it the engine never sets Upsert.hash.
 	Capability_CAPABILITY_OBJECT_HASHES Capability = 2
-	// The side reassembles fragments. Without it the other side sends each message in one piece.
+	// The side reassembles fragments. Unless both sides have it, each message travels in one piece:
+	// an EngineMessage up to Welcome.max_message_bytes, a HookMessage up to 1 MiB.
 	Capability_CAPABILITY_FRAGMENTS Capability = 3
 	// The side keeps the state of a session when its stream ends, and continues with it on the next
 	// stream. Without it both sides drop the state.
@@ -549,7 +550,9 @@ type Hello struct {
 	BuildId string `protobuf:"bytes,3,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
 	// The optional features that the engine has. Empty: none.
 	Capabilities []Capability `protobuf:"varint,4,rep,packed,name=capabilities,proto3,enum=hookloop.stream.v1.Capability" json:"capabilities,omitempty"`
-	// The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit.
+	// The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit. One
+	// piece has at most 1 MiB, so without CAPABILITY_FRAGMENTS that is the limit. If an answer is
+	// larger, the hook answers with RESOURCE_EXHAUSTED and a text that contains "larger than max".
 	MaxMessageBytes uint64 `protobuf:"varint,5,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -637,6 +640,7 @@ type Welcome struct {
 	// The initial limits on open calls. Absent: no call until the hook sends a Window.
 	Window *Window `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
 	// The largest EngineMessage that the hook accepts, reassembled, in bytes. 0 means no limit.
+	// Without CAPABILITY_FRAGMENTS a message of that size arrives in one piece.
 	MaxMessageBytes uint64 `protobuf:"varint,6,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	// The state that the hook still holds of the session, most recently used subjects first. A hook
 	// drops what does not fit into Hello.max_message_bytes. Subjects that are not listed start with a
@@ -1138,8 +1142,9 @@ type Upsert_Object struct {
 }
 
 type Upsert_Hash struct {
-	// The hash of an object that the hook holds, for any subject, before or after this call. A hook
-	// that does not hold it answers with a Nack. Only with CAPABILITY_OBJECT_HASHES.
+	// The hash of an object that the hook holds before this call, for any subject, or that an
+	// earlier upsert of this call contains. A hook that does not hold it answers with a Nack. Only
+	// with CAPABILITY_OBJECT_HASHES.
 	Hash []byte `protobuf:"bytes,3,opt,name=hash,proto3,oneof"`
 }
 

@@ -233,7 +233,9 @@ export type Hello = Message<"hookloop.stream.v1.Hello"> & {
   capabilities: Capability[];
 
   /**
-   * The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit.
+   * The largest HookMessage that the engine accepts, reassembled, in bytes. 0 means no limit. One
+   * piece has at most 1 MiB, so without CAPABILITY_FRAGMENTS that is the limit. If an answer is
+   * larger, the hook answers with RESOURCE_EXHAUSTED and a text that contains "larger than max".
    *
    * @generated from field: uint64 max_message_bytes = 5;
    */
@@ -293,6 +295,7 @@ export type Welcome = Message<"hookloop.stream.v1.Welcome"> & {
 
   /**
    * The largest EngineMessage that the hook accepts, reassembled, in bytes. 0 means no limit.
+   * Without CAPABILITY_FRAGMENTS a message of that size arrives in one piece.
    *
    * @generated from field: uint64 max_message_bytes = 6;
    */
@@ -540,8 +543,9 @@ export type Upsert = Message<"hookloop.stream.v1.Upsert"> & {
     case: "object";
   } | {
     /**
-     * The hash of an object that the hook holds, for any subject, before or after this call. A hook
-     * that does not hold it answers with a Nack. Only with CAPABILITY_OBJECT_HASHES.
+     * The hash of an object that the hook holds before this call, for any subject, or that an
+     * earlier upsert of this call contains. A hook that does not hold it answers with a Nack. Only
+     * with CAPABILITY_OBJECT_HASHES.
      *
      * @generated from field: bytes hash = 3;
      */
@@ -1152,7 +1156,8 @@ export enum Capability {
   OBJECT_HASHES = 2,
 
   /**
-   * The side reassembles fragments. Without it the other side sends each message in one piece.
+   * The side reassembles fragments. Unless both sides have it, each message travels in one piece:
+   * an EngineMessage up to Welcome.max_message_bytes, a HookMessage up to 1 MiB.
    *
    * @generated from enum value: CAPABILITY_FRAGMENTS = 3;
    */

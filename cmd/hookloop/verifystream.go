@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/spf13/cobra"
+)
+
+// verifyStream are the flags of the command verify-stream.
+type verifyStream struct {
+	options            streamkit.Options
+	hook               string
+	caFile, serverName string
+	listen             string
+	tlsCert, tlsKey    string
+	list               bool
+}
+
+// newVerifyStream returns the command that checks an implementation of the stream protocol.
+func newVerifyStream() *cobra.Command {
+	f := &verifyStream{}
+	cmd := &cobra.Command{
+		Use:   "verify-stream",
+		Short: "Check an SDK's implementation of the stream protocol",
+		Long: `Check an SDK's implementation of the stream protocol.
+
+It plays the engine's side of recorded dialogues against a hook, faults included, and prints a line
+for each. The hook must be the reference hook of docs/reference/stream-protocol.md, which an SDK's
+author writes on that SDK. The exit code is 1 if a dialogue fails.`,
+		Example: `  hookloop verify-stream --hook 127.0.0.1:9443
+  hookloop verify-stream --hook 127.0.0.1:9443 --only 'change,forget' --transcript
+  hookloop verify-stream --listen 127.0.0.1:8443 --tls-cert tls.crt --tls-key tls.key`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.hook, "hook", "", "address of the hook, host:port")
+	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the authorities of the hook's certificate; empty: plain text")
+	flags.StringVar(&f.serverName, "server-name", "", "name in the hook's certificate; empty: the host of its address")
+	flags.StringVar(&f.listen, "listen", "", "address at which a hook dials in, host:port, instead of --hook")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "with --listen: PEM file with the certificate")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "with --listen: PEM file with the certificate's key")
+	flags.StringSliceVar(&f.options.Only, "only", nil, "names of the dialogues to play; empty: all")
+	flags.StringSliceVar(&f.options.Skip, "skip", nil, "names of dialogues to leave out")
+	flags.DurationVar(&f.options.Wait, "wait", streamkit.DefaultWait, "longest wait for a message of the hook")
+	flags.BoolVar(&f.options.Transcript, "transcript", false, "print the messages of dialogues that fail")
+	flags.BoolVar(&f.list, "list", false, "list the dialogues and exit")
+	return cmd
+}
+
+func (f *verifyStream) run(cmd *cobra.Command) error {
+	out := cmd.OutOrStdout()
+	if f.list {
+		return streamkit.List(out)
+	}
+	if (f.hook == "") == (f.listen == "") {
+		return &usageError{"verify-stream: --hook and --listen are both set or both empty, expected one of them"}
+	}
+	if f.listen != "" && (f.tlsCert == "" || f.tlsKey == "") {
+		return &usageError{"verify-stream: --listen needs --tls-cert and --tls-key, because hooks dial in over TLS"}
+	}
+	results, err := f.play(cmd, out)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, streamkit.Summary(results)); err != nil {
+		return err
+	}
+	return streamkit.Failures(results)
+}
+
+func (f *verifyStream) play(cmd *cobra.Command, out io.Writer) ([]streamkit.Result, error) {
+	if f.hook != "" {
+		return streamkit.Dial(cmd.Context(), streamkit.DialOptions{
+			Options: f.options, Address: f.hook, CAFile: f.caFile, ServerName: f.serverName,
+		}, out)
+	}
+	return streamkit.Listen(cmd.Context(), streamkit.ListenOptions{
+		Options: f.options, Address: f.listen, CertFile: f.tlsCert, KeyFile: f.tlsKey,
+		Listening: func(address string) { fmt.Fprintf(out, "waiting for a hook at %s\n", address) }, //nolint:errcheck // shown only
+	}, out)
+}

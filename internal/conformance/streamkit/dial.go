@@ -1,0 +1,70 @@
+package streamkit
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	streamv1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/stream/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// maxPiece bounds a single gRPC message, above the largest valid one.
+const maxPiece = 64 << 20
+
+// DialOptions are the address and the credentials of a hook that listens.
+type DialOptions struct {
+	Options
+	// Address is host:port.
+	Address string
+	// CAFile names a PEM file with the authorities of the hook's certificate; empty means plain
+	// text.
+	CAFile string
+	// ServerName is the name in the hook's certificate; empty means the host of the address.
+	ServerName string
+}
+
+// Dial plays the dialogues with a hook that listens, and writes a line for each.
+func Dial(ctx context.Context, o DialOptions, out io.Writer) ([]Result, error) {
+	transport := insecure.NewCredentials()
+	if o.CAFile != "" {
+		var err error
+		if transport, err = credentials.NewClientTLSFromFile(o.CAFile, o.ServerName); err != nil {
+			return nil, fmt.Errorf("authorities: %w", err)
+		}
+	}
+	connection, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(transport),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPiece)))
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close() //nolint:errcheck // all streams have ended
+	return run(ctx, o.Options, &dialer{streamv1.NewHookStreamServiceClient(connection)}, out)
+}
+
+// dialer opens streams to a hook that listens.
+type dialer struct {
+	client streamv1.HookStreamServiceClient
+}
+
+func (d *dialer) dialsIn() bool { return false }
+
+func (d *dialer) open(ctx context.Context) (link, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	connected, err := d.client.Connect(ctx, grpc.WaitForReady(true))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &dialled{connected, cancel}, nil
+}
+
+// dialled is a stream that the kit has opened.
+type dialled struct {
+	grpc.BidiStreamingClient[streamv1.EngineMessage, streamv1.HookMessage]
+	cancel context.CancelFunc
+}
+
+func (d *dialled) breakOff() { d.cancel() }

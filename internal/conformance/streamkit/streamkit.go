@@ -1,0 +1,151 @@
+// Package streamkit checks the hook's side of a stream (proto package hookloop.stream.v1). It plays
+// the engine's side of recorded dialogues against a running hook, and reports each difference.
+//
+//	dialogues/*.yaml ─→ player ─ link ─→ the hook under test
+//	        results ←─ player ←─ link ←─┘
+//
+// The hook under test must be the reference hook of docs/reference/stream-protocol.md. The kit
+// dials the hook, or listens as a gateway for a hook that dials in. It shares no code with the
+// state machines of the engine and the SDKs: the dialogues have literal digests, and the package
+// has its own function for the digests of responses. It is not for the content of a hook's
+// responses in general.
+//
+// Tests run it against hooks on the three SDKs, and against hooks with planted faults, which must
+// fail (test/streamkit).
+package streamkit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultWait is the default of Options.Wait.
+const DefaultWait = 10 * time.Second
+
+// Options select the dialogues and their timeouts.
+type Options struct {
+	// Only lists the names of dialogues to play; empty means all. Skip lists those to leave out.
+	Only, Skip []string
+	// Wait is the longest wait for one message of the hook; 0 means DefaultWait.
+	Wait time.Duration
+	// Transcript adds the messages of each failed dialogue to its result.
+	Transcript bool
+}
+
+// Outcome is the result of a dialogue.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed  Outcome = "ok"
+	Failed  Outcome = "FAIL"
+	Skipped Outcome = "skip"
+)
+
+// Result is the result of one dialogue.
+type Result struct {
+	Name    string
+	Outcome Outcome
+	// Detail is the failed step with the expectation, or the reason for skipping.
+	Detail string
+}
+
+// opener opens one stream to the hook.
+type opener interface {
+	open(ctx context.Context) (link, error)
+	// dialsIn reports whether the hook opens the streams.
+	dialsIn() bool
+}
+
+// run plays the dialogues one after the other, and writes a line for each.
+func run(ctx context.Context, o Options, hook opener, out io.Writer) ([]Result, error) {
+	dialogues, err := selected(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Wait == 0 {
+		o.Wait = DefaultWait
+	}
+	var results []Result
+	for _, d := range dialogues {
+		if hook.dialsIn() && d.ListenOnly {
+			continue
+		}
+		r := play(ctx, o, hook, d)
+		if ctx.Err() != nil {
+			return results, context.Cause(ctx)
+		}
+		results = append(results, r)
+		if _, err := fmt.Fprintf(out, "%-4s %-22s %s\n", r.Outcome, r.Name, r.Detail); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// selected returns the dialogues of the options.
+func selected(o Options) ([]*dialogue, error) {
+	all, err := dialogues()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(o.Only, o.Skip) {
+		if !slices.ContainsFunc(all, func(d *dialogue) bool { return d.name == name }) {
+			return nil, fmt.Errorf("there is no dialogue %q, expected one of %s", name, strings.Join(names(all), ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(d *dialogue) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, d.name) || slices.Contains(o.Skip, d.name)
+	}), nil
+}
+
+func names(all []*dialogue) []string {
+	out := make([]string, len(all))
+	for i, d := range all {
+		out[i] = d.name
+	}
+	return out
+}
+
+// Failures returns an error if a dialogue failed or none was played.
+func Failures(results []Result) error {
+	count := map[Outcome]int{}
+	for _, r := range results {
+		count[r.Outcome]++
+	}
+	switch {
+	case count[Failed] > 0:
+		return fmt.Errorf("%d of %d dialogues failed", count[Failed], len(results))
+	case count[Passed] == 0:
+		return fmt.Errorf("no dialogue was played to its end")
+	}
+	return nil
+}
+
+// Summary returns the counts of outcomes as one line.
+func Summary(results []Result) string {
+	count := map[Outcome]int{}
+	for _, r := range results {
+		count[r.Outcome]++
+	}
+	return fmt.Sprintf("%d dialogues: %d passed, %d failed, %d skipped",
+		len(results), count[Passed], count[Failed], count[Skipped])
+}
+
+// List writes the names and titles of all dialogues.
+func List(out io.Writer) error {
+	all, err := dialogues()
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if _, err := fmt.Fprintf(out, "%-22s %s\n", d.name, d.Title); err != nil {
+			return err
+		}
+	}
+	return nil
+}
