@@ -17,6 +17,7 @@ import (
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/internal/engine/parts"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,9 @@ type Shape struct {
 	namespaces object.Resource
 	// buries reports whether a tombstone hook is declared.
 	buries bool
+	// custom reports whether a resource is a custom resource; nil for all.
+	custom  func(object.Resource) bool
+	tracker *parts.Tracker
 }
 
 var _ shape.Shape = (*Shape)(nil)
@@ -51,6 +55,9 @@ type Resources struct {
 	Inputs, Outputs []object.Resource
 	// Namespaces is the resource of namespaces, for cluster-scoped parents.
 	Namespaces object.Resource
+	// Custom reports whether a resource is a custom resource; nil for all. Its result may change
+	// over time.
+	Custom func(object.Resource) bool
 }
 
 // New returns the shape of a declared controller. The error names a field of the spec.
@@ -72,6 +79,7 @@ func New(o *object.Object, c *v1alpha1.MapController, r Resources) (*Shape, erro
 			IgnoreStatus: c.Spec.ParentResource.IgnoreStatusChanges != nil && *c.Spec.ParentResource.IgnoreStatusChanges,
 		},
 		buries: c.Spec.Hooks != nil && c.Spec.Hooks.Tombstone != nil,
+		custom: r.Custom,
 	}
 	if !r.Parent.Namespaced {
 		s.namespaces = r.Namespaces
@@ -86,6 +94,7 @@ func New(o *object.Object, c *v1alpha1.MapController, r Resources) (*Shape, erro
 		}
 		s.outputKinds = append(s.outputKinds, plan.ChildKind{Resource: r.Outputs[i], Method: method})
 	}
+	s.tracker = parts.New(len(s.inputs), len(s.outputKinds))
 	return s, nil
 }
 

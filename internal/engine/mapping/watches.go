@@ -19,17 +19,17 @@ import (
 func (s *Shape) Watch(c *controller.Controller[hook.Key]) {
 	index := newSelections(s)
 	if s.namespaces.Plural != "" { // before the parents, so that the first list finds none of them
-		c.Watch(s.namespaces, func(old, current *object.Object) []hook.Key {
+		c.Watch(s.namespaces, s.noting(c, func(old, current *object.Object) []hook.Key {
 			return index.namespaceChanged(c, old, current)
-		})
+		}))
 	}
 	c.For(s.rules.Resource, hook.ParentKey, s.rules.Predicate)
 	c.Watch(s.rules.Resource, index.track)
 	for _, r := range s.inputs {
-		c.Watch(r, index.inputs)
+		c.Watch(r, s.noting(c, index.inputs))
 	}
-	for _, kind := range s.outputKinds {
-		c.Watch(kind.Resource, s.owners())
+	for i, kind := range s.outputKinds {
+		c.Watch(kind.Resource, s.owners(), s.counting(i))
 		c.Index(kind.Resource, byPart)
 	}
 }

@@ -74,13 +74,20 @@ type State struct {
 	Departing bool
 }
 
-// New returns a Tracker for parents with a number of resources of inputs and of outputs. Start must
-// follow before the first round.
+// New returns a Tracker for parents with a number of resources of inputs and of outputs. Until
+// Start, no key is added to a queue.
 func New(inputs, outputs int) *Tracker {
 	return &Tracker{
-		inputs: inputs, outputs: outputs, byRef: map[object.Ref]*parent{}, byUID: map[types.UID]*parent{},
+		inputs: inputs, outputs: outputs, clock: clock.RealClock{}, queue: noQueue{},
+		byRef: map[object.Ref]*parent{}, byUID: map[types.UID]*parent{},
 	}
 }
+
+// noQueue is the queue of a Tracker that was not started.
+type noQueue struct{}
+
+func (noQueue) Part(hook.Key)                  {}
+func (noQueue) Parent(hook.Key, time.Duration) {}
 
 // Start sets the clock and the queue.
 func (t *Tracker) Start(c clock.PassiveClock, q Queue) {

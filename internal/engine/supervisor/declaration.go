@@ -162,6 +162,7 @@ func mapDeclared(c *v1alpha1.MapController) *declared {
 		shape: func(o *object.Object, r *resources) (watchedShape, error) {
 			return mapping.New(o, c, mapping.Resources{
 				Parent: r.parents[0], Inputs: r.inputs, Outputs: r.children, Namespaces: r.namespaces,
+				Custom: r.custom,
 			})
 		},
 	}

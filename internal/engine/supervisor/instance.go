@@ -74,8 +74,14 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		config: c, health: h, notices: heard, filled: make(chan struct{}), done: make(chan struct{}), hooks: opened, run: run,
 		related: s.customize(key, c, hooks, run),
 	}
+	parted, _ := shape.(partedShape)
+	sample := run.Sample
+	if parted != nil {
+		parted.Tracker().Start(s.Clock, partQueue{run})
+		sample = parted.Tracker().Sample
+	}
 	i.reach = reach.New(
-		reach.Settings[hook.Key]{Clock: s.Clock, Other: run.Sample, Enqueue: func(key hook.Key, after time.Duration) {
+		reach.Settings[hook.Key]{Clock: s.Clock, Other: sample, Enqueue: func(key hook.Key, after time.Duration) {
 			run.EnqueueAfter(key, after, queue.Child, queue.CauseRetry)
 		}},
 	)
@@ -92,7 +98,11 @@ func (s *Supervisor) start(ctx context.Context, key object.Ref, c *config) (*ins
 		return nil
 	})
 	i.pipeline = s.newPipeline(i, shape, hooks)
-	run.Reconcile(refreshing{i.pipeline, i.related})
+	var reconciler controller.Reconciler[hook.Key] = refreshing{i.pipeline, i.related}
+	if parted != nil {
+		reconciler = beginning{reconciler, parted}
+	}
+	run.Reconcile(reconciler)
 	return s.launch(ctx, key, i, run)
 }
 
@@ -115,7 +125,7 @@ func (s *Supervisor) newPipeline(
 	i *instance, shape watchedShape, hooks map[hook.Op]*hook.Opened,
 ) *pipeline.Pipeline {
 	c := i.config
-	return pipeline.New(pipeline.Settings{
+	settings := pipeline.Settings{
 		Name:          c.name(),
 		Controller:    c.object,
 		Parents:       c.found.parents,
@@ -137,7 +147,12 @@ func (s *Supervisor) newPipeline(
 		Holders:       []pipeline.Holder{i.related, i.reach},
 		DeletionLimit: cmp.Or(c.deletionLimit, s.DeletionLimit),
 		Account:       s.Account,
-	})
+	}
+	if parted, ok := shape.(partedShape); ok {
+		settings.Rounds, settings.Recorder = parted.Tracker(), ending{i.health, parted, i.run.Reader()}
+		settings.Holders = append(settings.Holders, parted.Tracker())
+	}
+	return pipeline.New(settings)
 }
 
 // customize wraps the hooks of a controller, so that their questions have the related objects that

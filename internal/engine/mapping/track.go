@@ -1,0 +1,115 @@
+package mapping
+
+import (
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/mapper"
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/parts"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Tracker returns the tracker of the parents: their numbers, and the rounds of all parts.
+func (s *Shape) Tracker() *parts.Tracker { return s.tracker }
+
+// roundCauses are the causes for which all parts of a parent are synced again, although the parent
+// may not have changed.
+var roundCauses = []queue.CauseKind{queue.CauseResync, queue.CauseTrigger, queue.CauseRelated}
+
+// Begin notes that a sync begins.
+func (s *Shape) Begin(item queue.Item[hook.Key]) {
+	if item.Key.Part != "" {
+		s.tracker.Begin(item.Key)
+		return
+	}
+	if slices.ContainsFunc(roundCauses, item.Caused) {
+		s.tracker.Want(item.Key.Parent)
+	}
+}
+
+// End notes the result of the sync of a part. A part that is gone is looked up, because its input
+// brings no events if the parent is no longer selected.
+func (s *Shape) End(r view.Reader, key hook.Key, gone bool, result parts.Result) {
+	if gone {
+		s.noteInput(r, key)
+	}
+	s.tracker.End(key, result)
+}
+
+// noting returns a mapper that also notes the inputs of the parts that m returns.
+func (s *Shape) noting(c *controller.Controller[hook.Key], m mapper.Func[hook.Key]) mapper.Func[hook.Key] {
+	return func(old, current *object.Object) []hook.Key {
+		keys := m(old, current)
+		for _, key := range keys {
+			if key.Part != "" {
+				s.noteInput(c.Reader(), key)
+			}
+		}
+		return keys
+	}
+}
+
+// noteInput notes whether a part has an input.
+func (s *Shape) noteInput(r view.Reader, key hook.Key) {
+	s.tracker.Input(key, func() (int, error) {
+		parents, err := r.View(s.rules.Resource)
+		if err != nil {
+			return parts.NoInput, err
+		}
+		parent := parents.Get(key.Parent.Namespace, key.Parent.Name)
+		if parent == nil {
+			return parts.NoInput, nil
+		}
+		input, err := s.input(r, parent, key.Part)
+		if input == nil || err != nil {
+			return parts.NoInput, err
+		}
+		return slices.IndexFunc(s.inputs, func(r object.Resource) bool { return r.GVK == input.GVK() }), nil
+	})
+}
+
+// counting returns a mapper that counts the outputs of one resource. It returns no keys.
+func (s *Shape) counting(resource int) mapper.Func[hook.Key] {
+	return func(old, current *object.Object) []hook.Key {
+		before, _, had := s.outputOf(old)
+		owner, part, has := s.outputOf(current)
+		if had && (!has || before != owner) {
+			s.tracker.Output(resource, old.Ref(), before, "", false, nil)
+		}
+		if has {
+			s.tracker.Output(resource, current.Ref(), owner, part, s.mayHaveInput(part), current)
+		}
+		return nil
+	}
+}
+
+// outputOf returns the parent and the part of an output. It reports whether an object is one.
+func (s *Shape) outputOf(o *object.Object) (owner types.UID, part string, is bool) {
+	if o == nil || len(mapper.Owner(s.rules.Resource, mapper.Ref)(nil, o)) == 0 {
+		return "", "", false
+	}
+	part, is = s.partOf(o)
+	return o.ControllerRef().UID, part, is
+}
+
+// mayHaveInput reports whether it is not known if a part has an input, because the API server does
+// not serve the resource.
+func (s *Shape) mayHaveInput(part string) bool {
+	key, err := ParseMapKey(part)
+	if err != nil || len(s.unserved) == 0 {
+		return false
+	}
+	if _, served := s.inputResource(key); served {
+		return false
+	}
+	for _, r := range s.unserved {
+		if r.Group == key.Group {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/controller"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/queue"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/parts"
+	"github.com/hookloop/hookloop/internal/engine/pipeline"
+	"github.com/hookloop/hookloop/internal/engine/report"
+)
+
+// partedShape is a Shape with parents that are reconciled in parts.
+type partedShape interface {
+	watchedShape
+	// Tracker returns the tracker of the parents.
+	Tracker() *parts.Tracker
+	// Begin notes that a sync begins, and End the result of the sync of a part.
+	Begin(queue.Item[hook.Key])
+	End(r view.Reader, key hook.Key, gone bool, result parts.Result)
+}
+
+// partQueue is the queue of a controller for its tracker.
+type partQueue struct {
+	run *controller.Controller[hook.Key]
+}
+
+// Part implements parts.Queue.
+func (q partQueue) Part(key hook.Key) {
+	q.run.Enqueue(key, queue.Resync, queue.Cause{Kind: queue.CauseParent})
+}
+
+// Parent implements parts.Queue.
+func (q partQueue) Parent(key hook.Key, after time.Duration) {
+	q.run.EnqueueAfter(key, after, queue.Child, queue.CauseRequeue)
+}
+
+// beginning notes the begin of each sync.
+type beginning struct {
+	controller.Reconciler[hook.Key]
+	shape partedShape
+}
+
+// Reconcile syncs one key.
+func (b beginning) Reconcile(ctx context.Context, item queue.Item[hook.Key]) (controller.Result, error) {
+	b.shape.Begin(item)
+	return b.Reconciler.Reconcile(ctx, item)
+}
+
+// ending notes the end of the syncs of parts, and passes it on.
+type ending struct {
+	pipeline.Recorder
+	shape  partedShape
+	reader view.Reader
+}
+
+// Synced records one sync.
+func (e ending) Synced(name string, o pipeline.Outcome) {
+	if o.Key.Part != "" {
+		e.shape.End(e.reader, o.Key, o.Result == pipeline.Gone, resultOf(o))
+	}
+	e.Recorder.Synced(name, o)
+}
+
+// resultOf returns the result of a sync for the tracker.
+func resultOf(o pipeline.Outcome) parts.Result {
+	r := parts.Result{
+		Fault: o.Fault, Postponed: o.Err != nil && o.Fault == "", Converged: o.Converged, Finalized: o.Finalized,
+	}
+	if o.Fault != "" {
+		r.Reason, r.Message = o.Result, report.Shorten(o.Err.Error(), report.MaxMessage)
+	}
+	return r
+}
