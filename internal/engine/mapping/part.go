@@ -31,7 +31,7 @@ func (s *Shape) observePart(in shape.Input, parent *object.Object) (*plan.Observ
 		if err != nil {
 			return nil, err
 		}
-		if key != "" { // that part does the rest
+		if key != "" { // the event of the repaired marks enqueues the part of that key
 			return s.repaired(in, parent, key, outputs), nil
 		}
 	}
