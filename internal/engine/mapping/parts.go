@@ -25,7 +25,8 @@ type inputID struct {
 }
 
 func compareInputs(a, b inputID) int {
-	return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace),
+		cmp.Compare(a.name, b.name))
 }
 
 // Parts lists the parts of a parent. Those that cannot be decided, because the API server does not

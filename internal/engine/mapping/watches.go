@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -142,38 +143,40 @@ func (x *selections) selects(parent hook.Key, o *object.Object) bool {
 // namespaceChanged maps a namespace to the parts of its objects, if a parent selects the namespace
 // only before or only after the event.
 func (x *selections) namespaceChanged(c *controller.Controller[hook.Key], old, current *object.Object) []hook.Key {
-	name, before, after := "", labels.Set(nil), labels.Set(nil)
-	if old != nil {
-		name, before = old.Name(), old.Labels()
-	}
-	if current != nil {
-		name, after = current.Name(), current.Labels()
-	}
-	x.mu.Lock()
-	if current == nil {
-		delete(x.namespaces, name)
-	} else {
-		x.namespaces[name] = after
-	}
-	x.mu.Unlock()
-	if old != nil && current != nil && maps.Equal(before, after) {
+	parents := x.namespaceEvent(old, current)
+	if len(parents) == 0 {
 		return nil
 	}
-	changed := x.parentsOf(func(sel selection) bool {
-		return sel.namespaces != nil &&
-			(old != nil && sel.namespaces.Matches(before)) != (current != nil && sel.namespaces.Matches(after))
-	})
-	if len(changed) == 0 {
-		return nil
-	}
-	keys, err := x.partsIn(c.Reader(), name, changed)
-	if err != nil { // the views are not good: all parts are asked when they are
-		for parent := range changed {
-			c.Enqueue(parent, queue.Child,
-				queue.Cause{Kind: queue.CauseTrigger, Reason: "the labels of namespace " + name + " have changed"})
+	namespace := cmp.Or(current, old).Name()
+	keys, err := x.partsIn(c.Reader(), namespace, parents)
+	if err != nil { // a view is not good: the parents' own keys enqueue all parts when it is
+		cause := queue.Cause{Kind: queue.CauseTrigger, Reason: "the labels of namespace " + namespace + " have changed"}
+		for parent := range parents {
+			c.Enqueue(parent, queue.Child, cause)
 		}
 	}
 	return keys
+}
+
+// namespaceEvent applies an event of a namespace, and returns the parents that select the namespace
+// only before or only after it.
+func (x *selections) namespaceEvent(old, current *object.Object) map[hook.Key]selection {
+	x.mu.Lock()
+	if current == nil {
+		delete(x.namespaces, old.Name())
+	} else {
+		x.namespaces[current.Name()] = current.Labels()
+	}
+	x.mu.Unlock()
+	if old != nil && current != nil && maps.Equal(old.Labels(), current.Labels()) {
+		return nil
+	}
+	selects := func(sel labels.Selector, o *object.Object) bool {
+		return o != nil && sel.Matches(labels.Set(o.Labels()))
+	}
+	return x.parentsOf(func(sel selection) bool {
+		return sel.namespaces != nil && selects(sel.namespaces, old) != selects(sel.namespaces, current)
+	})
 }
 
 // parentsOf returns the parents with a selection for which match returns true.
