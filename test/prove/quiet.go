@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (s *stage) quiet(ctx context.Context, dir string) error {
 		}
 		writes, err := s.writes(ctx, silence)
 		if err != nil {
-			return err
+			return errors.Join(last, err)
 		}
 		again, err := s.asked(ctx)
 		switch {
@@ -82,7 +83,10 @@ func (s *stage) writes(ctx context.Context, during time.Duration) ([]cluster.Wri
 	return own, nil
 }
 
-// asked returns the number of questions to all sync and finalize hooks so far.
+// counted are the metrics that asked adds up.
+var counted = regexp.MustCompile(`^metacontroller_(sync|map|tombstone|finalize)_requests_total{`)
+
+// asked returns the number of questions about the state of parents and inputs so far.
 func (s *stage) asked(ctx context.Context) (int, error) {
 	text, err := serve.Fetch(ctx, "http://"+s.engine.Metrics+"/metrics")
 	if err != nil {
@@ -90,8 +94,7 @@ func (s *stage) asked(ctx context.Context) (int, error) {
 	}
 	total := 0.0
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "metacontroller_sync_requests_total{") ||
-			strings.HasPrefix(line, "metacontroller_finalize_requests_total{") {
+		if counted.MatchString(line) {
 			var n float64
 			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n); err != nil {
 				return 0, fmt.Errorf("metrics: %q: %w", line, err)
