@@ -3,6 +3,8 @@
 package streamkit
 
 import (
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/internal/conformance/streamkit"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
 	"github.com/hookloop/hookloop/test/cluster"
 	"github.com/hookloop/hookloop/test/proc"
 )
@@ -118,5 +121,54 @@ func TestSDKsPass(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSDKsPassDialledIn plays the dialogues with hooks that dial in over TLS.
+func TestSDKsPassDialledIn(t *testing.T) {
+	authority := tlstest.NewAuthority(t)
+	certificate, key := authority.Issue("gateway")
+	folder := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca, token := file("ca.crt", authority.PEM), file("token", []byte("kit"))
+	o := streamkit.ListenOptions{
+		Address: "127.0.0.1:0", CertFile: file("tls.crt", certificate), KeyFile: file("tls.key", key),
+		Options: streamkit.Options{Transcript: true},
+	}
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			spec, o := s.spec(t), o
+			o.Listening = func(address string) {
+				start(t, spec, "--attach", address, "--worker", "kit", "--ca-file", ca, "--token-file", token)
+			}
+			var out strings.Builder
+			results, err := streamkit.Listen(t.Context(), o, &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				if r.Outcome != streamkit.Passed {
+					t.Errorf("%s:\n%s", r.Name, out.String())
+				}
+			}
+			if len(results) < 30 {
+				t.Errorf("played %d dialogues, expected at least 30", len(results))
+			}
+		})
+	}
+}
+
+// TestUnknownDialogue names the dialogues that exist.
+func TestUnknownDialogue(t *testing.T) {
+	o := streamkit.DialOptions{Options: streamkit.Options{Only: []string{"handshakes"}}, Address: "127.0.0.1:1"}
+	_, err := streamkit.Dial(t.Context(), o, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `no dialogue "handshakes", expected one of handshake, `) {
+		t.Errorf("got %v", err)
 	}
 }

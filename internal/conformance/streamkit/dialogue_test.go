@@ -194,7 +194,7 @@ func TestMatch(t *testing.T) {
 	}{
 		{"a message may have more fields", map[string]any{"a": "1"}, map[string]any{"a": "1", "b": "2"}, ""},
 		{"a missing field", map[string]any{"a": "1"}, map[string]any{"b": "2"},
-			`a: expected "1", got no such field; the message is {"b":"2"}`},
+			`the message: expected the field a, got {"b":"2"}`},
 		{"a document may not have more", map[string]any{"a": "1"}, document{map[string]any{"a": "1", "b": "2"}},
 			`b: expected no such field, got "2"`},
 		{"digits count", json.Number("9007199254740993"), json.Number("9007199254740992"),

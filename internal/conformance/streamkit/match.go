@@ -1,6 +1,7 @@
 package streamkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,8 +30,7 @@ func match(expected, got any, path string) string {
 		for _, key := range slices.Sorted(maps.Keys(want)) {
 			value, found := fields[key]
 			if !found {
-				return fmt.Sprintf("%s: expected %s, got no such field; the message is %s",
-					join(path, key), text(want[key]), text(got))
+				return fmt.Sprintf("%s: expected the field %s, got %s", cmp.Or(path, "the message"), key, text(got))
 			}
 			if difference := match(want[key], value, join(path, key)); difference != "" {
 				return difference

@@ -257,7 +257,7 @@ func (p *player) expect(tree map[string]any) error {
 	want := expanded(tree)
 	got, err := p.next()
 	if err != nil {
-		return fmt.Errorf("expected %s: %w", text(want), err)
+		return fmt.Errorf("%w; expected %s", err, text(want))
 	}
 	if difference := match(want, got, ""); difference != "" {
 		return errors.New(difference)
@@ -274,7 +274,7 @@ func (p *player) expectAll(trees []map[string]any) error {
 	for len(left) > 0 {
 		got, err := p.next()
 		if err != nil {
-			return fmt.Errorf("expected %s: %w", text(expanded(left[0])), err)
+			return fmt.Errorf("%w; expected %s", err, text(expanded(left[0])))
 		}
 		var differences []string
 		found := slices.IndexFunc(left, func(tree map[string]any) bool {
@@ -299,7 +299,7 @@ func (p *player) ends(expected []string) error {
 		case errors.As(err, &end):
 			return p.checkEnd(end, expected)
 		case err != nil:
-			return fmt.Errorf("expected the end of the stream with %s: %w", strings.Join(expected, " or "), err)
+			return fmt.Errorf("%w; expected the end of the stream with %s", err, strings.Join(expected, " or "))
 		}
 	}
 	return fmt.Errorf("got %s, expected the end of the stream with %s", text(p.peer.visible[0]),
