@@ -14,7 +14,9 @@ import (
 )
 
 // hooksInProcess are the hooks of the shared engine's process.
-var hooksInProcess = map[string]server.Hook{"page": hook.Composite{Sync: makePage, Finalize: removePage}}
+var hooksInProcess = map[string]server.Hook{
+	"page": hook.Composite{Sync: makePage, Finalize: removePage}, "copies": copyHook,
+}
 
 type pageParent struct {
 	Spec struct {

@@ -27,6 +27,8 @@ type Mapping struct {
 	Timeout string
 	// Resync is resyncPeriodSeconds; 0 leaves it out.
 	Resync int64
+	// Labels are those of the MapController.
+	Labels map[string]any
 	// DeletionLimit is a number or a percentage; nil leaves it out.
 	DeletionLimit any
 }
@@ -79,6 +81,6 @@ func (k *Kit) mapController(m Mapping) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.MapControllerKind,
-		"metadata": map[string]any{"name": k.Name}, "spec": spec,
+		"metadata": map[string]any{"name": k.Name, "labels": m.Labels}, "spec": spec,
 	}}
 }
