@@ -25,7 +25,7 @@ type Composite struct {
 	// Checks are the statusChecks.conditions of all children.
 	Checks []any
 	// Sync, Finalize and Customize are URLs of webhooks, "grpc:host:port" for unary calls,
-	// "stream:host:port", "worker:name" or "inproc:name".
+	// "stream:host:port", "worker:name" or "inproc:name". "grpc:host:port or URL" has a fallback.
 	Sync, Finalize, Customize string
 	// Version is the hooks' version; empty means v1.
 	Version string
@@ -136,6 +136,11 @@ func (k *Kit) AwaitReadyOf(kind, reason string) {
 }
 
 func hookAt(address, timeout, version string) map[string]any {
+	if preferred, fallback, found := strings.Cut(address, " or "); found {
+		both := hookAt(preferred, timeout, version)
+		maps.Copy(both, hookAt(fallback, timeout, version))
+		return both
+	}
 	for prefix, mode := range map[string]string{"grpc:": "Unary", "stream:": "Stream"} {
 		if target, ok := strings.CutPrefix(address, prefix); ok {
 			grpc := map[string]any{"target": target, "mode": mode, "insecure": true}

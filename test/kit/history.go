@@ -3,6 +3,7 @@ package kit
 import (
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,8 @@ type History struct {
 type Version struct {
 	*unstructured.Unstructured
 	Deleted bool
+	// Seen is when the test received it.
+	Seen time.Time
 }
 
 // History records from now on until the test ends. A watch that breaks fails the test.
@@ -60,7 +63,7 @@ func (h *History) take(event watch.Event) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.events = append(h.events, Version{o, event.Type == watch.Deleted})
+	h.events = append(h.events, Version{o, event.Type == watch.Deleted, time.Now()})
 }
 
 // Versions returns all versions so far, in order.

@@ -18,8 +18,12 @@ import (
 // retryDelay is the time between two calls of the preferred hook for one question.
 const retryDelay = 200 * time.Millisecond
 
-// errShare is the cause of the end of a call that has used up its share of the timeout.
-var errShare = errors.New("the share of the timeout is used up")
+// errShare is the cause of the end of a call that has used up its share of the timeout, and errAway
+// of a call that has had no response when the fallback took over.
+var (
+	errShare = errors.New("the share of the timeout is used up")
+	errAway  = errors.New("the fallback has taken over")
+)
 
 // turn is the part of the preferred hook in a question.
 type turn int
@@ -56,13 +60,11 @@ func (p *pair) askPreferred(
 ) (_ *hook.Answer, over bool, _ error) {
 	defer p.line.endTrial(turn)
 	began := time.Now()
-	limited, end := p.limit(ctx, began)
+	limited, end := p.limit(ctx, turn, began)
 	defer end()
 	for {
 		answer, err := p.call(limited, p.preferred, q)
-		if errors.Is(context.Cause(limited), errShare) {
-			err = p.overdue(err)
-		}
+		err = p.interrupted(limited, err)
 		switch {
 		case errors.Is(ctx.Err(), context.Canceled):
 			return nil, false, ctx.Err()
@@ -74,16 +76,22 @@ func (p *pair) askPreferred(
 			return answer, false, err
 		case p.line.missed(p, turn, began, cause(err)):
 			return nil, true, err
-		case hook.KindOf(err) != hook.Unreachable || !p.pause(limited):
+		case hook.KindOf(err) != hook.Unreachable:
 			return nil, false, err
+		case !p.pause(limited): // the fallback may have taken over meanwhile
+			return nil, ctx.Err() == nil && p.line.missed(p, turn, began, cause(err)), err
 		}
 	}
 }
 
-// limit returns the context for calls of the preferred hook. It ends with the share of the timeout,
-// unless the hook responds to other questions.
-func (p *pair) limit(ctx context.Context, began time.Time) (context.Context, func()) {
+// limit returns the context for calls of the preferred hook. It ends when the fallback takes over,
+// and with the share of the timeout, unless the hook responds to other questions.
+func (p *pair) limit(ctx context.Context, turn turn, began time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	detach := func() bool { return false }
+	if turn == normal {
+		detach = context.AfterFunc(p.line.untilAway(), func() { cancel(errAway) })
+	}
 	timer := time.AfterFunc(p.share, func() {
 		if !p.line.respondedSince(began) {
 			cancel(errShare)
@@ -91,6 +99,7 @@ func (p *pair) limit(ctx context.Context, began time.Time) (context.Context, fun
 	})
 	return ctx, func() {
 		timer.Stop()
+		detach()
 		cancel(nil)
 	}
 }
@@ -107,13 +116,21 @@ func (p *pair) pause(ctx context.Context) bool {
 	}
 }
 
-// overdue returns the error of a call that was ended after its share of the timeout.
-func (p *pair) overdue(err error) error {
+// interrupted returns the error of a call that limit has ended.
+func (p *pair) interrupted(limited context.Context, err error) error {
 	if err == nil || hook.KindOf(err) != "" {
 		return err
 	}
-	return &hook.Error{Kind: hook.TimedOut, Hook: string(p.op) + " " + p.preferred.Address, Err: fmt.Errorf(
-		"no answer within %s, its share of the timeout of %s", p.share, p.timeout)}
+	name := string(p.op) + " " + p.preferred.Address
+	switch context.Cause(limited) {
+	case errShare:
+		return &hook.Error{Kind: hook.TimedOut, Hook: name, Err: fmt.Errorf(
+			"no answer within %s, its share of the timeout of %s", p.share, p.timeout)}
+	case errAway:
+		return &hook.Error{Kind: hook.Unreachable, Hook: name, Err: errors.New(p.line.awayCause())}
+	default:
+		return err
+	}
 }
 
 // askFallback asks the fallback. reason is the preferred hook's error, or nil if that was not

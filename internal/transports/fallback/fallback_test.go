@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -218,6 +219,10 @@ func fails(kind hook.Kind, text string) hook.Func {
 	}
 }
 
+// maxHold is the longest time of a good gRPC hook before it is tried, or asked again about an
+// operation that it did not serve.
+const maxHold = 10 * time.Minute
+
 var errRefused = errors.New("connection refused")
 
 // refuses does not respond, as an address without a listener.
@@ -280,6 +285,34 @@ func TestTimeoutIsShared(t *testing.T) {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	})
+}
+
+// TestWaitingQuestionsGoOver loses one question while another one waits for the gRPC hook: the
+// webhook answers both at once.
+func TestWaitingQuestionsGoOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSituation(t)
+		s.grpc.set(func(ctx context.Context, q *hook.Question) (*hook.Answer, error) {
+			if q.Parent.Name() == "waiting" {
+				return hangs(ctx, q)
+			}
+			time.Sleep(2 * time.Second)
+			return refuses()(ctx, q)
+		}, nil)
+		h := s.open(hook.Sync)
+		began := time.Now()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			answer, err := h.Ask(t.Context(), question(hook.Sync, "waiting"))
+			if took := time.Since(began); err != nil || answer.AnsweredBy != "webhook" || took != 2*time.Second {
+				t.Errorf("got %+v and %v after %s, want the webhook's answer after 2s", answer, err, took)
+			}
+		})
+		if got := by(t, h, hook.Sync); got != "webhook" {
+			t.Errorf("got %q, want webhook", got)
+		}
+		waiting.Wait()
 	})
 }
 
@@ -552,5 +585,54 @@ func TestBadSettings(t *testing.T) {
 		if opened != nil || err == nil || err.Error() != want {
 			t.Errorf("%s: got %v and %v, want %s", field, opened, err, want)
 		}
+	}
+}
+
+// TestRandomFaults changes the two hooks at random while several parents are asked about. No parent
+// is asked about twice at once, no question exceeds the timeout, a question fails only if neither
+// hook was good, and the gRPC hook answers again in the end.
+func TestRandomFaults(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's choices need no secret
+			s := newSituation(t)
+			h := s.open(hook.Sync)
+			behaviors := []hook.Func{answers, refuses(), hangs, unserved}
+			ctx, stop := context.WithCancel(t.Context())
+			var asking sync.WaitGroup
+			for n := range 8 {
+				delay := time.Second/2 + time.Duration(random.Int64N(int64(2*time.Second)))
+				asking.Go(func() {
+					q := question(hook.Sync, fmt.Sprintf("web-%d", n))
+					for ctx.Err() == nil {
+						began := time.Now()
+						if _, err := h.Ask(t.Context(), q); err != nil {
+							t.Errorf("seed %d: %v, although the webhook answers", seed, err)
+						}
+						if took := time.Since(began); took > h.Timeout {
+							t.Errorf("seed %d: a question took %s, the timeout is %s", seed, took, h.Timeout)
+						}
+						time.Sleep(delay)
+					}
+				})
+			}
+			for range 20 {
+				var down error
+				behave := random.IntN(len(behaviors))
+				if behave == 1 {
+					down = errRefused
+				}
+				s.grpc.set(behaviors[behave], down)
+				time.Sleep(time.Duration(random.Int64N(int64(time.Minute))))
+			}
+			s.grpc.set(answers, nil)
+			time.Sleep(2 * maxHold)
+			stop()
+			asking.Wait()
+			if got := by(t, h, hook.Sync); got != "grpc" || s.running.most != 1 {
+				t.Errorf("seed %d: got %q in the end, and %d questions about one parent at once; want grpc and 1", seed, got,
+					s.running.most)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,6 +36,9 @@ type line struct {
 	mu sync.Mutex // guards the fields below
 	state
 	pairs map[*pair]struct{}
+	// present ends when the fallback takes over for all operations.
+	present context.Context //nolint:containedctx // it belongs to the state, not to a call
+	depart  context.CancelFunc
 	// parent is that of the last question. A sync of it tries the preferred hook.
 	parent hook.ParentName
 	// requested reports that a sync for the trial has been triggered.
@@ -46,10 +50,12 @@ type line struct {
 }
 
 func newLine(key, preferred, fallback string, trigger hook.TriggerFunc) *line {
-	return &line{
+	l := &line{
 		key: key, users: 1, preferred: preferred, fallback: fallback, trigger: trigger,
 		stopped: make(chan struct{}), wake: make(chan struct{}, 1), pairs: map[*pair]struct{}{},
 	}
+	l.present, l.depart = context.WithCancel(context.Background())
+	return l
 }
 
 // update changes the state, and reports the transport that answers if another one may.
@@ -127,6 +133,7 @@ func (l *line) missed(p *pair, turn turn, began time.Time, cause string) (over b
 		}
 		before := l.away
 		if over = l.state.missed(began, time.Now(), p.patience, cause); over && !before {
+			l.depart()
 			l.changed(l.all(), l.preferred, l.fallback+" answers in place of "+l.preferred)
 		}
 	})
@@ -174,6 +181,7 @@ func (l *line) noteResponse(turn turn) {
 // takeBack lets the preferred hook answer again. The caller holds mu.
 func (l *line) takeBack() {
 	l.back(time.Now())
+	l.present, l.depart = context.WithCancel(context.Background())
 	l.requested = false
 	l.changed(l.all(), l.fallback, l.preferred+" answers again")
 }
@@ -222,6 +230,20 @@ func (l *line) answered(p *pair) {
 	if l.away || p.operation.unserved {
 		p.answered = l.fallback
 	}
+}
+
+// untilAway returns a context that ends when the fallback takes over for all operations.
+func (l *line) untilAway() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.present
+}
+
+// awayCause returns the reason why the fallback has taken over.
+func (l *line) awayCause() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return cmp.Or(l.cause, "no response")
 }
 
 // respondedSince reports whether the preferred hook has responded to a question since a time.
