@@ -90,10 +90,10 @@ func (e *edits) awaitAll() {
 	}
 }
 
-// judge checks that no child was deleted, none was written twice for one edit, and none went back to
-// an earlier edit. It returns the longest time between an edit and a child that shows it or a later
-// one.
-func (e *edits) judge(history *kit.History) (longest time.Duration) {
+// judge checks that no child was deleted, none was written twice for one edit, and none went back
+// to an earlier edit. It returns the longest time between an edit and a child that shows it or a
+// later one, and when that edit was made.
+func (e *edits) judge(history *kit.History) (longest time.Duration, edited time.Time) {
 	e.Helper()
 	shown := map[string]int{}
 	pending := map[string][]int{}
@@ -116,11 +116,13 @@ func (e *edits) judge(history *kit.History) (longest time.Duration) {
 		}
 		shown[name] = n
 		for len(pending[name]) > 0 && pending[name][0] <= n {
-			longest = max(longest, v.Seen.Sub(e.made[pending[name][0]]))
+			if made := e.made[pending[name][0]]; v.Seen.Sub(made) > longest {
+				longest, edited = v.Seen.Sub(made), made
+			}
 			pending[name] = pending[name][1:]
 		}
 	}
-	return longest
+	return longest, edited
 }
 
 // TestGRPCHookIsKilled kills a gRPC hook under 20 edits a second: its webhook answers until some
@@ -167,8 +169,9 @@ func TestGRPCHookIsKilled(t *testing.T) {
 			e.awaitAll()
 			k.Settled(time.Second)
 
-			t.Logf("%d edits of %d parents; the longest time between an edit and its child was %s", e.count(), parents,
-				e.judge(history).Round(time.Millisecond))
+			longest, edited := e.judge(history)
+			t.Logf("%d edits of %d parents; the longest time between an edit and its child was %s, of an edit %s after the kill",
+				e.count(), parents, longest.Round(time.Millisecond), edited.Sub(killed).Round(time.Millisecond))
 			for _, w := range k.ChildWrites(mark) {
 				if strings.HasPrefix(w, "delete configmaps ") {
 					t.Errorf("the audit log has %q", w)
@@ -199,8 +202,8 @@ func metric(k *kit.Kit, e *serve.Engine, prefix string) (values []string) {
 	return values
 }
 
-// TestFallbackAnswersOtherwise has a webhook with other children than the gRPC hook, which stops and
-// starts several times: the child follows the side that answers, and does not flap.
+// TestFallbackAnswersOtherwise has a webhook with other children than the gRPC hook, which stops
+// and starts several times: the child follows the side that answers, and does not flap.
 func TestFallbackAnswersOtherwise(t *testing.T) {
 	k := start(t)
 	_, labels := ownEngine(k)
@@ -276,8 +279,8 @@ func TestRejectionDoesNotFallBack(t *testing.T) {
 	awaitFallback(k, v1alpha1.ReasonGRPC)
 }
 
-// TestHalfServedFallback has a gRPC hook without a function for finalize, over each mode: the webhook
-// answers that operation, and a deleted parent does not hang.
+// TestHalfServedFallback has a gRPC hook without a function for finalize, over each mode: the
+// webhook answers that operation, and a deleted parent does not hang.
 func TestHalfServedFallback(t *testing.T) {
 	sync := func(_ context.Context, r *hook.SyncRequest) (*hook.SyncResponse, error) { return answerSDK(r) }
 	for name, prefix := range map[string]string{"over a stream": "stream:", "over unary calls": "grpc:"} {
@@ -322,7 +325,8 @@ func serveSDK(t *testing.T, h hook.Composite) string {
 	return (<-at).String()
 }
 
-// TestFallbackIsNoLongerDeclared removes the webhook from a hook: the condition has no stale answer.
+// TestFallbackIsNoLongerDeclared removes the webhook from a hook: the condition has no stale
+// answer.
 func TestFallbackIsNoLongerDeclared(t *testing.T) {
 	k := start(t)
 	address := serveGRPC(t)

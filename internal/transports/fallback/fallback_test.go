@@ -289,7 +289,7 @@ func TestTimeoutIsShared(t *testing.T) {
 }
 
 // TestWaitingQuestionsGoOver loses one question while another one waits for the gRPC hook: the
-// webhook answers both at once.
+// webhook answers both immediately.
 func TestWaitingQuestionsGoOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSituation(t)
@@ -588,9 +588,9 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// TestRandomFaults changes the two hooks at random while several parents are asked about. No parent
-// is asked about twice at once, no question exceeds the timeout, a question fails only if neither
-// hook was good, and the gRPC hook answers again in the end.
+// TestRandomFaults changes the two hooks at random while several parents are asked about. No
+// parent has two questions at the same time, no question exceeds the timeout, a question fails only
+// if neither hook was good, and the gRPC hook answers again in the end.
 func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
