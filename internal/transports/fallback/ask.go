@@ -122,11 +122,11 @@ func (p *pair) interrupted(limited context.Context, err error) error {
 		return err
 	}
 	name := string(p.op) + " " + p.preferred.Address
-	switch context.Cause(limited) {
-	case errShare:
+	switch cause := context.Cause(limited); {
+	case errors.Is(cause, errShare):
 		return &hook.Error{Kind: hook.TimedOut, Hook: name, Err: fmt.Errorf(
 			"no answer within %s, its share of the timeout of %s", p.share, p.timeout)}
-	case errAway:
+	case errors.Is(cause, errAway):
 		return &hook.Error{Kind: hook.Unreachable, Hook: name, Err: errors.New(p.line.awayCause())}
 	default:
 		return err

@@ -594,7 +594,7 @@ func TestBadSettings(t *testing.T) {
 func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's choices need no secret
+			random := rand.New(rand.NewPCG(seed, 0))
 			s := newSituation(t)
 			h := s.open(hook.Sync)
 			behaviors := []hook.Func{answers, refuses(), hangs, unserved}
