@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -65,8 +66,8 @@ inline std::string File(const char* variable) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Serve serves until SIGTERM, and lets running calls finish. The certificates are read once: restart the hook after a
-// renewal.
+// Serve serves until SIGTERM, and then lets running calls finish for 5 seconds. Clients that watch the health service
+// make it wait that long. The certificates are read once: restart the hook after a renewal.
 inline void Serve(grpc::Service& hook, const char* name) {
   sigset_t signals; // blocked before gRPC starts its threads, so that only sigwait receives them
   sigemptyset(&signals);
@@ -85,8 +86,9 @@ inline void Serve(grpc::Service& hook, const char* name) {
   auto server = builder.BuildAndStart();
   if (!server || port == 0) throw std::runtime_error("cannot listen on " + address);
   std::cout << "listening on " << address.substr(0, address.rfind(':')) << ":" << port << std::endl;
-  server->GetHealthCheckService()->SetServingStatus(name, true); // without it, only the server as a whole has a status
+  // Without this, the health service knows only the server as a whole.
+  server->GetHealthCheckService()->SetServingStatus(name, true);
   int signal;
   sigwait(&signals, &signal);
-  server->Shutdown();
+  server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
 }

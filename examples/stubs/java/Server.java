@@ -9,26 +9,38 @@ import com.grpc.health.v1.HealthCheckResponse.ServingStatus;
 import io.grpc.*;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.protobuf.StatusProto;
+import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.StreamObserver;
 import java.io.File;
 import java.net.InetSocketAddress;
+import java.util.HashSet;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 
 final class Server {
-  // run serves until SIGTERM, and lets running calls finish. The certificates are read once: restart the hook after a
-  // renewal. A key must be in the format PKCS#8 ("BEGIN PRIVATE KEY").
+  // run serves until SIGTERM, and then lets running calls finish for 10 seconds. The certificates are read once:
+  // restart the hook after a renewal. A key must be in the format PKCS#8 ("BEGIN PRIVATE KEY").
   static void run(BindableService hook) throws Exception {
     var tls = TlsServerCredentials.newBuilder().keyManager(file("TLS_CERT"), file("TLS_KEY"))
         .trustManager(file("CLIENT_CA")).clientAuth(TlsServerCredentials.ClientAuth.REQUIRE).build();
     var listen = Optional.ofNullable(System.getenv("HOOKLOOP_HOOK_LISTEN")).orElse("127.0.0.1:9443");
+    var health = new Health();
     int colon = listen.lastIndexOf(':');
     var address = new InetSocketAddress(listen.substring(0, colon), Integer.parseInt(listen.substring(colon + 1)));
     var server = NettyServerBuilder.forAddress(address, tls)
         .maxInboundMessageSize(16 << 20) // gRPC accepts 4 MiB by default, the engine sends up to 16
-        .addService(new Health()).addService(ServerInterceptors.intercept(hook, new Trace())).build().start();
+        .addService(health).addService(ServerInterceptors.intercept(hook, new Trace())).build().start();
     System.out.println("listening on " + address.getHostString() + ":" + server.getPort());
-    Runtime.getRuntime().addShutdownHook(new Thread(server::shutdown));
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+      health.stop();
+      try {
+        server.shutdown().awaitTermination(10, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        server.shutdownNow();
+      }
+    }));
     server.awaitTermination();
   }
 
@@ -72,8 +84,21 @@ final class Server {
       respond(responses, () -> SERVING);
     }
 
-    @Override public void watch(HealthCheckRequest request, StreamObserver<HealthCheckResponse> responses) {
-      responses.onNext(SERVING); // the stream stays open for changes, and ends with the server
+    private final Set<StreamObserver<HealthCheckResponse>> watchers = new HashSet<>();
+
+    // watch keeps the stream open until the server stops or the client leaves.
+    @Override public synchronized void watch(
+        HealthCheckRequest request, StreamObserver<HealthCheckResponse> responses) {
+      responses.onNext(SERVING);
+      watchers.add(responses);
+      ((ServerCallStreamObserver<?>) responses).setOnCancelHandler(() -> forget(responses));
+    }
+
+    private synchronized void forget(StreamObserver<HealthCheckResponse> responses) { watchers.remove(responses); }
+
+    synchronized void stop() {
+      watchers.forEach(StreamObserver::onCompleted);
+      watchers.clear();
     }
   }
 }
