@@ -13,16 +13,22 @@ const { values, positionals } = parseArgs({
 });
 const hooks = await import(resolve(positionals[0]));
 
+// A number of JavaScript has 53 bits. Larger integers reach the function as marked texts, and leave as integers.
+const token = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const large = (text) => /^-?\d{16,}$/.test(text) && !Number.isSafeInteger(Number(text));
+const parse = (json) => JSON.parse(json.replace(token, (text) => (large(text) ? `"\\u0000${text}"` : text)));
+const print = (value) => JSON.stringify(value).replace(/"\\u0000(-?\d+)"/g, "$1");
+
 async function body(request) {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
-  return JSON.parse(Buffer.concat(chunks).toString());
+  return parse(Buffer.concat(chunks).toString());
 }
 
 const server = createServer(async (request, response) => {
   const answer = (code, content) => {
     response.writeHead(code, { "Content-Type": "application/json" });
-    response.end(JSON.stringify(content));
+    response.end(print(content));
   };
   const hook = hooks[request.url.slice(1)];
   if (typeof hook !== "function") return answer(404, { error: `no hook at ${request.url}` });

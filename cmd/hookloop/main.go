@@ -1,7 +1,7 @@
 // Command hookloop runs declared controllers, which ask hooks for their desired state. "hookloop
-// serve" is the process, "hookloop version" prints its version.
+// serve" is the process, "hookloop verify" checks a hook, "hookloop version" prints its version.
 //
-// It turns flags into server.Config and errors into exit codes, and holds no other logic. The exit
+// It turns flags into options and errors into exit codes, and holds no other logic. The exit
 // code is 0 after an ordered stop, 1 after a failure, and 2 for a wrong flag or value; then one
 // line on stderr names the flag and the expected value. It is tested by running the binary.
 package main
@@ -53,9 +53,9 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return explain(cmd.CommandPath(), err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newTrace(), newVerifyStream(), newVersion())
+	root.AddCommand(newServe(), newTrace(), newVerify(), newVerifyStream(), newVersion())
 	return root
 }
 
@@ -75,8 +75,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// explain returns an error that names the wrong flag and the expected value.
-func explain(err error) error {
+// explain returns an error that names the wrong flag of a command and the expected value.
+func explain(command string, err error) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
 	var unknown *pflag.NotExistError
@@ -90,7 +90,7 @@ func explain(err error) error {
 			fmt.Sprintf("--%s: got no value, expected %s", missing.GetFlag().Name, describe(missing.GetFlag())),
 		}
 	case errors.As(err, &unknown):
-		return &usageError{err.Error() + `, expected one of those that "hookloop serve --help" lists`}
+		return &usageError{fmt.Sprintf("%v, expected one of those that %q lists", err, command+" --help")}
 	default:
 		return &usageError{err.Error()}
 	}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the four hooks of this folder one after the other through the same steps, and compares the objects in
-# the cluster. Exit status 1: one of them differs. It needs `hookloop serve`, kubectl, Go, Node.js, and gRPC
-# for Python.
+# the cluster. Exit status 1: one of them differs, or `hookloop verify` finds a fault. It needs `hookloop serve`,
+# hookloop and kubectl on the PATH, Go, Node.js, and gRPC for Python.
 source "$(dirname "$0")/../prove.bash"
 
 namespace=website-$RANDOM
@@ -40,8 +40,16 @@ start() {
     fi
     sleep 0.1
   done
+  check "$address" "$2"
   sed "s|127.0.0.1:[0-9]*|${address#http://}|" "$2" | kubectl apply -f - >/dev/null
   kubectl wait --for=condition=Ready --timeout=60s -f "$2" >/dev/null
+}
+
+# check asks the hook all questions of `hookloop verify`: check <address> <controller>
+check() {
+  local plain=--insecure
+  [ "${1#http://}" = "$1" ] || plain=
+  hookloop verify --hook "$1" $plain --controller "$2" --controller crd.yaml --parent website.yaml
 }
 
 # on is kubectl in the test's namespace, without its messages.

@@ -87,7 +87,7 @@ func open(ctx context.Context, examples []string) (*stage, error) {
 	return s, err
 }
 
-// env returns a script's environment: the cluster, a kubectl for it, the engine's gateway, and the
+// env returns a script's environment: the cluster, kubectl, hookloop, the engine's gateway, and the
 // Jaeger with its address for spans.
 func (s *stage) env() []string {
 	var env []string
@@ -100,7 +100,8 @@ func (s *stage) env() []string {
 	if s.jaeger != nil {
 		env = append(env, "JAEGER="+s.jaeger.URL(), "JAEGER_OTLP="+s.jaeger.OTLP())
 	}
-	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+s.bin+":"+os.Getenv("PATH"))
+	path := []string{s.bin, filepath.Dir(serve.Program("hookloop")), os.Getenv("PATH")}
+	return append(env, "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+strings.Join(path, ":"))
 }
 
 // close ends everything, dependents first.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hookloop/hookloop/internal/conformance"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/grpclog"
+)
+
+// errFindings makes the exit code 1 after a report with faults.
+var errFindings = errors.New("the hook has faults")
+
+// newVerify returns the command that checks the answers of a hook.
+func newVerify() *cobra.Command {
+	var options conformance.Options
+	var output string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Ask a hook a fixed set of questions, and report the faults of its answers",
+		Long: `Ask a hook a fixed set of questions, and report the faults of its answers.
+
+It needs no cluster and changes nothing. An address is a gRPC target (host:port, dns:///host:port), or
+the URL of a webhook. A gRPC hook is asked by unary calls, and over the stream if it serves one. Name
+your controller and a parent, so that the questions have your kinds and fields; the file of a parent has
+the defaults of its CRD filled in.
+
+Exit code: 0 without faults, 1 with faults, 2 for a wrong flag or file. Notes are no faults.`,
+		Example: `  hookloop verify --hook 127.0.0.1:9443 --insecure
+  hookloop verify --hook 127.0.0.1:9443 --insecure -f controller.yaml -f crd.yaml --parent website.yaml
+  hookloop verify --hook http://127.0.0.1:8080/sync --hook finalize=http://127.0.0.1:8080/finalize
+  hookloop verify --hook dns:///hooks.shop:9443 --ca ca.crt --cert tls.crt --key tls.key -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return &usageError{fmt.Sprintf("--output: got %q, expected text or json", output)}
+			}
+			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) // the report has the faults
+			report, err := conformance.Verify(cmd.Context(), options)
+			if err != nil {
+				return verifyError(err)
+			}
+			write := report.WriteText
+			if output == "json" {
+				write = report.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if report.Faults() > 0 {
+				return errFindings
+			}
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	bindVerify(cmd.Flags(), &options)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "format of the report: text or json")
+	return cmd
+}
+
+func bindVerify(f *pflag.FlagSet, o *conformance.Options) {
+	f.StringArrayVar(&o.Addresses, "hook", nil,
+		"[OPERATION=]ADDRESS of the hook; repeat it for the webhooks of several operations")
+	f.StringVar(&o.Kind, "kind", "",
+		"kind of controller: composite or decorator; empty is that of the files, else composite")
+	f.StringArrayVarP(&o.Files, "controller", "f", nil,
+		"YAML file with the controller, and the CRDs of its resources; repeatable")
+	f.StringVar(&o.Parent, "parent", "", "YAML file with a parent; empty is one in the files, else a built-in one")
+	f.StringVar(&o.Version, "hook-version", "",
+		"version of a webhook's JSON: v1 or v2; empty is that of the files, else v1")
+	f.DurationVar(&o.Timeout, "timeout", 0, "timeout of one call; 0 is the controller's, else 10s")
+	f.BoolVar(&o.Insecure, "insecure", false, "call a gRPC hook in plain text")
+	f.StringVar(&o.CA, "ca", "", "file with the CA certificates of the hook; empty trusts the system's")
+	f.StringVar(&o.Cert, "cert", "", "file with the client's certificate")
+	f.StringVar(&o.Key, "key", "", "file with the key of the client's certificate")
+	f.StringVar(&o.ServerName, "server-name", "", "name in the hook's certificate, if it is not that of the address")
+	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token")
+}
+
+// verifyError makes a wrong option of verify a wrong command line.
+func verifyError(err error) error {
+	var usage *conformance.UsageError
+	if errors.As(err, &usage) {
+		return &usageError{usage.Problem}
+	}
+	return err
+}

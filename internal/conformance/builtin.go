@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"cmp"
+
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// common are the kinds of children that the built-in controllers declare.
+var common = []struct{ apiVersion, resource string }{
+	{"v1", "configmaps"},
+	{"v1", "secrets"},
+	{"v1", "services"},
+	{"v1", "serviceaccounts"},
+	{"v1", "persistentvolumeclaims"},
+	{"v1", "pods"},
+	{"apps/v1", "deployments"},
+	{"apps/v1", "statefulsets"},
+	{"apps/v1", "daemonsets"},
+	{"batch/v1", "jobs"},
+	{"batch/v1", "cronjobs"},
+	{"networking.k8s.io/v1", "ingresses"},
+	{"networking.k8s.io/v1", "networkpolicies"},
+	{"rbac.authorization.k8s.io/v1", "roles"},
+	{"rbac.authorization.k8s.io/v1", "rolebindings"},
+	{"autoscaling/v2", "horizontalpodautoscalers"},
+	{"policy/v1", "poddisruptionbudgets"},
+}
+
+// builtinGroup is the group of the built-in parent.
+const builtinGroup = "verify.hookloop.dev/v1"
+
+func builtinController(kind string, spec map[string]any, children string) map[string]any {
+	var list []any
+	for _, c := range common {
+		list = append(list, map[string]any{"apiVersion": c.apiVersion, "resource": c.resource})
+	}
+	spec[children] = list
+	spec["hooks"] = map[string]any{"sync": map[string]any{
+		"version": "v2", "webhook": map[string]any{"url": "http://verify.invalid/sync"},
+	}}
+	return map[string]any{
+		"apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": kind, "metadata": map[string]any{"name": "verify"},
+		"spec": spec,
+	}
+}
+
+func builtinComposite() map[string]any {
+	return builtinController("CompositeController", map[string]any{
+		"generateSelector": true,
+		"parentResource":   map[string]any{"apiVersion": builtinGroup, "resource": "examples"},
+	}, "childResources")
+}
+
+func builtinDecorator() map[string]any {
+	return builtinController("DecoratorController", map[string]any{
+		"resources": []any{map[string]any{"apiVersion": builtinGroup, "resource": "examples"}},
+	}, "attachments")
+}
+
+// builtinParent returns a parent with a field of each type. A known resource is its kind.
+func builtinParent(r object.Resource) map[string]any {
+	apiVersion, kind := builtinGroup, "Example"
+	if !r.GVK.Empty() {
+		apiVersion, kind = r.GVK.GroupVersion().String(), cmp.Or(r.GVK.Kind, kind)
+	}
+	return map[string]any{
+		"apiVersion": apiVersion,
+		"kind":       kind,
+		"metadata": map[string]any{
+			"name":        "example",
+			"labels":      map[string]any{"app": "example"},
+			"annotations": map[string]any{"verify.hookloop.dev/note": "a note"},
+		},
+		"spec": map[string]any{
+			"replicas": int64(2),
+			"number":   int64(3),
+			"image":    "nginx:1.29-alpine",
+			"text":     "a text",
+			"enabled":  true,
+			"data":     map[string]any{"key": "value"},
+			"items":    []any{map[string]any{"name": "first", "size": int64(1)}},
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "example"}},
+		},
+	}
+}

@@ -1,0 +1,27 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// wrongType asks about a parent with a text in place of each field that its users set, which most
+// hooks cannot answer. The error must have a code and a message; an answer is allowed.
+func (r *round) wrongType() {
+	m, err := r.subject.parent.Map()
+	if err != nil || r.first == nil {
+		return
+	}
+	for key := range m {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, key) {
+			m[key] = "a text in place of this field"
+		}
+	}
+	parent, err := object.FromMap(m)
+	if err != nil {
+		return
+	}
+	r.put("the parent with a text in place of its spec", r.question(hook.Sync, parent, nil))
+}

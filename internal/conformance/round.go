@@ -1,0 +1,193 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+)
+
+// callers is the number of calls at a time in the question about cancellation.
+const callers = 12
+
+// round asks all questions over one transport.
+type round struct {
+	*examiner
+	ctx  context.Context //nolint:containedctx // a round lives as long as its context
+	ask  func(context.Context, *hook.Question) *reply
+	over string
+	// related are the groups that the rules of the hook select, without objects.
+	related []hook.RelatedGroup
+	// first is the answer about the parent without children.
+	first *hook.Answer
+	// missing reports that Sync is not served.
+	missing bool
+	// fastest is the shortest time of an answer.
+	fastest time.Duration
+}
+
+// run asks, and reports whether the hook answers at all.
+func (r *round) run() bool {
+	if r.targets[hook.Customize] != nil {
+		r.customize()
+	}
+	if !r.sync() {
+		return false
+	}
+	r.probes()
+	r.wrongType()
+	r.finalize()
+	if r.over != overStream {
+		r.slow()
+	}
+	return true
+}
+
+// put asks one question and records the faults of the reply that every question may show.
+func (r *round) put(name string, q *hook.Question) *reply {
+	return r.judge(name, q, r.ask(r.ctx, q))
+}
+
+func (r *round) judge(name string, q *hook.Question, got *reply) *reply {
+	r.report.Questions[r.over]++
+	for _, f := range got.faults {
+		r.found(f.id, name, q, f.got)
+	}
+	switch {
+	case got.unreachable != "":
+		r.found(ruleUnreachable, name, q, got.unreachable)
+	case got.timedOut:
+		r.found(ruleTimedOut, name, q, fmt.Sprintf("no end of the call after %s", r.targets[q.Op].timeout))
+		if got.endless {
+			r.found(ruleDeadline, name, q, fmt.Sprintf("no end of the call %s after its deadline", overtime))
+		}
+	case got.failure != nil && !got.failure.missing:
+		r.judgeFailure(name, q, got.failure)
+	case got.answer != nil:
+		r.judgeAnswer(name, q, got)
+	}
+	return got
+}
+
+func (r *round) judgeFailure(name string, q *hook.Question, f *failure) {
+	if f.vague != "" {
+		r.found(ruleErrorCode, name, q, fmt.Sprintf("%s; %s", f, f.vague))
+	}
+	if f.message == "" {
+		r.found(ruleErrorMessage, name, q, f.String())
+	}
+}
+
+// found records a finding.
+func (r *round) found(id, name string, q *hook.Question, got string) {
+	r.report.add(Finding{
+		Rule: ruleOf(id), Operation: q.Op, Over: r.over, Question: name, Request: requestJSON(q), Got: got,
+	})
+}
+
+// question returns a question about a parent and its observed children.
+func (r *round) question(op hook.Op, parent *object.Object, observed []*object.Object) *hook.Question {
+	q := &hook.Question{Kind: r.subject.kind.ControllerKind, Op: op, Controller: r.subject.controller, Parent: parent}
+	if op == hook.Customize {
+		return q
+	}
+	set := object.NewSet(observed...)
+	for _, resource := range r.subject.children {
+		q.Children = append(q.Children, hook.Group{Resource: resource, Objects: set.Of(resource.GVK)})
+	}
+	q.Related = r.related
+	return q
+}
+
+// served records an operation that is not served, and an error in place of the first answer. It
+// reports whether an answer came.
+func (r *round) served(name string, q *hook.Question, got *reply) bool {
+	switch {
+	case got.answer != nil:
+		return true
+	case got.failure == nil:
+		return false
+	case got.failure.missing && r.subject.requires(q.Op):
+		r.found(ruleNotServed, name, q, got.failure.String())
+	case got.failure.missing:
+	default:
+		r.found(ruleCallFailed, name, q, got.failure.String())
+	}
+	return false
+}
+
+// sync asks about the parent without children, then with the children of the answer.
+func (r *round) sync() bool {
+	name := "the parent, without children"
+	q := r.question(hook.Sync, r.subject.parent, nil)
+	got := r.put(name, q)
+	if !r.served(name, q, got) {
+		r.missing = got.failure != nil && got.failure.missing
+		return got.unreachable == "" && !r.missing
+	}
+	r.first, r.fastest = got.answer, got.took
+	if r.require(got.answer) {
+		q = r.question(hook.Sync, r.subject.parent, nil)
+		r.put("the parent, without children, with the related objects of its requirements", q)
+	}
+	r.put("the parent, with the children of its answer", r.question(hook.Sync, r.subject.parent, r.observed(got.answer)))
+	return true
+}
+
+// observed returns the children of an answer as the API server would return them.
+func (r *round) observed(a *hook.Answer) []*object.Object {
+	var all []*object.Object
+	for i, raw := range a.Children {
+		m, err := object.DecodeMap(raw)
+		if err != nil {
+			continue // judgeAnswer has reported it
+		}
+		decoded, err := object.FromMap(m)
+		if err != nil {
+			continue
+		}
+		stored(m, r.subject.resources.of(decoded.GVK()), childUID(i))
+		if child, err := object.FromMap(m); err == nil {
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+// customize asks for the rules of related objects.
+func (r *round) customize() {
+	name := "the parent"
+	q := r.question(hook.Customize, r.subject.parent, nil)
+	got := r.put(name, q)
+	if r.served(name, q, got) {
+		r.relate(got.answer.Related)
+	}
+}
+
+// require takes the requirements of an answer, and reports whether it has any.
+func (r *round) require(a *hook.Answer) bool {
+	if len(a.Requirements) > 0 {
+		r.relate(a.Requirements)
+	}
+	return len(a.Requirements) > 0
+}
+
+// relate makes the groups of rules, without objects.
+func (r *round) relate(rules []hook.RelatedRule) {
+	r.related = nil
+	for _, rule := range rules {
+		resource, found := r.subject.resources.find(ruleResource(rule))
+		if !found {
+			r.report.skip("related objects of %s.%s: the resource is not known; expected a file with its "+
+				"CustomResourceDefinition", rule.Resource, rule.APIVersion)
+			continue
+		}
+		group := hook.RelatedGroup{Group: hook.Group{Resource: resource}, Name: rule.Name}
+		known := func(g hook.RelatedGroup) bool { return g.Resource == resource && g.Name == rule.Name }
+		if !containsGroup(r.related, known) {
+			r.related = append(r.related, group)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package conformance
+
+import "slices"
+
+// Level is the weight of a finding.
+type Level string
+
+// The levels. A Fault damages answers, or makes the engine reject them. A Note is information, and
+// does not make the hook a bad one.
+const (
+	Fault Level = "fault"
+	Note  Level = "note"
+)
+
+// Rule is one property of a good hook. Its ID is stable.
+type Rule struct {
+	ID    string `json:"id"`
+	Level Level  `json:"level"`
+	// Expected is the property, as a noun phrase.
+	Expected string `json:"expected"`
+}
+
+// The rules, in the order in which a report lists their findings.
+const (
+	ruleUnreachable  = "unreachable"
+	ruleHealth       = "health-not-serving"
+	ruleNoHealth     = "health-missing"
+	ruleNotServed    = "not-served"
+	ruleNoUnary      = "unary-missing"
+	ruleCallFailed   = "call-failed"
+	ruleTimedOut     = "timed-out"
+	ruleEncoding     = "wrong-encoding"
+	ruleNotUTF8      = "not-utf8"
+	ruleMalformed    = "malformed"
+	ruleDuplicateKey = "duplicate-key"
+	ruleContentType  = "content-type"
+	ruleUnknownField = "unknown-field"
+	ruleLimit        = "too-large"
+	ruleIdentity     = "child-identity"
+	ruleChildKind    = "child-kind"
+	ruleDuplicate    = "child-duplicate"
+	ruleRejected     = "answer-rejected"
+	ruleInteger      = "integer-changed"
+	ruleText         = "text-changed"
+	ruleErrorAnswer  = "error-as-answer"
+	ruleErrorCode    = "error-code"
+	ruleErrorMessage = "error-message"
+	ruleDeadline     = "deadline-ignored"
+	ruleCancellation = "cancellation-ignored"
+	ruleFinalize     = "finalize-never-ends"
+	ruleStream       = "stream-differs"
+	ruleNoStream     = "stream-missing"
+)
+
+var rules = []Rule{
+	{ruleUnreachable, Fault, "a connection, and an answer to a call"},
+	{ruleHealth, Fault, `SERVING for the service "" of grpc.health.v1.Health, without which the engine makes no call`},
+	{ruleNoHealth, Note, "grpc.health.v1.Health, so that calls go to ready Pods only"},
+	{ruleNotServed, Fault, "an answer: the controller declares the operation"},
+	{ruleNoUnary, Note, "unary calls beside the stream: mode Unary and tools such as grpcurl need them"},
+	{ruleCallFailed, Fault, "an answer to a valid parent"},
+	{ruleTimedOut, Fault, "an answer within the timeout"},
+	{ruleEncoding, Fault, "UTF-8 JSON, compressed only as the caller accepts it"},
+	{ruleNotUTF8, Fault, "UTF-8: the engine replaces other bytes by U+FFFD"},
+	{ruleMalformed, Fault, "one JSON object, without a byte order mark"},
+	{ruleDuplicateKey, Fault, "each key of a JSON object once: of two, one is lost"},
+	{ruleContentType, Note, "the header Content-Type: application/json"},
+	{ruleUnknownField, Note, "only fields that an answer has: the engine ignores others, and rejects them in strict mode"},
+	{ruleLimit, Fault, "an answer within the limits of the engine"},
+	{ruleIdentity, Fault, "apiVersion, kind and metadata.name in each child"},
+	{ruleChildKind, Fault, "children of kinds that the controller declares"},
+	{ruleDuplicate, Fault, "each child once"},
+	{ruleRejected, Fault, "an answer that the engine accepts"},
+	{ruleInteger, Fault, "integers with all their digits: 2^53+1 does not fit into a double"},
+	{ruleText, Fault, "texts as they came, decoded and encoded as UTF-8"},
+	{ruleErrorAnswer, Fault, "a status other than 200 for an error: with 200, it is an answer that deletes all children"},
+	{ruleErrorCode, Fault, "a status with a meaning, such as INVALID_ARGUMENT, INTERNAL or 500"},
+	{ruleErrorMessage, Fault, "a message in each error: the parent shows it"},
+	{ruleDeadline, Fault, "an end of the call at its deadline"},
+	{ruleCancellation, Fault, "an end of the work when the call is cancelled"},
+	{ruleFinalize, Fault, "finalized: true once the parent has no children: without it the parent is never deleted"},
+	{ruleStream, Fault, "the same answer over the stream as by a unary call"},
+	{ruleNoStream, Note, "nothing: the engine uses unary calls, which carry the whole state"},
+}
+
+// Rules returns all rules.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// ruleOf returns the rule with an id. It panics if there is none: ids come from this package.
+func ruleOf(id string) Rule {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		panic("conformance: no rule " + id)
+	}
+	return rules[i]
+}

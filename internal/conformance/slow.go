@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/hook"
+)
+
+// slowest is the answer time from which a hook is slow enough to see whether it heeds deadlines and
+// cancellations. A faster hook has nothing to end.
+const slowest = 200 * time.Millisecond
+
+// slow checks the end of calls that no caller waits for. A finding must show twice, with a margin
+// of several answer times, so that a busy machine is no fault.
+func (r *round) slow() {
+	if r.first == nil {
+		return
+	}
+	q := r.question(hook.Sync, r.subject.parent, nil)
+	for range 2 {
+		if got := r.ask(r.ctx, q); got.answer != nil {
+			r.fastest = min(r.fastest, got.took)
+		}
+		r.report.Questions[r.over]++
+	}
+	if r.fastest < slowest {
+		return
+	}
+	r.deadline(q)
+	r.cancellation(q)
+}
+
+// deadline makes calls with a deadline of a quarter of the answer time, and does not end them
+// itself. HTTP has no deadlines.
+func (r *round) deadline(q *hook.Question) {
+	client := r.targets[hook.Sync].grpc
+	if client == nil {
+		return
+	}
+	limit := r.fastest / 4
+	var late time.Duration
+	for range 2 {
+		r.report.Questions[r.over]++
+		got := client.askWithin(r.ctx, q, limit)
+		if got.answer == nil && !got.endless || got.took < 2*limit {
+			return
+		}
+		late = got.took - limit
+	}
+	r.found(ruleDeadline, "the parent, with a deadline of "+limit.String(), q,
+		fmt.Sprintf("the end of the call %s after the deadline", late.Round(time.Millisecond)))
+}
+
+// cancellation cancels many calls, and measures the next one. A hook that continues cancelled
+// calls has no room for it.
+func (r *round) cancellation(q *hook.Question) {
+	allowed := 4*r.fastest + 500*time.Millisecond
+	var took time.Duration
+	for range 2 {
+		r.report.Questions[r.over] += callers + 1
+		r.cancelled(q)
+		got := r.ask(r.ctx, q)
+		if got.took <= allowed {
+			return
+		}
+		took = got.took
+	}
+	r.found(ruleCancellation, fmt.Sprintf("the parent, after %d cancelled calls", callers), q,
+		fmt.Sprintf("the end of the call after %s, otherwise after %s",
+			took.Round(time.Millisecond), r.fastest.Round(time.Millisecond)))
+}
+
+// cancelled makes calls and cancels them after a quarter of the answer time.
+func (r *round) cancelled(q *hook.Question) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.fastest/4)
+	defer cancel()
+	var calls sync.WaitGroup
+	for range callers {
+		calls.Go(func() { r.ask(ctx, q) })
+	}
+	calls.Wait()
+}

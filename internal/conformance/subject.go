@@ -1,0 +1,234 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/engine/object"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// subject is what the questions are about: a controller, its resources and a parent.
+type subject struct {
+	kind       hook.Descriptor
+	controller *object.Object
+	parent     *object.Object
+	// parentResource is the parent's; children are the declared kinds, in their order.
+	parentResource object.Resource
+	children       []object.Resource
+	// selector reports that the parent's spec.selector must match its children.
+	selector bool
+	// hooks are the declared ones; nil if the controller is the built-in one.
+	hooks     map[hook.Op]*v1alpha1.Hook
+	resources *resources
+	skipped   []string
+}
+
+// kindRow is the part of a kind of controller that is not in its hook.Descriptor.
+type kindRow struct {
+	// read decodes a declaring object.
+	read func(*object.Object) (*declared, error)
+	// fields are the fields of an answer to Sync or Finalize beside status and children.
+	fields []string
+	// builtin is the declaring object without a file.
+	builtin func() map[string]any
+}
+
+// declared is the content of a declaring object.
+type declared struct {
+	parents, children []v1alpha1.ResourceRule
+	hooks             map[hook.Op]*v1alpha1.Hook
+	selector          bool
+}
+
+// kinds has a row for each kind of controller. A kind without a row cannot be verified.
+var kinds = map[hook.ControllerKind]kindRow{
+	hook.Composite: {read: readComposite, builtin: builtinComposite},
+	hook.Decorator: {read: readDecorator, fields: []string{"labels", "annotations"}, builtin: builtinDecorator},
+}
+
+// load reads the files, and fills in what they leave out.
+func load(o Options) (*subject, error) {
+	files, err := readFiles(o.Files)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{resources: newResources(files.definitions)}
+	if err := s.setController(files.controller, o.Kind); err != nil {
+		return nil, err
+	}
+	parent := files.other
+	if o.Parent != "" {
+		if parent, err = readObject(o.Parent); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.setParent(parent)
+}
+
+// setController reads the declaring object, or takes the built-in one.
+func (s *subject) setController(o *object.Object, kind string) error {
+	if o == nil {
+		return s.setBuiltin(hook.ControllerKind(cmp.Or(kind, string(hook.Composite))))
+	}
+	s.kind, _ = hook.DescriptorOf(o.GVK().Kind) // readFiles has found it
+	if kind != "" && kind != string(s.kind.ControllerKind) {
+		return usagef("--kind: got %q, expected %s: the file declares a %s", kind, s.kind.ControllerKind, s.kind.Declared)
+	}
+	s.controller = o
+	return s.declare(true)
+}
+
+func (s *subject) setBuiltin(kind hook.ControllerKind) error {
+	row, found := kinds[kind]
+	if !found {
+		return usagef("--kind: got %q, expected one of %v", kind, kindNames())
+	}
+	s.kind = kind.Descriptor()
+	var err error
+	if s.controller, err = object.FromMap(row.builtin()); err != nil {
+		return fmt.Errorf("the built-in controller: %w", err)
+	}
+	return s.declare(false)
+}
+
+func kindNames() []hook.ControllerKind {
+	var names []hook.ControllerKind
+	for _, d := range hook.Descriptors() {
+		if _, found := kinds[d.ControllerKind]; found {
+			names = append(names, d.ControllerKind)
+		}
+	}
+	return names
+}
+
+// declare reads the resources and hooks of the declaring object.
+func (s *subject) declare(fromFile bool) error {
+	row, found := kinds[s.kind.ControllerKind]
+	if !found {
+		return usagef("--controller: a %s cannot be verified; expected one of %v", s.kind.Declared, kindNames())
+	}
+	d, err := row.read(s.controller)
+	if err != nil {
+		return usagef("--controller: %s %q: %v", s.kind.Declared, s.controller.Name(), err)
+	}
+	s.selector = d.selector
+	if fromFile {
+		s.hooks = d.hooks
+	}
+	for i, rule := range d.children {
+		r, found := s.resources.find(rule)
+		if !found {
+			return usagef("--controller: child resource %d, %s, is not known here; "+
+				"add a file with its CustomResourceDefinition", i, rule)
+		}
+		s.children = append(s.children, r)
+	}
+	for _, rule := range d.parents {
+		if r, found := s.resources.find(rule); found {
+			s.parentResource = r
+			return nil
+		}
+	}
+	s.parentResource = object.Resource{Plural: d.parents[0].Resource, Namespaced: true, HasStatus: true}
+	return nil
+}
+
+// setParent takes the parent of a file, or the built-in one, with the metadata that the API server
+// would set.
+func (s *subject) setParent(o *object.Object) error {
+	m := builtinParent(s.parentResource)
+	if o != nil {
+		var err error
+		if m, err = o.Map(); err != nil {
+			return usagef("--parent: %v", err)
+		}
+		if err := s.checkParent(o); err != nil {
+			return err
+		}
+		fillDefaults(m, s.resources.schemas[o.GVK()])
+	} else if s.hooks != nil {
+		s.skipped = append(s.skipped, "the fields of a real parent; expected --parent")
+	}
+	stored(m, s.parentResource, "11111111-1111-4111-8111-111111111111")
+	parent, err := object.FromMap(m)
+	if err != nil {
+		return usagef("--parent: %v", err)
+	}
+	s.parent = parent
+	if s.parentResource.GVK.Empty() {
+		s.parentResource.GVK = parent.GVK()
+	}
+	return nil
+}
+
+// checkParent compares the parent's kind with the declared ones.
+func (s *subject) checkParent(o *object.Object) error {
+	if o.Name() == "" {
+		return usagef("--parent: metadata.name is missing")
+	}
+	if s.hooks == nil {
+		s.parentResource = s.resources.of(o.GVK())
+		return nil
+	}
+	d, err := kinds[s.kind.ControllerKind].read(s.controller)
+	if err != nil {
+		return usagef("--controller: %v", err)
+	}
+	for _, rule := range d.parents {
+		r, found := s.resources.find(rule)
+		if !found && rule.APIVersion == o.GVK().GroupVersion().String() {
+			r, found = object.Resource{GVK: o.GVK(), Plural: rule.Resource, Namespaced: true, HasStatus: true}, true
+		}
+		if found && r.GVK == o.GVK() {
+			s.parentResource = r
+			return nil
+		}
+	}
+	return usagef("--parent: got a %s, expected one of the controller's %v", object.KindString(o.GVK()), d.parents)
+}
+
+// stored adds the metadata that the API server sets.
+func stored(m map[string]any, r object.Resource, uid types.UID) {
+	metadata, ok := m["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		m["metadata"] = metadata
+	}
+	if namespace, _ := metadata["namespace"].(string); r.Namespaced && namespace == "" {
+		metadata["namespace"] = "default"
+	}
+	for key, value := range map[string]any{
+		"uid": string(uid), "resourceVersion": "1", "generation": int64(1), "creationTimestamp": "2026-01-01T00:00:00Z",
+	} {
+		if _, set := metadata[key]; !set {
+			metadata[key] = value
+		}
+	}
+}
+
+// requires reports whether the controller declares an operation. The built-in controller requires
+// Sync only.
+func (s *subject) requires(op hook.Op) bool {
+	if s.hooks == nil {
+		return op == hook.Sync
+	}
+	return s.hooks[op] != nil
+}
+
+// timeout returns the timeout of an operation.
+func (s *subject) timeout(op hook.Op, o Options) time.Duration {
+	h := s.hooks[op]
+	switch {
+	case o.Timeout > 0:
+		return o.Timeout
+	case h != nil && h.Webhook != nil:
+		return h.Webhook.Timeout.Duration()
+	case h != nil && h.GRPC != nil:
+		return h.GRPC.Timeout.Duration()
+	}
+	return DefaultTimeout
+}

@@ -1,0 +1,236 @@
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+	enginegrpc "github.com/hookloop/hookloop/internal/transports/grpc"
+	"github.com/hookloop/hookloop/internal/transports/webhook"
+)
+
+// The transports, as reports name them.
+const (
+	overGRPC    = "gRPC"
+	overWebhook = "webhook"
+	overStream  = "stream"
+)
+
+// client asks over one transport and shows what came.
+type client interface {
+	ask(ctx context.Context, q *hook.Question) *reply
+	close()
+}
+
+// target is the address of one operation.
+type target struct {
+	op      hook.Op
+	address string
+	timeout time.Duration
+	// version and strict are those of a webhook; grpc is nil for one.
+	version string
+	strict  bool
+	grpc    *grpcClient
+	client  client
+	// field is the spec of the engine's own client, without mode.
+	field  map[string]any
+	lookup hook.Lookup
+}
+
+func (t *target) over() string {
+	if t.grpc != nil {
+		return overGRPC
+	}
+	return overWebhook
+}
+
+func (t *target) close() { t.client.close() }
+
+// open opens the engine's own hook. Mode is that of a gRPC hook.
+func (t *target) open(s *subject, mode string) (*hook.Opened, error) {
+	field := map[string]any{"timeout": t.timeout.String()}
+	for key, value := range t.field {
+		field[key] = value
+	}
+	opener := (&webhook.Transport{Secrets: anywhere}).Open
+	if t.grpc != nil {
+		field["mode"] = mode
+		opener = (&enginegrpc.Transport{Build: "verify", Secrets: anywhere}).Open
+	}
+	data, err := json.Marshal(field)
+	if err != nil {
+		return nil, err
+	}
+	return opener(hook.Settings{
+		ControllerKind: s.kind.Declared, ControllerName: s.controller.Name(), ControllerUID: s.controller.UID(),
+		Op: t.op, Kind: s.kind.ControllerKind, Version: t.version, Field: data, Lookup: t.lookup,
+	})
+}
+
+// resolve returns the targets of the operations that have an address.
+func resolve(s *subject, o Options) (map[hook.Op]*target, error) {
+	addresses, err := split(s.kind, o.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	security, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	targets := map[hook.Op]*target{}
+	for _, op := range s.kind.Operations {
+		address := s.address(op, addresses)
+		if address == "" {
+			if s.requires(op) {
+				s.skipped = append(s.skipped, fmt.Sprintf("%s, which has no address; expected --hook %s=URL", op, op))
+			}
+			continue
+		}
+		if targets[op], err = s.target(op, address, o, security); err != nil {
+			return nil, err
+		}
+	}
+	return targets, nil
+}
+
+// everyOp is the key of an address without an operation.
+const everyOp hook.Op = ""
+
+// split parses [OPERATION=]ADDRESS.
+func split(kind hook.Descriptor, list []string) (map[hook.Op]string, error) {
+	if len(list) == 0 {
+		return nil, usagef("--hook: is missing, expected an address such as 127.0.0.1:9443 or http://127.0.0.1:8080/sync")
+	}
+	addresses := map[hook.Op]string{}
+	for _, text := range list {
+		op, address := everyOp, text
+		if name, rest, named := strings.Cut(text, "="); named && !strings.ContainsAny(name, "/:") {
+			op, address = hook.Op(name), rest
+			if !slices.Contains(kind.Operations, op) {
+				return nil, usagef("--hook: got operation %q, expected one of %v", name, kind.Operations)
+			}
+		}
+		if _, twice := addresses[op]; twice {
+			return nil, usagef("--hook: got %q after another address of the same operation, expected one", text)
+		}
+		addresses[op] = address
+	}
+	if addresses[hook.Sync] == "" && addresses[everyOp] == "" {
+		return nil, usagef("--hook: has no address of sync, expected one")
+	}
+	return addresses, nil
+}
+
+// address returns the address of an operation. One without an operation is that of all operations
+// of a gRPC hook; the URL of a webhook is that of sync, with the paths of the controller for the
+// others if it has no path itself.
+func (s *subject) address(op hook.Op, addresses map[hook.Op]string) string {
+	if own := addresses[op]; own != "" {
+		return own
+	}
+	common := addresses[everyOp]
+	if !isURL(common) {
+		return common
+	}
+	u, err := url.Parse(common)
+	if err == nil && (u.Path == "" || u.Path == "/") {
+		if path := declaredPath(s.hooks[op]); path != "" {
+			u.Path = path
+			return u.String()
+		}
+	}
+	if op == hook.Sync {
+		return common
+	}
+	return ""
+}
+
+// declaredPath returns the path of a declared webhook.
+func declaredPath(h *v1alpha1.Hook) string {
+	if h == nil || h.Webhook == nil {
+		return ""
+	}
+	if h.Webhook.URL != nil {
+		if u, err := url.Parse(*h.Webhook.URL); err == nil {
+			return u.Path
+		}
+	}
+	if h.Webhook.Path != nil {
+		return "/" + strings.TrimPrefix(*h.Webhook.Path, "/")
+	}
+	return ""
+}
+
+func isURL(address string) bool {
+	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
+}
+
+// target prepares the clients of one operation. It opens no connection.
+func (s *subject) target(op hook.Op, address string, o Options, security *material) (*target, error) {
+	t := &target{op: op, address: address, timeout: s.timeout(op, o), lookup: security.lookup}
+	if isURL(address) {
+		return t, s.webhook(t, o, security)
+	}
+	host, err := hostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	t.field = security.spec(map[string]any{"target": address, "insecure": security.plain})
+	t.grpc = newGRPCClient(host, t.timeout, security)
+	t.client = t.grpc
+	return t, nil
+}
+
+func (s *subject) webhook(t *target, o Options, security *material) error {
+	u, err := url.Parse(t.address)
+	if err != nil || u.Host == "" {
+		return usagef("--hook: %q is no URL, expected http://host/path or https://host/path", t.address)
+	}
+	declared := s.hooks[t.op]
+	t.version = cmp.Or(o.Version, "v1")
+	if o.Version == "" && declared != nil {
+		t.version = string(cmp.Or(declared.Version, v1alpha1.HookV1))
+	}
+	if t.version != "v1" && t.version != "v2" {
+		return usagef("--hook-version: got %q, expected v1 or v2", t.version)
+	}
+	t.strict = t.version == "v2"
+	t.field = security.spec(map[string]any{"url": t.address})
+	if declared != nil && declared.Webhook != nil && declared.Webhook.ResponseUnmarshalMode != "" {
+		t.strict = declared.Webhook.ResponseUnmarshalMode == v1alpha1.UnmarshalStrict
+		t.field["responseUnMarshallMode"] = string(declared.Webhook.ResponseUnmarshalMode)
+	}
+	u.User = nil
+	t.client = newWebhookClient(t, security)
+	t.address = u.String()
+	return nil
+}
+
+// hostPort returns the address to dial for a gRPC target with one address.
+func hostPort(target string) (string, error) {
+	rest := target
+	if scheme, after, found := strings.Cut(target, ":///"); found {
+		if scheme != "dns" && scheme != "passthrough" {
+			return "", usagef("--hook: got %q, expected host:port or dns:///host:port", target)
+		}
+		rest = after
+	} else if after, found := strings.CutPrefix(target, "dns:"); found {
+		rest = after
+	}
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil {
+		host, port = strings.Trim(rest, "[]"), "443"
+	}
+	if host == "" || strings.ContainsAny(host, "/ ") {
+		return "", usagef("--hook: got %q, expected host:port, dns:///host:port or the URL of a webhook", target)
+	}
+	return net.JoinHostPort(host, port), nil
+}

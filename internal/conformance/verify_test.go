@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestWrongOptions(t *testing.T) {
+	good := file(t, declaring)
+	for _, test := range []struct {
+		name    string
+		options Options
+		want    string
+	}{
+		{"no address", Options{}, "--hook: is missing"},
+		{"no address of sync", Options{Addresses: []string{"finalize=127.0.0.1:1"}}, "no address of sync"},
+		{"operation", Options{Addresses: []string{"observe=127.0.0.1:1"}}, `got operation "observe"`},
+		{"two addresses", Options{Addresses: []string{"a:1", "b:1"}}, "after another address"},
+		{"socket", Options{Addresses: []string{"unix:///tmp/hook"}}, "expected host:port or dns:///host:port"},
+		{"kind", Options{Addresses: []string{"a:1"}, Kind: "operator"}, `--kind: got "operator"`},
+		{"kind of another controller", Options{Addresses: []string{"a:1"}, Kind: "decorator", Files: []string{good}},
+			"the file declares a CompositeController"},
+		{"version", Options{Addresses: []string{"http://a/sync"}, Version: "v3"}, "--hook-version"},
+		{"plain text with a token", Options{Addresses: []string{"a:1"}, Security: Security{Insecure: true, TokenFile: "t"}},
+			"--insecure: is plain text"},
+		{"certificate without its key", Options{Addresses: []string{"a:1"}, Security: Security{Cert: "tls.crt"}},
+			"--cert: expected both"},
+		{"CA that is none", Options{Addresses: []string{"a:1"}, Security: Security{CA: good}}, "has no certificate"},
+		{"missing file", Options{Addresses: []string{"a:1"}, Files: []string{"/none.yaml"}}, "no such file"},
+		{"no YAML", Options{Addresses: []string{"a:1"}, Files: []string{file(t, "a: b: c")}}, "is not YAML"},
+		{"no controller", Options{Addresses: []string{"a:1"}, Files: []string{file(t, smallParent)}}, "got no controller"},
+		{"two controllers", Options{Addresses: []string{"a:1"}, Files: []string{good, good}}, "expected one controller"},
+		{"child resource without a CRD", Options{Addresses: []string{"a:1"}, Files: []string{
+			file(t, strings.Replace(declaring, "resource: configmaps", "resource: gadgets", 1)),
+		}}, "gadgets.v1, is not known here"},
+		{"invalid controller", Options{Addresses: []string{"a:1"}, Files: []string{
+			file(t, strings.Replace(declaring, "url:", "uri:", 1)),
+		}}, "spec.hooks.sync.webhook"},
+		{"parent of another kind", Options{Addresses: []string{"a:1"}, Files: []string{good}, Parent: file(t,
+			"{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, "--parent: got a Pod.v1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Verify(t.Context(), test.options)
+			var usage *UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want a UsageError with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestDefaultsOfTheCRD fills in what the API server would.
+func TestDefaultsOfTheCRD(t *testing.T) {
+	crd := file(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: demos.demo.example.com}
+spec:
+  group: demo.example.com
+  scope: Cluster
+  names: {kind: Demo, plural: demos}
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              port: {type: integer, default: 80}
+              nested: {items: {properties: {size: {default: 1}}}}
+`)
+	s, err := load(Options{Files: []string{file(t, declaring), crd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.parentResource.Namespaced {
+		t.Error("the parents have a namespace, want the CRD's scope")
+	}
+	spec, _ := s.parent.Field("spec")
+	for _, want := range []string{`"port":80`, `"size":1`} {
+		if !strings.Contains(string(spec), want) {
+			t.Errorf("got %s, want it to contain %s", spec, want)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// set returns a change of the body alone.
+func set(change func([]byte) []byte) func(*http.Request, *webhookResponse) bool {
+	return func(_ *http.Request, r *webhookResponse) bool {
+		if r.status == http.StatusOK {
+			r.body = change(r.body)
+		}
+		return true
+	}
+}
+
+func header(name, value string) func(*http.Request, *webhookResponse) bool {
+	return func(_ *http.Request, r *webhookResponse) bool {
+		r.header.Set(name, value)
+		return true
+	}
+}
+
+// failing changes the responses to a parent that the hook cannot read.
+func failing(status int, body string) func(*http.Request, *webhookResponse) bool {
+	return func(_ *http.Request, r *webhookResponse) bool {
+		if r.status != http.StatusOK {
+			r.status, r.body = status, []byte(body)
+		}
+		return status != 0
+	}
+}
+
+func TestFaultsOfWebhooks(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*http.Request, *webhookResponse) bool
+		want   string
+	}{
+		{"bytes in ISO 8859-1", set(latin1), ruleNotUTF8},
+		{"UTF-8 read as ISO 8859-1", set(asLatin1), ruleText},
+		{"escapes lost", set(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`\\`), nil) }), ruleText},
+		{"HTML", set(func([]byte) []byte { return []byte("<html>") }), ruleMalformed},
+		{"NaN", set(replace(`"number":3`, `"number":NaN`)), ruleMalformed},
+		{"empty", set(func([]byte) []byte { return nil }), ruleMalformed},
+		{"duplicate key", set(replace(`"status"`, `"status":{},"status"`)), ruleDuplicateKey},
+		{"gzip that is none", header("Content-Encoding", "gzip"), ruleEncoding},
+		{"compression that was not asked for", header("Content-Encoding", "br"), ruleEncoding},
+		{"charset", header("Content-Type", "application/json; charset=iso-8859-1"), ruleEncoding},
+		{"no name", set(replace(`"name":`, `"nom":`)), ruleIdentity},
+		{"kind that is not declared", set(replace("ConfigMap", "Gadget")), ruleChildKind},
+		{"integer through a double", set(throughDouble), ruleInteger},
+		{"resync is a text", set(replace(`"status"`, `"resyncAfterSeconds":"10","status"`)), ruleRejected},
+		{"error with status 200", failing(http.StatusOK, `{"error":"KeyError"}`), ruleErrorAnswer},
+		{"error without a message", failing(http.StatusInternalServerError, ""), ruleErrorMessage},
+		{"redirect", failing(http.StatusFound, "elsewhere"), ruleErrorCode},
+		{"error that ends the connection", func(_ *http.Request, r *webhookResponse) bool {
+			return r.status == http.StatusOK
+		}, ruleErrorCode},
+		{"larger than 16 MiB", set(replace(`"data":{`, `"data":{"big":"`+string(bytes.Repeat([]byte("x"), 17<<20))+`",`)),
+			ruleLimit},
+		{"child larger than 3 MiB", set(replace(`"data":{`, `"data":{"big":"`+string(bytes.Repeat([]byte("x"), 4<<20))+`",`)),
+			ruleLimit},
+		{"finalized is missing", set(replace(`,"finalized":true`, ``)), ruleFinalize},
+		{"not there", func(_ *http.Request, r *webhookResponse) bool {
+			r.status, r.body = http.StatusNotFound, []byte("no such page")
+			return true
+		}, ruleNotServed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			report := verify(t, Options{Addresses: both(serveWebhook(t, test.change)), Version: "v2"})
+			if diff := cmp.Diff([]string{test.want}, ids(report, Fault)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
+			}
+		})
+	}
+}
+
+func TestNotesOfWebhooks(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*http.Request, *webhookResponse) bool
+		want   string
+	}{
+		{"no type", header("Content-Type", "text/plain"), ruleContentType},
+		{"misspelt field", set(replace(`"status"`, `"resyncAfter":10,"status"`)), ruleUnknownField},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			report := verify(t, Options{Addresses: both(serveWebhook(t, test.change)), Version: "v1"})
+			if diff := cmp.Diff([]string{test.want}, ids(report, Note)); diff != "" || report.Faults() > 0 {
+				t.Errorf("notes (-want +got):\n%s\n%s", diff, text(t, report))
+			}
+		})
+	}
+}
+
+func TestGoodWebhook(t *testing.T) {
+	for _, version := range []string{"v1", "v2"} {
+		report := verify(t, Options{Addresses: both(serveWebhook(t, nil)), Version: version})
+		if len(report.Findings) > 0 || report.Questions[overWebhook] < 10 {
+			t.Error(text(t, report))
+		}
+	}
+}
+
+// TestSlowWebhook has a webhook that answers one request at a time, also those that were cancelled.
+func TestSlowWebhook(t *testing.T) {
+	t.Parallel()
+	var alone sync.Mutex
+	url := serveWebhook(t, func(*http.Request, *webhookResponse) bool {
+		alone.Lock()
+		defer alone.Unlock()
+		time.Sleep(250 * time.Millisecond) // what the hook does instead of watching its context
+		return true
+	})
+	report := verify(t, Options{Addresses: []string{url}, Parent: file(t, smallParent)})
+	if diff := cmp.Diff([]string{ruleCancellation}, ids(report, Fault)); diff != "" {
+		t.Errorf("faults (-want +got):\n%s\n%s", diff, text(t, report))
+	}
+}
+
+// TestManyFaultsOfOneHook finds each fault of one bad hook by its id.
+func TestManyFaultsOfOneHook(t *testing.T) {
+	asked := 0
+	url := serveWebhook(t, func(request *http.Request, r *webhookResponse) bool {
+		asked++
+		if r.status != http.StatusOK {
+			r.status, r.body = http.StatusInternalServerError, nil
+			return true
+		}
+		if strings.HasSuffix(string(r.body), `"finalized":true}`) {
+			r.body = []byte(`{"children":[]}`)
+			return true
+		}
+		r.body = asLatin1(throughDouble(r.body))
+		r.body = bytes.Replace(r.body, []byte(`"children":[`), []byte(`"children":[
+			{"kind":"ConfigMap","metadata":{"name":"a"}},
+			{"apiVersion":"v1","kind":"Gadget","metadata":{"name":"b"}},
+			{"apiVersion":"v1","kind":"Secret","kind":"Secret","metadata":{"name":"c"}},
+			{"apiVersion":"v1","kind":"Secret","metadata":{"name":"c"}},`), 1)
+		switch asked { // texts that the hook does not copy
+		case 9:
+			r.header.Set("Content-Encoding", "gzip")
+		case 10:
+			r.body = []byte("Traceback (most recent call last)")
+		case 12:
+			r.body = []byte(`{"error":"locked"}`)
+		case 14:
+			r.body = append(r.body[:len(r.body)-1], `,"resyncAfterSeconds":-1}`...)
+		case 16:
+			r.body = append(r.body[:len(r.body)-1], ",\"events\":[],\"x\":\"\xff\"}"...)
+		}
+		return true
+	})
+	report := verify(t, Options{Addresses: both(url), Version: "v1"})
+	want := []string{
+		ruleIdentity, ruleChildKind, ruleDuplicate, ruleDuplicateKey, ruleErrorAnswer, ruleErrorMessage, ruleFinalize,
+		ruleInteger, ruleMalformed, ruleNotUTF8, ruleRejected, ruleText, ruleEncoding,
+	}
+	got := ids(report, Fault)
+	for _, id := range want {
+		finding(t, report, id)
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %d kinds of faults, want %d:\n%s", len(got), len(want), text(t, report))
+	}
+	var b bytes.Buffer
+	if err := report.WriteJSON(&b); err != nil || !json.Valid(b.Bytes()) {
+		t.Errorf("the report is no JSON: %v", err)
+	}
+}
