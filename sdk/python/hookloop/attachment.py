@@ -47,7 +47,9 @@ class Intercept:
     value raises ValueError.
     """
 
-    controller_kind: Union[ControllerKind, Literal["CompositeController", "DecoratorController"]]
+    controller_kind: Union[
+        ControllerKind, Literal["CompositeController", "DecoratorController", "MapController"]
+    ]
     controller_name: str
     namespace: str = ""
     name: str = ""

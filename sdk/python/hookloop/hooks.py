@@ -1,4 +1,4 @@
-"""Composite and Decorator: the functions that a hook consists of."""
+"""Composite, Decorator and Mapper: the functions that a hook consists of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,20 @@ from hookloop.messages import (
     CustomizeResponse,
     DecorateRequest,
     DecorateResponse,
+    MapFinalizeRequest,
+    MapRequest,
+    MapResponse,
     SyncRequest,
     SyncResponse,
+    TombstoneRequest,
+    TombstoneResponse,
 )
 
 SyncFunction = Callable[[SyncRequest], SyncResponse]
 DecorateFunction = Callable[[DecorateRequest], DecorateResponse]
+MapFunction = Callable[[MapRequest], MapResponse]
+MapFinalizeFunction = Callable[[MapFinalizeRequest], MapResponse]
+TombstoneFunction = Callable[[TombstoneRequest], TombstoneResponse]
 CustomizeFunction = Callable[[CustomizeRequest], CustomizeResponse]
 
 
@@ -40,4 +48,15 @@ class Decorator:
     customize: Optional[CustomizeFunction] = None
 
 
-Hook = Union[Composite, Decorator]
+@dataclass(frozen=True)
+class Mapper:
+    """The hook of a MapController, which is called for each input of a parent. The functions may be
+    None as in Composite."""
+
+    map: Optional[MapFunction] = None
+    tombstone: Optional[TombstoneFunction] = None
+    finalize: Optional[MapFinalizeFunction] = None
+    customize: Optional[CustomizeFunction] = None
+
+
+Hook = Union[Composite, Decorator, Mapper]

@@ -41,6 +41,45 @@ class DecorateRequest(TypedDict):
     finalizing: bool
 
 
+class MapRequest(TypedDict):
+    """The observed state of one input of a parent. The fields are those of SyncRequest."""
+
+    controller: Object
+    parent: Object
+    # Identifies the input within the parent by its group, kind, namespace and name. An input that
+    # is deleted and created again has the same key.
+    mapKey: str
+    input: Object
+    # The outputs of this input, as in SyncRequest.children.
+    outputs: Mapping[str, Group]
+    related: Mapping[str, Mapping[str, Object]]
+    finalizing: bool
+
+
+class MapFinalizeRequest(TypedDict):
+    """The observed state of one input of a parent that is being deleted, or is no longer selected.
+    The fields are those of MapRequest; input is None if the input is gone."""
+
+    controller: Object
+    parent: Object
+    mapKey: str
+    input: Optional[Object]
+    outputs: Mapping[str, Group]
+    related: Mapping[str, Mapping[str, Object]]
+    finalizing: bool
+
+
+class TombstoneRequest(TypedDict):
+    """The observed state of the outputs of an input that is deleted or no longer selected. The
+    fields are those of MapRequest."""
+
+    controller: Object
+    parent: Object
+    mapKey: str
+    outputs: Mapping[str, Group]
+    related: Mapping[str, Mapping[str, Object]]
+
+
 class CustomizeRequest(TypedDict):
     """Asks which objects are related to a parent."""
 
@@ -173,17 +212,20 @@ class Child:
         object.__setattr__(self, "depends_on", tuple(self.depends_on))
 
 
-class _Response(TypedDict, total=False):
-    # Replaces the observed status.
-    status: Optional[Mapping[str, Any]]
-    # Merged into the status.
-    conditions: Optional[Sequence[Condition]]
+class _Remarks(TypedDict, total=False):
     events: Optional[Sequence[Event]]
     results: Optional[Sequence[Result]]
     # Rules for the related objects of the next request. They make a customize function optional.
     requirements: Optional[Sequence[RelatedRule]]
     # Requests another call after so many seconds; 0 and None request none.
     resyncAfterSeconds: Optional[float]
+
+
+class _Response(_Remarks, total=False):
+    # Replaces the observed status.
+    status: Optional[Mapping[str, Any]]
+    # Merged into the status.
+    conditions: Optional[Sequence[Condition]]
     # Lets Hookloop remove its finalizer. Only responses of finalize functions use it.
     finalized: Optional[bool]
 
@@ -208,6 +250,35 @@ class DecorateResponse(_Response, total=False):
     labels: Optional[Mapping[str, Optional[str]]]
     annotations: Optional[Mapping[str, Optional[str]]]
     attachments: Optional[Sequence[Union[Object, Child]]]
+
+
+class _RequiredOutputs(TypedDict):
+    # Every output that should exist for the input. Hookloop deletes an existing one that is not in
+    # the list.
+    outputs: Optional[Sequence[Union[Object, Child]]]
+
+
+class MapResponse(_RequiredOutputs, _Remarks, total=False):
+    """The desired outputs of one input. Hookloop computes the parent's status from all inputs and
+    outputs, so a response has neither status nor conditions.
+
+    finalized reports that the hook is done with the input; only responses of finalize functions use
+    it.
+    """
+
+    finalized: Optional[bool]
+
+
+class _RequiredKept(TypedDict):
+    # The outputs of the request to keep. Only their identities count.
+    outputs: Optional[Sequence[Object]]
+
+
+class TombstoneResponse(_RequiredKept, _Remarks, total=False):
+    """The outputs to keep of an input that is gone. Hookloop deletes all others.
+
+    With resyncAfterSeconds it calls the function again, for example when an output expires.
+    """
 
 
 class CustomizeResponse(TypedDict, total=False):

@@ -6,16 +6,23 @@ from typing import Optional, Union
 from hookloop.messages import (
     DecorateRequest,
     DecorateResponse,
+    MapFinalizeRequest,
+    MapRequest,
+    MapResponse,
     RelatedRule,
     SyncRequest,
     SyncResponse,
+    TombstoneRequest,
+    TombstoneResponse,
 )
 from hookloop.objects import Object
 
 
 def require_related(
-    request: Union[SyncRequest, DecorateRequest],
-    response: Union[SyncResponse, DecorateResponse],
+    request: Union[
+        SyncRequest, DecorateRequest, MapRequest, MapFinalizeRequest, TombstoneRequest
+    ],
+    response: Union[SyncResponse, DecorateResponse, MapResponse, TombstoneResponse],
     rule: RelatedRule,
 ) -> Optional[Mapping[str, Object]]:
     """Adds a rule to the requirements of the response, and returns the selected objects by name.

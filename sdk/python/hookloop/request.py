@@ -8,7 +8,8 @@ from hookloop.errors import InvalidRequest, NotServed, RelatedUnknown
 from hookloop.hook.v1 import object_pb2
 
 # Objects returns the objects of a slot. A slot is a place in a request: 0 is the controller, 1 the
-# parent, 2 + 2n the children of group n, 3 + 2n the related objects of group n.
+# parent, 2 + 2n the children of group n, 3 + 2n the related objects of group n. In requests of map
+# hooks 2 is the input, and 4 + 2n the outputs of group n.
 Objects = Callable[[int], Sequence[Any]]
 
 
@@ -66,12 +67,12 @@ class LazyGroup(MutableMapping[str, Any]):
 
 
 def decode_children(
-    groups: Iterable[Any], objects: Objects, namespace: str
+    groups: Iterable[Any], objects: Objects, first_slot: int, namespace: str
 ) -> dict[str, LazyGroup]:
     """Returns the children by kind ("ConfigMap.v1", "Deployment.apps/v1") and name. Every declared
-    kind has a group."""
+    kind has a group; first_slot is the slot of the first one."""
     return {
-        kind_key(group.kind, group.api_version): LazyGroup(objects(2 + 2 * n), namespace)
+        kind_key(group.kind, group.api_version): LazyGroup(objects(first_slot + 2 * n), namespace)
         for n, group in enumerate(groups)
     }
 

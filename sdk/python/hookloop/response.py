@@ -42,11 +42,33 @@ def encode_status(status: Any) -> Optional[bytes]:
 
 def encode_desired(field: str, objects: Any) -> list[Any]:
     """Encodes desired objects. Each needs apiVersion, kind and metadata.name."""
+    return [_desired(desired, item) for desired, item in _objects(field, objects)]
+
+
+def encode_kept(field: str, objects: Any) -> list[Any]:
+    """Encodes the identities of observed objects to keep."""
+    return [_kept(kept, item) for kept, item in _objects(field, objects)]
+
+
+def _objects(field: str, objects: Any) -> Iterator[tuple[Any, str]]:
+    """Yields the objects of a list with their names for messages."""
     if objects is None:
-        return []
+        return
     if isinstance(objects, (str, bytes, Mapping)) or not isinstance(objects, Iterable):
         raise InvalidResponse(f"{field} is {_describe(objects)}, expected a list of objects")
-    return [_desired(desired, f"{field}[{index}]") for index, desired in enumerate(objects)]
+    for index, found in enumerate(objects):
+        yield found, f"{field}[{index}]"
+
+
+def _kept(kept: Any, item: str) -> Any:
+    _check_identity(kept, item)
+    metadata = {
+        name: kept["metadata"][name]
+        for name in ("namespace", "name")
+        if kept["metadata"].get(name)
+    }
+    identity = {"apiVersion": kept["apiVersion"], "kind": kept["kind"], "metadata": metadata}
+    return _desired(identity, item)
 
 
 def _desired(desired: Any, item: str) -> Any:

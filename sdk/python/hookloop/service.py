@@ -8,61 +8,33 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from hookloop import request, response, tracing
-from hookloop.composite.v1 import composite_pb2
-from hookloop.decorator.v1 import decorator_pb2
 from hookloop.errors import InvalidRequest, InvalidResponse, Unimplemented
 from hookloop.hook.v1 import response_pb2
-from hookloop.hooks import Composite, Decorator, Hook
+from hookloop.hooks import Composite, Decorator, Hook, Mapper
+from hookloop.shape import (
+    COMPOSITE,
+    CONTROLLER_SLOT,
+    DECORATOR,
+    INPUT_SLOT,
+    MAP,
+    PARENT_SLOT,
+    Shape,
+)
 
 # AnyFunction is a function of a hook of either kind.
 AnyFunction = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The differences between the two services: their names."""
-
-    module: Any
-    name: str
-    parent: str
-    children: str
-    patches: tuple[str, ...]
-
-    @property
-    def service(self) -> str:
-        """The full name of the service."""
-        return f"{self.module.DESCRIPTOR.package}.{self.name}"
-
-    def message(self, method: str, kind: str) -> Any:
-        """Returns the class of a method's Request or Response."""
-        return getattr(self.module, f"{method}{kind}")
-
-
-COMPOSITE = Shape(composite_pb2, "CompositeHookService", "parent", "children", ())
-DECORATOR = Shape(
-    decorator_pb2, "DecoratorHookService", "object", "attachments", ("labels", "annotations")
-)
-# The methods of both services, and the names of their functions.
-METHODS = {"Sync": "sync", "Finalize": "finalize", "Customize": "customize"}
-# The fields of responses to Sync and Finalize of both services.
-RESPONSE_FIELDS = (
-    "status",
-    "conditions",
-    "events",
-    "results",
-    "requirements",
-    "resyncAfterSeconds",
-    "finalized",
-)
+_SHAPES: dict[type, Shape] = {Composite: COMPOSITE, Decorator: DECORATOR, Mapper: MAP}
 
 
 def shape_of(hook: Hook) -> Shape:
     """Returns the service of a hook."""
-    if isinstance(hook, Composite):
-        return COMPOSITE
-    if isinstance(hook, Decorator):
-        return DECORATOR
-    raise TypeError(f"got a hook of type {type(hook).__name__}, expected Composite or Decorator")
+    for kind, shape in _SHAPES.items():
+        if isinstance(hook, kind):
+            return shape
+    expected = "expected Composite, Decorator or Mapper"
+    raise TypeError(f"got a hook of type {type(hook).__name__}, {expected}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +56,7 @@ class Route:
         """Calls the function within a span of the trace. It returns the response without its
         desired objects, and those."""
         if self.function is None:
-            raise Unimplemented(f"this hook has no {METHODS[self.method]} function")
+            raise Unimplemented(f"this hook has no {self.shape.methods[self.method]} function")
         with tracing.span(self.path, trace):
             result = self.function(decode(self.shape, self.method, message, objects))
             return encode(self.shape, self.method, result)
@@ -96,14 +68,14 @@ def routes(hooks: Iterable[Hook]) -> dict[str, Route]:
     shapes = [(shape_of(hook), hook) for hook in hooks]
     names = [shape.service for shape, _ in shapes]
     if not names:
-        raise ValueError("got no hook, expected a Composite, a Decorator, or both")
+        raise ValueError("got no hook, expected a Composite, a Decorator or a Mapper")
     if len(set(names)) < len(names):
         text = f"got hooks for {', '.join(names)}, expected at most one for each service"
         raise ValueError(text)
     found = [
         Route(shape, method, getattr(hook, field))
         for shape, hook in shapes
-        for method, field in METHODS.items()
+        for method, field in shape.methods.items()
     ]
     return {route.path: route for route in found}
 
@@ -125,35 +97,46 @@ def implemented_methods(routes: Mapping[str, Route]) -> list[str]:
 def objects_by_slot(shape: Shape, method: str, message: Any) -> dict[int, Sequence[Any]]:
     """Returns the objects in a request by slot (request.Objects), including empty slots."""
     slots: dict[int, Sequence[Any]] = {}
-    for slot, field in ((0, "controller"), (1, shape.parent)):
+    for slot, field in _singles(shape, method).items():
         slots[slot] = [getattr(message, field)] if message.HasField(field) else []
     if method != "Customize":
         for n, group in enumerate(getattr(message, shape.children)):
-            slots[2 + 2 * n] = group.objects
+            slots[shape.first_slot + 2 * n] = group.objects
         for n, group in enumerate(message.related):
             if group.HasField("items"):
                 slots[3 + 2 * n] = group.items.objects
     return slots
 
 
+def _singles(shape: Shape, method: str) -> dict[int, str]:
+    """Returns the fields of a request with one object, by slot."""
+    fields = {CONTROLLER_SLOT: "controller", PARENT_SLOT: shape.parent}
+    if shape.has_input(method):
+        fields[INPUT_SLOT] = "input"
+    return fields
+
+
 def decode(shape: Shape, method: str, message: Any, objects: request.Objects) -> dict[str, Any]:
     """Decodes a request for the hook's function."""
-    found = [objects(0), objects(1)]
-    for field, group in zip(("controller", shape.parent), found):
-        if len(group) != 1:
+    found = {field: objects(slot) for slot, field in _singles(shape, method).items()}
+    singles: dict[str, Any] = {}
+    for field, group in found.items():
+        if len(group) > 1 or not group and (field != "input" or method == "Map"):
             raise InvalidRequest(f"{field} is missing; expected an object")
-    controller, parent = (request.decode_object(group[0]) for group in found)
+        singles[field] = request.decode_object(group[0]) if group else None
     if method == "Customize":
-        return {"controller": controller, "parent": parent}
-    namespace = found[1][0].namespace
+        return {"controller": singles["controller"], "parent": singles[shape.parent]}
+    namespace = found[shape.parent][0].namespace
     children = getattr(message, shape.children)
-    return {
-        "controller": controller,
-        shape.parent: parent,
-        shape.children: request.decode_children(children, objects, namespace),
+    decoded = singles | {
+        shape.children: request.decode_children(children, objects, shape.first_slot, namespace),
         "related": request.decode_related(message.related, objects, namespace),
-        "finalizing": method == "Finalize",
     }
+    if shape is MAP:
+        decoded["mapKey"] = message.map_key
+    if method != "Tombstone":
+        decoded["finalizing"] = method == "Finalize"
+    return decoded
 
 
 def encode(shape: Shape, method: str, result: Optional[Mapping[str, Any]]) -> tuple[Any, list[Any]]:
@@ -168,17 +151,12 @@ def encode(shape: Shape, method: str, result: Optional[Mapping[str, Any]]) -> tu
     if method == "Customize":
         rules = response.check_fields(result, ("relatedResources",)).get("relatedResources")
         return kind(related_resources=response.encode_rules("relatedResources", rules)), []
-    result = response.check_fields(result, (*RESPONSE_FIELDS, shape.children, *shape.patches))
-    message = kind(
-        status=response.encode_status(result.get("status")),
-        details=response_pb2.ResponseDetails(
-            resync_after=response.encode_resync(result.get("resyncAfterSeconds")),
-            conditions=response.encode_conditions(result.get("conditions")),
-            events=response.encode_events(result.get("events")),
-            results=response.encode_results(result.get("results")),
-            requirements=response.encode_rules("requirements", result.get("requirements")),
-        ),
-    )
+    result = response.check_fields(result, shape.fields_of(method))
+    if shape is MAP and "outputs" not in result:
+        raise InvalidResponse("outputs: is missing; expected a list of objects, which may be empty")
+    message = kind(details=_details(result))
+    if (status := response.encode_status(result.get("status"))) is not None:
+        message.status = status
     finalized = response.encode_finalized(result.get("finalized"))
     if method == "Finalize":
         message.finalized = finalized
@@ -187,7 +165,18 @@ def encode(shape: Shape, method: str, result: Optional[Mapping[str, Any]]) -> tu
         patch = getattr(message, field)
         patch.set.update(set_)
         patch.remove.extend(remove)
-    return message, response.encode_desired(shape.children, result.get(shape.children))
+    encode_objects = response.encode_kept if method == "Tombstone" else response.encode_desired
+    return message, encode_objects(shape.children, result.get(shape.children))
+
+
+def _details(result: Mapping[str, Any]) -> Any:
+    return response_pb2.ResponseDetails(
+        resync_after=response.encode_resync(result.get("resyncAfterSeconds")),
+        conditions=response.encode_conditions(result.get("conditions")),
+        events=response.encode_events(result.get("events")),
+        results=response.encode_results(result.get("results")),
+        requirements=response.encode_rules("requirements", result.get("requirements")),
+    )
 
 
 def with_desired(shape: Shape, message: Any, desired: list[Any]) -> Any:

@@ -18,11 +18,28 @@ from typing import Any, Optional, Union
 
 from hookloop import response, service, validate
 from hookloop.hook.v1 import object_pb2, related_pb2
-from hookloop.hooks import CustomizeFunction, DecorateFunction, SyncFunction
+from hookloop.hooks import (
+    CustomizeFunction,
+    DecorateFunction,
+    MapFinalizeFunction,
+    MapFunction,
+    SyncFunction,
+    TombstoneFunction,
+)
 from hookloop.messages import Child, Dependency
 from hookloop.request import kind_key
+from hookloop.shape import COMPOSITE, DECORATOR, MAP, Shape
 
-__all__ = ["Objects", "Related", "call", "customize", "decorate"]
+__all__ = [
+    "Objects",
+    "Related",
+    "call",
+    "customize",
+    "decorate",
+    "finalize_input",
+    "map_input",
+    "tombstone",
+]
 
 # Objects is the name of a YAML or JSON file, or a list of objects.
 Objects = Union[str, pathlib.Path, Sequence[Mapping[str, Any]]]
@@ -32,7 +49,7 @@ Related = Mapping[str, Sequence[Mapping[str, Any]]]
 _CONTROLLER = {
     "apiVersion": "metacontroller.k8s.io/v1alpha1",
     "kind": "CompositeController",
-    "metadata": {"name": "test"},
+    "metadata": {"name": validate.CONTROLLER_NAME},
 }
 
 
@@ -52,7 +69,7 @@ def call(
     ValueError for wrong arguments.
     """
     method = "Finalize" if finalizing else "Sync"
-    return _call(service.COMPOSITE, method, function, objects, children, related)
+    return _call(COMPOSITE, method, function, objects, children, related)
 
 
 def decorate(
@@ -66,13 +83,50 @@ def decorate(
     """Calls a decorator hook's sync or finalize function, as call does. objects are the object to
     decorate and its observed attachments."""
     method = "Finalize" if finalizing else "Sync"
-    return _call(service.DECORATOR, method, function, objects, attachments, related)
+    return _call(DECORATOR, method, function, objects, attachments, related)
+
+
+def map_input(
+    function: MapFunction,
+    objects: Objects,
+    *,
+    outputs: Iterable[str] = (),
+    related: Optional[Related] = None,
+) -> dict[str, Any]:
+    """Calls a map hook's map function, as call does. objects are the parent, the input, and the
+    observed outputs of the input."""
+    return _call(MAP, "Map", function, objects, outputs, related)
+
+
+def finalize_input(
+    function: MapFinalizeFunction,
+    objects: Objects,
+    *,
+    outputs: Iterable[str] = (),
+    related: Optional[Related] = None,
+) -> dict[str, Any]:
+    """Calls a map hook's finalize function, as map_input does."""
+    return _call(MAP, "Finalize", function, objects, outputs, related)
+
+
+def tombstone(
+    function: TombstoneFunction,
+    objects: Objects,
+    *,
+    map_key: str = "",
+    outputs: Iterable[str] = (),
+    related: Optional[Related] = None,
+) -> dict[str, Any]:
+    """Calls a map hook's tombstone function, as call does. objects are the parent and the observed
+    outputs; map_key is the key of the input that is gone. The outputs in the result are those to
+    keep."""
+    return _call(MAP, "Tombstone", function, objects, outputs, related, map_key)
 
 
 def customize(function: CustomizeFunction, objects: Objects) -> dict[str, Any]:
     """Calls a customize function about the first of the objects, and returns its response. It
     raises InvalidResponse for a response that cannot be encoded."""
-    shape = service.COMPOSITE
+    shape = COMPOSITE
     kind = shape.message("Customize", "Request")
     message = kind(controller=_object(_CONTROLLER), parent=_object(_load(objects)[0]))
     result: Any = function(_decode(shape, "Customize", message))
@@ -113,41 +167,73 @@ def _yaml(path: pathlib.Path) -> list[Mapping[str, Any]]:
 
 
 def _call(
-    shape: service.Shape,
+    shape: Shape,
     method: str,
     function: service.AnyFunction,
     objects: Objects,
     kinds: Iterable[str],
     related: Optional[Related],
+    map_key: str = "",
 ) -> dict[str, Any]:
     parent, *children = _load(objects)
     message = shape.message(method, "Request")(controller=_object(_CONTROLLER))
     getattr(message, shape.parent).CopyFrom(_object(parent))
+    if shape.has_input(method):
+        if not children:
+            raise ValueError(f"{objects}: got one object, expected the parent and the input")
+        found, *children = children
+        message.input.CopyFrom(_object(found))
+        map_key = _map_key(message.input)
+    if shape is MAP:
+        message.map_key = map_key
     declared = validate.declared_kinds(kinds)
-    groups: dict[str, list[Any]] = {kind: [] for kind in declared}
-    for child in children:
-        key = kind_key(child["kind"], child["apiVersion"])
-        groups.setdefault(key, []).append(_object(child))
+    groups = _groups(declared, children)
     for key, members in groups.items():
         kind, _, api_version = key.partition(".")
-        group = {"kind": kind, "api_version": api_version}
-        getattr(message, shape.children).add(objects=members, **group)
+        getattr(message, shape.children).add(objects=members, kind=kind, api_version=api_version)
     for key, selected in (related or {}).items():
         resource, dot, api_version = key.partition(".")
         group = {"resource": resource, "api_version": api_version} if dot else {"name": key}
         message.related.add(items=related_pb2.RelatedItems(objects=map(_object, selected)), **group)
     result = function(_decode(shape, method, message))
     encoded, desired = service.encode(shape, method, result)
-    namespace = getattr(message, shape.parent).namespace
-    scopes = {kind: declared.get(kind, False) for kind in groups}
-    validate.validate(validate.Scope(shape.children, namespace, scopes), encoded, desired)
+    scope = validate.Scope(
+        shape.children,
+        getattr(message, shape.parent).namespace,
+        {kind: declared.get(kind, False) for kind in groups},
+        map_key,
+        _refs(groups) if method == "Tombstone" else None,
+    )
+    validate.validate(scope, encoded, desired)
     read = _read_response(shape, encoded, desired)
     if result.get("requirements"):
         read["requirements"] = list(result["requirements"])
     return read
 
 
-def _decode(shape: service.Shape, method: str, message: Any) -> Any:
+def _groups(declared: Iterable[str], objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Returns observed objects by kind, with a group for each declared kind."""
+    groups: dict[str, list[Any]] = {kind: [] for kind in declared}
+    for found in objects:
+        key = kind_key(found["kind"], found["apiVersion"])
+        groups.setdefault(key, []).append(_object(found))
+    return groups
+
+
+def _refs(groups: Mapping[str, list[Any]]) -> set[validate.Ref]:
+    return {
+        validate.Ref(kind, each.namespace, each.name) for kind, found in groups.items() for each in found
+    }
+
+
+def _map_key(found: Any) -> str:
+    """Returns the map key of an input: Kind.group/namespace/name."""
+    group, slash, _ = found.api_version.partition("/")
+    kind = f"{found.kind}.{group}" if slash else found.kind
+    return "/".join(part for part in (kind, found.namespace, found.name) if part)
+
+
+def _decode(shape: Shape, method: str, message: Any) -> Any:
     objects = service.objects_by_slot(shape, method, message).__getitem__
     return service.decode(shape, method, message, objects)
 
@@ -166,10 +252,10 @@ def _object(found: Mapping[str, Any]) -> Any:
     )
 
 
-def _read_response(shape: service.Shape, message: Any, desired: list[Any]) -> dict[str, Any]:
+def _read_response(shape: Shape, message: Any, desired: list[Any]) -> dict[str, Any]:
     """Decodes a response to the form in which functions return it."""
     read: dict[str, Any] = {shape.children: [_read_desired(each) for each in desired]}
-    if message.HasField("status"):
+    if "status" in shape.response_fields and message.HasField("status"):
         read["status"] = json.loads(message.status)
     if message.details.HasField("resync_after"):
         wait = message.details.resync_after

@@ -16,6 +16,7 @@ class ControllerKind(str, enum.Enum):
 
     COMPOSITE = "CompositeController"
     DECORATOR = "DecoratorController"
+    MAP = "MapController"
 
 
 CONTROLLER_KINDS = tuple(kind.value for kind in ControllerKind)
@@ -37,7 +38,7 @@ class Trigger:
     """
 
     controller_kind: Union[
-        ControllerKind, Literal["", "CompositeController", "DecoratorController"]
+        ControllerKind, Literal["", "CompositeController", "DecoratorController", "MapController"]
     ] = ""
     controller_name: str = ""
     parents: Sequence[str] = ()

@@ -7,16 +7,30 @@ Every error is an InvalidResponse that names the item.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, Optional
 
 from hookloop.errors import InvalidResponse
 from hookloop.hook.v1 import related_pb2, response_pb2
 
 # The suffix of a declared kind that is cluster-scoped: "Namespace.v1:Cluster".
 CLUSTER = ":Cluster"
+# The annotations that name the controller of an attachment or output, and the input of an output.
+# Outputs carry a hash of their input's key as a label of the same name.
 DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller"
+MAP_ANNOTATION = "metacontroller.k8s.io/map-controller"
+MAP_KEY = "metacontroller.k8s.io/map-key"
+# The owners that these annotations name, and the lists of desired objects that may have them.
+MARKS = (
+    (DECORATOR_ANNOTATION, "decorator", "attachments"),
+    (MAP_ANNOTATION, "map controller", "outputs"),
+    (MAP_KEY, "input of a map controller", "outputs"),
+)
+MAX_NAMED = 10
+# The name of the controller in the requests of module testing.
+CONTROLLER_NAME = "test"
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 ENGINE_CONDITIONS = ("Synced", "Updated", "DependenciesMet", "ChangesHeldBack", "ChildWarnings")
 MAX_REMARKS, MAX_REQUIREMENTS = 32, 100
@@ -56,11 +70,15 @@ class Ref:
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of a response. field is children or attachments, namespace the parent's."""
+    """The context of a response. field is children, attachments or outputs, namespace the
+    parent's. map_key is that of a map hook's request. kept are the outputs that a tombstone may
+    keep, and None for other responses."""
 
     field: str
     namespace: str
     declared: Mapping[str, bool]
+    map_key: str = ""
+    kept: Optional[Collection["Ref"]] = None
 
 
 def validate(scope: Scope, message: Any, desired: list[Any]) -> None:
@@ -71,6 +89,7 @@ def validate(scope: Scope, message: Any, desired: list[Any]) -> None:
     if any(result.severity == response_pb2.SEVERITY_FATAL for result in results):
         return
     refs = _children(scope, [json.loads(each.body) for each in desired])
+    _kept(scope, refs)
     _dependencies(scope, refs, desired)
     if scope.field == "attachments":
         _patches(message)
@@ -91,13 +110,7 @@ def _children(scope: Scope, objects: list[Any]) -> list[Ref]:
             expected = f"expected one of [{', '.join(sorted(scope.declared))}]"
             raise InvalidResponse(f"{item}: kind is not declared by the controller; {expected}")
         ref = _resolve_namespace(scope, ref, item)
-        owner = (metadata.get("annotations") or {}).get(DECORATOR_ANNOTATION)
-        if owner is not None and scope.field == "children":
-            field = f"metadata.annotations[{_quoted(DECORATOR_ANNOTATION)}]"
-            raise InvalidResponse(
-                f"{item}: {field} is {_quoted(owner)}; expected none, because it names the "
-                "decorator that an object belongs to"
-            )
+        _marks(scope, metadata, item)
         if ref in first:
             raise InvalidResponse(
                 f"{scope.field}[{index}] {ref}: is desired twice, first as "
@@ -106,6 +119,46 @@ def _children(scope: Scope, objects: list[Any]) -> list[Ref]:
         first[ref] = index
         refs.append(ref)
     return refs
+
+
+def _marks(scope: Scope, metadata: Mapping[str, Any], item: str) -> None:
+    """Checks that an object does not look like that of another controller or input."""
+    annotations = metadata.get("annotations") or {}
+    for key, owner, field in MARKS:
+        value = annotations.get(key)
+        if value is not None and scope.field != field:
+            raise InvalidResponse(
+                f"{item}: metadata.annotations[{_quoted(key)}] is {_quoted(value)}; expected none, "
+                f"because it names the {owner} that an object belongs to"
+            )
+    if scope.field != "outputs":
+        return
+    hashed = sha256(scope.map_key.encode()).hexdigest()[:32]
+    for field, key, expected in (
+        ("annotations", MAP_ANNOTATION, CONTROLLER_NAME),
+        ("annotations", MAP_KEY, scope.map_key),
+        ("labels", MAP_KEY, hashed),
+    ):
+        value = (metadata.get(field) or {}).get(key)
+        if value is not None and value != expected:
+            text = f"metadata.{field}[{_quoted(key)}] is {_quoted(value)}"
+            raise InvalidResponse(f"{item}: {text}; expected {_quoted(expected)}, or none")
+
+
+def _kept(scope: Scope, refs: list[Ref]) -> None:
+    """Checks that the outputs to keep exist."""
+    if scope.kept is None:
+        return
+    for index, ref in enumerate(refs):
+        if ref in scope.kept:
+            continue
+        names = sorted(map(str, scope.kept))
+        if len(names) > MAX_NAMED:
+            names = [*names[:MAX_NAMED], f"and {len(names) - MAX_NAMED} more"]
+        raise InvalidResponse(
+            f"{scope.field}[{index}] {ref}: does not exist; expected some of the outputs of the "
+            f"request: [{', '.join(names)}]"
+        )
 
 
 def _metadata(metadata: Mapping[str, Any], item: str) -> None:

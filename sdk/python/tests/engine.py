@@ -4,7 +4,7 @@ assemble responses."""
 import hashlib
 
 from hookloop.hook.v1 import desired_pb2
-from hookloop.service import COMPOSITE, DECORATOR
+from hookloop.service import COMPOSITE, DECORATOR, MAP
 from hookloop.stream.v1 import stream_pb2
 
 PIECE = 1 << 20
@@ -53,7 +53,7 @@ def shape_of(request):
     """Returns the shape with the service of a request."""
     package = type(request).DESCRIPTOR.file.package
     return next(
-        shape for shape in (COMPOSITE, DECORATOR) if shape.module.DESCRIPTOR.package == package
+        shape for shape in (COMPOSITE, DECORATOR, MAP) if shape.module.DESCRIPTOR.package == package
     )
 
 
@@ -69,9 +69,12 @@ def split(request):
     places = [(0, [request.controller]), (1, [getattr(request, shape.parent)])]
     envelope.ClearField("controller")
     envelope.ClearField(shape.parent)
+    if shape.has_input(method):
+        places.append((2, [request.input] if request.HasField("input") else []))
+        envelope.ClearField("input")
     if method != "Customize":
         for n, group in enumerate(getattr(envelope, shape.children)):
-            places.append((2 + 2 * n, getattr(request, shape.children)[n].objects))
+            places.append((shape.first_slot + 2 * n, getattr(request, shape.children)[n].objects))
             group.ClearField("objects")
         for n, group in enumerate(envelope.related):
             if group.HasField("items"):

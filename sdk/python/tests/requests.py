@@ -9,6 +9,7 @@ from hookloop import Options, Server
 from hookloop.composite.v1 import composite_pb2
 from hookloop.decorator.v1 import decorator_pb2
 from hookloop.hook.v1 import object_pb2
+from hookloop.map.v1 import map_pb2
 from tests.engine import shape_of
 
 BIG = 2**53 + 1  # the first integer that a double cannot hold
@@ -63,6 +64,24 @@ def decorator_request(kind=decorator_pb2.SyncRequest):
     return kind(
         controller=message("metacontroller.k8s.io/v1alpha1", "DecoratorController", "", "hello"),
         object=message("v1", "ConfigMap", "shop", "hi"),
+    )
+
+
+def map_request(kind=map_pb2.MapRequest, **fields):
+    """Returns a request about an input in the namespace shop with two outputs, and no Secret."""
+    return kind(
+        controller=message("metacontroller.k8s.io/v1alpha1", "MapController", "", "hello"),
+        parent=message("example.com/v1", "Greeting", "shop", "hi"),
+        map_key="Pod/shop/in",
+        outputs=[
+            object_pb2.ObjectGroup(
+                api_version="v1",
+                kind="ConfigMap",
+                objects=[message("v1", "ConfigMap", "shop", name) for name in ("one", "two")],
+            ),
+            object_pb2.ObjectGroup(api_version="v1", kind="Secret"),
+        ],
+        **fields,
     )
 
 

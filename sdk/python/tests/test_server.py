@@ -172,7 +172,7 @@ class InvalidArguments(unittest.TestCase):
             (ValueError, "got no hook", (), {}),
             (
                 TypeError,
-                "got a hook of type function, expected Composite or Decorator",
+                "got a hook of type function, expected Composite, Decorator or Mapper",
                 (empty,),
                 {},
             ),

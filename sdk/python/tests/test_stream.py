@@ -49,9 +49,9 @@ class Stream:
 
     def open(self):
         self.send(self.engine.hello())
-        welcome = self.read().welcome
-        self.engine.apply_welcome(welcome)
-        return welcome
+        self.welcome = self.read().welcome
+        self.engine.apply_welcome(self.welcome)
+        return self.welcome
 
     def invoke(self, request, **fields):
         self.send(self.engine.call(request, **fields))

@@ -115,6 +115,10 @@ TABLE = json.loads(
 )
 
 
+# The hooks of other kinds that the table of map answers has cases of.
+HOOKS = ("composite", "decorator")
+
+
 class Answers(unittest.TestCase):
     def test_the_table_of_answers(self):
         for case in TABLE["cases"]:
@@ -137,6 +141,31 @@ class Answers(unittest.TestCase):
             return str(error)
         return ""
 
+    def test_the_table_of_map_answers(self):
+        for case in TABLE["map"]["cases"]:
+            with self.subTest(case["name"]):
+                error = self.map_error(case) if case.get("hook") not in HOOKS else self.error(case)
+                self.assertEqual(bool(error), "error" in case, error)
+                for part in case.get("error", []):
+                    self.assertIn(part.lower(), error.lower())
+
+    @staticmethod
+    def map_error(case):
+        table, response = TABLE["map"], functional(case)
+        parent = TABLE["parents"][case.get("parent", "namespaced")]
+        objects, kinds = [parent, *table["outputs"]], {"outputs": TABLE["declared"]}
+        try:
+            if case.get("hook") == "tombstone":
+                testing.tombstone(
+                    lambda request: response, objects, map_key=table["mapKey"], **kinds
+                )
+                return ""
+            call = testing.finalize_input if case.get("hook") == "finalize" else testing.map_input
+            call(lambda request: response, [parent, table["input"], *table["outputs"]], **kinds)
+        except InvalidResponse as error:
+            return str(error)
+        return ""
+
     def test_invalid_kinds(self):
         for kind in ("Pod", "Pod.v1:cluster", ".v1"):
             with self.subTest(kind), self.assertRaisesRegex(
@@ -151,7 +180,7 @@ def functional(case):
     for field, count in case.get("repeat", {}).items():
         response[field] = response[field][:1] * count
     states = response.pop("childStates", [])
-    for field in ("children", "attachments"):
+    for field in ("children", "attachments", "outputs"):
         if field in response and states:
             response[field] = [about(found, states) for found in response[field]]
     return response

@@ -37,12 +37,16 @@ class Types(unittest.TestCase):
         defaults = ("--allow-untyped-defs", "--allow-untyped-calls", "--no-check-untyped-defs")
         self.assertEqual(mypy(*defaults, TYPES / "plain.py"), [])
 
-    def test_the_hook_of_the_readme_has_no_errors(self):
+    def test_the_hooks_of_the_readme_have_no_errors(self):
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        with tempfile.TemporaryDirectory() as folder:
-            hook = pathlib.Path(folder) / "hook.py"
-            hook.write_text(readme.split("```python\n")[1].split("```")[0], encoding="utf-8")
-            self.assertEqual(mypy(hook), [])
+        blocks = [block.split("```")[0] for block in readme.split("```python\n")[1:]]
+        programs = [block for block in blocks if "serve(" in block]
+        self.assertGreaterEqual(len(programs), 2)
+        for number, program in enumerate(programs):
+            with self.subTest(number), tempfile.TemporaryDirectory() as folder:
+                hook = pathlib.Path(folder) / "hook.py"
+                hook.write_text(program, encoding="utf-8")
+                self.assertEqual(mypy(hook), [])
 
     def test_mistakes_are_found(self):
         lines = (TYPES / "bad.py").read_text(encoding="utf-8").splitlines()

@@ -11,6 +11,9 @@ from hookloop import (
     Dependency,
     Gateway,
     Intercept,
+    Mapper,
+    MapRequest,
+    MapResponse,
     Object,
     ObjectMeta,
     Options,
@@ -18,6 +21,8 @@ from hookloop import (
     Server,
     SyncRequest,
     SyncResponse,
+    TombstoneRequest,
+    TombstoneResponse,
     Trigger,
     attach,
     serve,
@@ -76,11 +81,24 @@ def decorate(request: DecorateRequest) -> DecorateResponse:
     return {"labels": {"a": 1}}  # error: "int"
 
 
+def map_input(request: MapRequest) -> MapResponse:
+    request["children"]  # error: children
+    if not request["outputs"]:
+        return {"events": []}  # error: outputs
+    return {"outputs": [], "status": {}}  # error: status
+
+
+def tombstone(request: TombstoneRequest) -> TombstoneResponse:
+    request["input"]  # error: input
+    return {"outputs": [], "finalized": True}  # error: finalized
+
+
 def programs(gateway: Gateway, server: Server, attachment: Attachment) -> None:
     Child({"apiVersion": "v1", "kind": "Pod"})  # error: metadata
     Child({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}, depend_on=[])  # error: depend_on
     Dependency("v1", "Pod")  # error: name
     Composite(sync=decorate)  # error: sync
+    Mapper(map=tombstone)  # error: map
     serve(decorate)  # error: serve
     Intercept("Composite", "web")  # error: Intercept
     attach(gateway=gateway, workers="a")  # error: workers

@@ -21,6 +21,10 @@ from hookloop import (
     Gateway,
     Intercept,
     LabelSelector,
+    MapFinalizeRequest,
+    Mapper,
+    MapRequest,
+    MapResponse,
     Object,
     ObjectMeta,
     Operator,
@@ -32,6 +36,8 @@ from hookloop import (
     Severity,
     SyncRequest,
     SyncResponse,
+    TombstoneRequest,
+    TombstoneResponse,
     Trigger,
     attach,
     require_related,
@@ -122,8 +128,24 @@ def decorate(request: DecorateRequest) -> DecorateResponse:
     return {"labels": {"seen": "true", "old": None}, "annotations": {"name": name}}
 
 
+def map_input(request: MapRequest) -> MapResponse:
+    found: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": request["input"]["metadata"]["name"]}}
+    response: MapResponse = {"outputs": [found], "resyncAfterSeconds": 60}
+    require_related(request, response, {"apiVersion": "v1", "resource": "pods", "name": "pods"})
+    return response
+
+
+def finalize_input(request: MapFinalizeRequest) -> MapResponse:
+    return {"outputs": [], "finalized": request["input"] is None}
+
+
+def tombstone(request: TombstoneRequest) -> TombstoneResponse:
+    return {"outputs": list(request["outputs"]["ConfigMap.v1"].values()), "resyncAfterSeconds": 60}
+
+
 def programs() -> None:
-    hooks = (Composite(sync, finalize, customize), Decorator(sync=decorate))
+    mapper = Mapper(map=map_input, tombstone=tombstone, finalize=finalize_input, customize=customize)
+    hooks = (Composite(sync, finalize, customize), Decorator(sync=decorate), mapper)
     options = Options(threads=4, build_id="v1", grace_period=5)
     server = Server(*hooks, listen="127.0.0.1:0", options=options)
     server.start()
@@ -140,5 +162,7 @@ def programs() -> None:
     attachment.stop()
     hookloop.testing.call(sync, "website.yaml", children=["Pod.v1"])["children"]
     hookloop.testing.decorate(decorate, [{"apiVersion": "v1", "kind": "Pod"}])
+    hookloop.testing.map_input(map_input, "schedule.yaml", outputs=["ConfigMap.v1"])
+    hookloop.testing.tombstone(tombstone, "schedule.yaml", map_key="Pod/shop/in")
     hookloop.testing.customize(customize, "website.yaml")
     serve(*hooks, args=[])
