@@ -55,13 +55,16 @@ final class Server {
     return deadline != null && deadline.isExpired();
   }
 
-  // respond sends a result or an error. An exception that a service's method throws loses its status.
+  // respond sends a result or an error. A status that a service's method throws would arrive as UNKNOWN.
   static <T> void respond(StreamObserver<T> responses, Callable<T> result) {
     try {
       responses.onNext(result.call());
       responses.onCompleted();
-    } catch (Exception e) {
+    } catch (StatusRuntimeException e) {
       responses.onError(e);
+    } catch (Exception e) {
+      e.printStackTrace();
+      responses.onError(failure(io.grpc.Status.Code.INTERNAL, "HookFailed", "the hook failed: " + e, 0));
     }
   }
 

@@ -1,7 +1,6 @@
 # The hook of the website controller from generated stubs: a Website becomes a ConfigMap, a Deployment and a Service.
 require 'digest'
 require 'json'
-require 'google/rpc/error_details_pb'
 require 'hookloop/composite/v1/composite_services_pb'
 require_relative 'server'
 
@@ -46,15 +45,6 @@ class Website < Hookloop::Composite::V1::CompositeHookService::Service
     after = others.map { |o| Dependency.new(api_version: o[:apiVersion], kind: o[:kind], name: o[:metadata][:name]) }
     DesiredObject.new(encoding: :ENCODING_JSON, body: JSON.generate(object).b, depends_on: after)
   end
-
-  # fail_with ends the call with a google.rpc.Status, which Hookloop reads from the trailer.
-  def fail_with(code, reason, message, retry_after: nil)
-    details = [Google::Rpc::ErrorInfo.new(reason: reason, domain: 'website.example.com')]
-    details << Google::Rpc::RetryInfo.new(retry_delay: { seconds: retry_after }) if retry_after
-    code, details = GRPC::Core::StatusCodes.const_get(code), details.map { |d| Google::Protobuf::Any.pack(d) }
-    status = Google::Rpc::Status.new(code: code, message: message, details: details)
-    raise GRPC::BadStatus.new(code, message, { 'grpc-status-details-bin' => status.to_proto })
-  end
 end
 
-serve(Website.new) # with TLS, health and traces: server.rb
+serve(Website.new) # with TLS, health, errors and traces: server.rb

@@ -1,8 +1,7 @@
 # Serves a hook: TLS with the engine's certificate required, the health service, and traces. The variables
 # are those of the SDKs.
 require 'grpc/health/checker'
-require 'google/protobuf/well_known_types' # adds Any.pack
-require 'google/rpc/status_pb'
+require_relative 'failures'
 require_relative 'trace'
 
 # credentials requires a client certificate of the authority in HOOKLOOP_HOOK_CLIENT_CA. The files are read
@@ -17,7 +16,7 @@ def serve(hook)
   health.set_status_for_services(:SERVING, '', hook.class.service_name)
   # gRPC accepts requests of 4 MiB by default, the engine sends up to 16.
   limits = { 'grpc.max_receive_message_length' => 16 << 20 }
-  server = GRPC::RpcServer.new(interceptors: [Trace.new], server_args: limits)
+  server = GRPC::RpcServer.new(interceptors: [Failures.new, Trace.new], server_args: limits)
   host = ENV.fetch('HOOKLOOP_HOOK_LISTEN', '127.0.0.1:9443')[/.*(?=:)/]
   port = server.add_http2_port(ENV.fetch('HOOKLOOP_HOOK_LISTEN', '127.0.0.1:9443'), credentials)
   [health, hook].each { |service| server.handle(service) }
