@@ -308,6 +308,21 @@ func TestHalfServedFallback(t *testing.T) {
 	}
 }
 
+// TestNoWorkerHasDialledIn has a webhook as the fallback of a hook that dials in: it answers until
+// a worker is there.
+func TestNoWorkerHasDialledIn(t *testing.T) {
+	k := start(t)
+	e := openEntrance(k)
+	run(t, k, kit.Composite{Sync: "worker:" + k.Name + " or " + k.Hook(kit.Mirror).URL, Labels: e.labels})
+	k.Apply(parent("web", page("page", "text: one")))
+	await(k, "v1/ConfigMap", "page", "data.text", "one")
+	awaitFallback(k, v1alpha1.ReasonWebhook)
+	e.allow("serve", "hookworkers", k.Name)
+	mirrorWith(k, "laptop", e.flags("--worker", k.Name)...)
+	awaitFallback(k, v1alpha1.ReasonGRPC)
+	await(k, "Web", "web", "status.by", "laptop")
+}
+
 // serveSDK serves a hook on the SDK until the test ends, and returns its address.
 func serveSDK(t *testing.T, h hook.Composite) string {
 	t.Helper()

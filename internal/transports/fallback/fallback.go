@@ -12,6 +12,7 @@
 package fallback
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/hookloop/hookloop/engine/hook"
+	"github.com/hookloop/hookloop/internal/transports/endpoint"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -145,6 +147,7 @@ type pair struct {
 // divide divides the longer timeout of the two hooks: the fallback gets its own timeout, but at
 // most half, and the preferred hook gets the rest.
 func (p *pair) divide(preferred, fallback time.Duration) {
+	preferred, fallback = cmp.Or(preferred, endpoint.DefaultTimeout), cmp.Or(fallback, endpoint.DefaultTimeout)
 	p.timeout = max(preferred, fallback)
 	p.share = p.timeout - min(fallback, p.timeout/2)
 	p.patience = min(patience, min(p.share, preferred)/2)

@@ -20,6 +20,8 @@ import (
 	"github.com/hookloop/hookloop/internal/transports/fallback"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -564,6 +566,39 @@ hookloop_fallback_answers_total{controller="composite/web",hook="sync",transport
 `))
 		if err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestSpanShowsWhoAnswered compares the attributes of the span in which a question is asked.
+func TestSpanShowsWhoAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSituation(t)
+		h := s.open(hook.Sync)
+		asked := func() (attributes map[string]string, events int) {
+			spans := tracetest.NewSpanRecorder()
+			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+			ctx, span := tracer.Start(t.Context(), "ask Sync")
+			if _, err := h.Ask(ctx, question(hook.Sync, "web")); err != nil {
+				t.Fatal(err)
+			}
+			span.End()
+			attributes = map[string]string{}
+			for _, a := range spans.Ended()[0].Attributes() {
+				attributes[strings.TrimPrefix(string(a.Key), "hookloop.hook.")] = a.Value.Emit()
+			}
+			return attributes, len(spans.Ended()[0].Events())
+		}
+		got, missed := asked()
+		want := map[string]string{"transport": "grpc", "address": "a:1", "fallback": "false"}
+		if diff := cmp.Diff(want, got); diff != "" || missed != 0 {
+			t.Errorf("%d events; attributes of an answer by gRPC (-want +got):\n%s", missed, diff)
+		}
+		s.grpc.set(refuses(), errRefused)
+		got, missed = asked()
+		want = map[string]string{"transport": "webhook", "address": "http://b", "fallback": "true"}
+		if diff := cmp.Diff(want, got); diff != "" || missed == 0 {
+			t.Errorf("%d events; attributes of an answer by the webhook (-want +got):\n%s", missed, diff)
 		}
 	})
 }

@@ -89,7 +89,9 @@ func (l *line) turn(p *pair, q *hook.Question) turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.parent = hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
+	if q.Parent != nil {
+		l.parent = hook.ParentName{Namespace: q.Parent.Namespace(), Name: q.Parent.Name()}
+	}
 	switch {
 	case l.away && !l.due(now), p.operation.skips(now):
 		return none

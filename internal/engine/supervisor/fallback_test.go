@@ -1,0 +1,66 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hookloop/hookloop/engine/api/v1alpha1"
+	"github.com/hookloop/hookloop/engine/hook"
+)
+
+// TestOpenerOfAHook opens hooks with one and with several transports, and compares the opener that
+// is called, its field, and the text of its error.
+func TestOpenerOfAHook(t *testing.T) {
+	url := "http://b/"
+	grpc, webhook := &v1alpha1.GRPC{Target: "a:1"}, &v1alpha1.Webhook{URL: &url}
+	for name, c := range map[string]struct {
+		declared            v1alpha1.Hook
+		opener, field, want string
+	}{
+		"gRPC": {v1alpha1.Hook{GRPC: grpc}, "grpc", `{"target":"a:1"}`, "spec.hooks.sync.grpc: it is bad"},
+		"webhook": {
+			v1alpha1.Hook{Webhook: webhook}, "webhook", `{"url":"http://b/"}`, "spec.hooks.sync.webhook: it is bad",
+		},
+		"both": {
+			v1alpha1.Hook{GRPC: grpc, Webhook: webhook}, "grpc+webhook",
+			`{"webhook":{"url":"http://b/"},"grpc":{"target":"a:1"}}`, "spec.hooks.sync.it is bad",
+		},
+		"none": {want: `spec.hooks.sync: got "", expected one of webhook, grpc and inproc, or grpc with webhook`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opener, field string
+			openers := hook.Openers{}
+			for _, transport := range []string{"grpc", "webhook", "grpc+webhook"} {
+				openers[transport] = func(s hook.Settings) (*hook.Opened, error) {
+					opener, field = transport, string(s.Field)
+					return nil, errors.New("it is bad")
+				}
+			}
+			s := &Supervisor{Settings: Settings{Openers: openers}}
+			_, err := s.open(&config{declared: &declared{}, object: decoded(t)}, hook.Sync, &c.declared, nil, nil)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if diff := cmp.Diff([]string{c.opener, c.want}, []string{opener, err.Error()}); diff != "" {
+				t.Errorf("opener and error (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(decodedJSON(t, c.field), decodedJSON(t, field)); diff != "" {
+				t.Errorf("field (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// decodedJSON returns the value of a JSON text; nil for an empty one.
+func decodedJSON(t *testing.T, text string) (value any) {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
