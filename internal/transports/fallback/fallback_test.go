@@ -585,7 +585,7 @@ func TestSpanShowsWhoAnswered(t *testing.T) {
 			span.End()
 			attributes = map[string]string{}
 			for _, a := range spans.Ended()[0].Attributes() {
-				attributes[strings.TrimPrefix(string(a.Key), "hookloop.hook.")] = a.Value.Emit()
+				attributes[strings.TrimPrefix(string(a.Key), "hookloop.hook.")] = a.Value.String()
 			}
 			return attributes, len(spans.Ended()[0].Events())
 		}
