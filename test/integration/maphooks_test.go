@@ -70,15 +70,15 @@ func selectSettings(_ context.Context, req *hook.CustomizeRequest) (*hook.Custom
 	}}, nil
 }
 
-// serveCopies serves copyHook on a free port until the test ends, and returns its address.
-func serveCopies(t *testing.T) string {
+// serveMap serves a map hook on a free port until the test ends, and returns its address.
+func serveMap(t *testing.T, h hook.Mapper) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	address, ended := make(chan string, 1), make(chan error, 1)
 	options := hook.ServeOptions{Options: hook.Options{Log: slog.New(slog.DiscardHandler)}}
 	options.Listen = "127.0.0.1:0"
 	options.Listening = func(a net.Addr) { address <- a.String() }
-	go func() { ended <- hook.Serve(ctx, options, copyHook) }()
+	go func() { ended <- hook.Serve(ctx, options, h) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -135,8 +135,8 @@ func TestMapHooks(t *testing.T) {
 	for name, address := range map[string]func(*kit.Kit) string{
 		"webhook v1": func(k *kit.Kit) string { return k.Hook(copiesByJSON).URL },
 		"webhook v2": func(k *kit.Kit) string { return k.Hook(copiesByJSON).URL },
-		"unary":      func(*kit.Kit) string { return "grpc:" + serveCopies(t) },
-		"stream":     func(*kit.Kit) string { return "stream:" + serveCopies(t) },
+		"unary":      func(*kit.Kit) string { return "grpc:" + serveMap(t, copyHook) },
+		"stream":     func(*kit.Kit) string { return "stream:" + serveMap(t, copyHook) },
 		"in process": func(*kit.Kit) string { return "inproc:copies" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,4 +214,59 @@ func TestMapHookDialsIn(t *testing.T) {
 		}
 	})
 	mapLife(k, kit.Mapping{Labels: e.labels, Version: "v2"}, "worker:"+k.Name)
+}
+
+// TestInterceptOfAMapController takes one parent with all its inputs from a running controller, and
+// gives it back when the laptop is gone.
+func TestInterceptOfAMapController(t *testing.T) {
+	k := start(t)
+	e := openEntrance(k)
+	e.allow("intercept", "mapcontrollers", k.Name)
+	k.CRD("Web", "Namespaced")
+	k.RunMap(kit.Mapping{
+		Parent: "webs", Inputs: []string{"v1/secrets"}, Outputs: []string{"v1/configmaps InPlace"}, Version: "v2",
+		Map: "stream:" + serveMap(t, hook.Mapper{Map: textOf("deployed")}), Labels: e.labels,
+	})
+	for _, team := range []string{"blue", "red"} {
+		k.Apply("{apiVersion: $GROUP/v1, kind: Web, metadata: {name: " + team + ", namespace: $NS, labels: {team: " + team +
+			"}}, spec: {selector: {matchLabels: {app: x}}}}")
+	}
+	inputs := []string{"a", "b", "c"}
+	for _, input := range inputs {
+		k.Apply(secret(input, "any"))
+	}
+	shows := func(team, text string) {
+		t.Helper()
+		for _, input := range inputs {
+			await(k, "v1/ConfigMap", team+"-"+input, "data.text", text)
+		}
+	}
+	shows("blue", "deployed")
+	shows("red", "deployed")
+	ctx, leave := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- hook.Attach(ctx, hook.AttachOptions{
+			Gateway: e.gateway, Options: hook.Options{Log: slog.New(slog.DiscardHandler)},
+			Intercept: &hook.Intercept{
+				ControllerKind: "MapController", ControllerName: k.Name, LabelSelector: "team=blue",
+			},
+		}, hook.Mapper{Map: textOf("laptop")})
+	}()
+	shows("blue", "laptop")
+	shows("red", "deployed")
+	leave()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	shows("blue", "deployed")
+}
+
+// textOf returns a function that makes a ConfigMap with a text, named after parent and input.
+func textOf(text string) hook.MapFunc {
+	return func(_ context.Context, req *hook.MapRequest) (*hook.MapResponse, error) {
+		o := copyOf("", text)
+		o["metadata"] = map[string]any{"name": req.Parent.Name + "-" + req.Input.Name}
+		return &hook.MapResponse{Outputs: []hook.Child{{Object: o}}}, nil
+	}
 }
