@@ -45,7 +45,7 @@ func TestPartsShareTheCustomizeAnswer(t *testing.T) {
 	if key := <-keys; key != hook.ParentKey(web.Ref()) {
 		t.Errorf("an event enqueues %s, want the parent", key)
 	}
-	w.Customizer.Forget(hook.Key{Parent: web.Ref(), Part: "part-1"})
+	w.Forget(hook.Key{Parent: web.Ref(), Part: "part-1"})
 	if _, err := w.put(partOf(web, "part-2")); err != nil || w.asked != 1 {
 		t.Errorf("after a part was forgotten, the hook was asked %d times (%v), want once", w.asked, err)
 	}
@@ -128,12 +128,12 @@ func TestRequirementsOfParts(t *testing.T) {
 		defer w.Customizer.mu.Unlock()
 		return mentions.Of([]any{w.parents, w.parts, w.index, w.watchUsers()}, name)
 	}
-	w.Customizer.Forget(hook.Key{Parent: web.Ref(), Part: "red"})
+	w.Forget(hook.Key{Parent: web.Ref(), Part: "red"})
 	if left := held("red"); len(left) > 0 || len(held("blue")) == 0 {
 		t.Errorf("after the part is forgotten it is mentioned at %v, the other at %v", left, held("blue"))
 	}
 	ask("red")
-	w.Customizer.Forget(hook.ParentKey(web.Ref()))
+	w.Forget(hook.ParentKey(web.Ref()))
 	if left := held("web"); len(left) > 0 {
 		t.Errorf("after the parent is forgotten it is mentioned at %v", left)
 	}

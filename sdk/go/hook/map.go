@@ -136,7 +136,7 @@ func encodeKept(outputs []Object) ([]*hookv1.DesiredObject, error) {
 		}
 		body, err := encodeDesired(map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "metadata": metadata})
 		if err != nil {
-			return nil, fmt.Errorf("Outputs[%d]: %w", i, err)
+			return nil, fmt.Errorf("%s[%d]: %w", "Outputs", i, err)
 		}
 		kept[i] = &hookv1.DesiredObject{Encoding: hookv1.Encoding_ENCODING_JSON, Body: body}
 	}

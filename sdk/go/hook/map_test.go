@@ -185,7 +185,7 @@ func TestMapHooksOverStreams(t *testing.T) {
 		} else {
 			q.Envelope = tombstone
 			q.Slots = append(q.Slots,
-				session.Slot[*thing]{Slot: uint32(session.OutputSlot(0)), Objects: []*thing{{"one"}, {"two"}}}) //nolint:gosec // small
+				session.Slot[*thing]{Slot: uint32(session.OutputSlot(0)), Objects: []*thing{{"one"}, {"two"}}})
 		}
 		engine.Ask(q)
 		e.send()

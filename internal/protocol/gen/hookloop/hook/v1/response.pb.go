@@ -190,25 +190,25 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_hookloop_hook_v1_response_proto_rawDescGZIP(), []int{2}
 }
 
-// ResponseDetails is the part that all responses to Sync and Finalize share. The hook sets it; each
-// field is optional. Hookloop rejects a response with an invalid item and writes nothing of it. The
-// error names the item.
+// ResponseDetails is the part that all responses except those to Customize share. The hook sets it;
+// each field is optional. Hookloop rejects a response with an invalid item and writes nothing of
+// it. The error names the item.
 type ResponseDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls the hook again after this time even if nothing has changed. Absent or zero: only after a
 	// change. A negative duration is invalid.
 	ResyncAfter *durationpb.Duration `protobuf:"bytes,1,opt,name=resync_after,json=resyncAfter,proto3" json:"resync_after,omitempty"`
 	// Conditions to set in the parent's status, at most 32, each type once. They replace conditions
-	// of the same type in the response's status.
+	// of the same type in the response's status. Not allowed in responses of map hooks.
 	Conditions []*Condition `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Events to record on the parent, at most 32.
 	Events []*Event `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	// Results of the reconcile, at most 32. If one is fatal, Hookloop writes nothing of the response.
 	Results []*Result `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`
-	// Selects the related objects for the next requests about this parent, at most 100 rules. A hook
-	// that sets it needs no Customize. If the rules differ from those of the last response, Hookloop
-	// calls the hook again immediately with the selected objects, up to 5 times, and writes nothing
-	// before the rules are stable.
+	// Selects the related objects for the next requests about this parent (of a map hook: about this
+	// input), at most 100 rules. A hook that sets it needs no Customize. If the rules differ from
+	// those of the last response, Hookloop calls the hook again immediately with the selected
+	// objects, up to 5 times, and writes nothing before the rules are stable.
 	Requirements  []*RelatedResourceRule `protobuf:"bytes,5,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

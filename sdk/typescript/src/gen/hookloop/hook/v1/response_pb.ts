@@ -17,9 +17,9 @@ export const file_hookloop_hook_v1_response: GenFile = /*@__PURE__*/
   fileDesc("Ch9ob29rbG9vcC9ob29rL3YxL3Jlc3BvbnNlLnByb3RvEhBob29rbG9vcC5ob29rLnYxIoQCCg9SZXNwb25zZURldGFpbHMSLwoMcmVzeW5jX2FmdGVyGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KCmNvbmRpdGlvbnMYAiADKAsyGy5ob29rbG9vcC5ob29rLnYxLkNvbmRpdGlvbhInCgZldmVudHMYAyADKAsyFy5ob29rbG9vcC5ob29rLnYxLkV2ZW50EikKB3Jlc3VsdHMYBCADKAsyGC5ob29rbG9vcC5ob29rLnYxLlJlc3VsdBI7CgxyZXF1aXJlbWVudHMYBSADKAsyJS5ob29rbG9vcC5ob29rLnYxLlJlbGF0ZWRSZXNvdXJjZVJ1bGUibQoJQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSMQoGc3RhdHVzGAIgASgOMiEuaG9va2xvb3AuaG9vay52MS5Db25kaXRpb25TdGF0dXMSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkiUwoFRXZlbnQSKQoEdHlwZRgBIAEoDjIbLmhvb2tsb29wLmhvb2sudjEuRXZlbnRUeXBlEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIlcKBlJlc3VsdBIsCghzZXZlcml0eRgBIAEoDjIaLmhvb2tsb29wLmhvb2sudjEuU2V2ZXJpdHkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkqiAEKD0NvbmRpdGlvblN0YXR1cxIgChxDT05ESVRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGQoVQ09ORElUSU9OX1NUQVRVU19UUlVFEAESGgoWQ09ORElUSU9OX1NUQVRVU19GQUxTRRACEhwKGENPTkRJVElPTl9TVEFUVVNfVU5LTk9XThADKlYKCUV2ZW50VHlwZRIaChZFVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRRVZFTlRfVFlQRV9OT1JNQUwQARIWChJFVkVOVF9UWVBFX1dBUk5JTkcQAiphCghTZXZlcml0eRIYChRTRVZFUklUWV9VTlNQRUNJRklFRBAAEhEKDVNFVkVSSVRZX0lORk8QARIUChBTRVZFUklUWV9XQVJOSU5HEAISEgoOU0VWRVJJVFlfRkFUQUwQA0JMWkpnaXRodWIuY29tL2hvb2tsb29wL2hvb2tsb29wL2ludGVybmFsL3Byb3RvY29sL2dlbi9ob29rbG9vcC9ob29rL3YxO2hvb2t2MWIGcHJvdG8z", [file_google_protobuf_duration, file_hookloop_hook_v1_related]);
 
 /**
- * ResponseDetails is the part that all responses to Sync and Finalize share. The hook sets it; each
- * field is optional. Hookloop rejects a response with an invalid item and writes nothing of it. The
- * error names the item.
+ * ResponseDetails is the part that all responses except those to Customize share. The hook sets it;
+ * each field is optional. Hookloop rejects a response with an invalid item and writes nothing of
+ * it. The error names the item.
  *
  * @generated from message hookloop.hook.v1.ResponseDetails
  */
@@ -34,7 +34,7 @@ export type ResponseDetails = Message<"hookloop.hook.v1.ResponseDetails"> & {
 
   /**
    * Conditions to set in the parent's status, at most 32, each type once. They replace conditions
-   * of the same type in the response's status.
+   * of the same type in the response's status. Not allowed in responses of map hooks.
    *
    * @generated from field: repeated hookloop.hook.v1.Condition conditions = 2;
    */
@@ -55,10 +55,10 @@ export type ResponseDetails = Message<"hookloop.hook.v1.ResponseDetails"> & {
   results: Result[];
 
   /**
-   * Selects the related objects for the next requests about this parent, at most 100 rules. A hook
-   * that sets it needs no Customize. If the rules differ from those of the last response, Hookloop
-   * calls the hook again immediately with the selected objects, up to 5 times, and writes nothing
-   * before the rules are stable.
+   * Selects the related objects for the next requests about this parent (of a map hook: about this
+   * input), at most 100 rules. A hook that sets it needs no Customize. If the rules differ from
+   * those of the last response, Hookloop calls the hook again immediately with the selected
+   * objects, up to 5 times, and writes nothing before the rules are stable.
    *
    * @generated from field: repeated hookloop.hook.v1.RelatedResourceRule requirements = 5;
    */
