@@ -22,8 +22,8 @@ spec:
   hooks: {map: {webhook: {url: 'http://127.0.0.1:1/map'}}}
 `
 
-// TestEngineWithoutTheCRDOfMapControllers is ready in a cluster that has Metacontroller's CRDs only,
-// and runs MapControllers as soon as their CRD is installed.
+// TestEngineWithoutTheCRDOfMapControllers is ready in a cluster that has Metacontroller's CRDs
+// only, and runs MapControllers as soon as their CRD is installed.
 func TestEngineWithoutTheCRDOfMapControllers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -90,12 +90,9 @@ func compareKeys(a, b object.Ref) int {
 // shared returns a resource of which two controllers may select the same objects, and both write
 // their status. Versions of a resource are the same objects.
 func shared(a, b *instance) (schema.GroupResource, bool) {
-	if !a.writesStatus() || !b.writesStatus() {
-		return schema.GroupResource{}, false
-	}
 	for n, r := range a.config.found.parents {
 		for m, other := range b.config.found.parents {
-			same := r.GVR().GroupResource() == other.GVR().GroupResource()
+			same := r.GVR().GroupResource() == other.GVR().GroupResource() && a.writesStatus(r) && b.writesStatus(other)
 			if same && a.config.parents[n].selection.overlaps(b.config.parents[m].selection) {
 				return r.GVR().GroupResource(), true
 			}
@@ -104,9 +101,13 @@ func shared(a, b *instance) (schema.GroupResource, bool) {
 	return schema.GroupResource{}, false
 }
 
-// writesStatus reports whether the controller writes its parents' status: a composite controller
-// does, a decorator controller if its hook has answered one.
-func (i *instance) writesStatus() bool {
+// writesStatus reports whether the controller writes the status of parents of a resource: a
+// composite controller does, a map controller if it reports one, and a decorator controller if its
+// hook has answered one.
+func (i *instance) writesStatus(r object.Resource) bool {
+	if i.config.kind.ControllerKind == hook.Mapping {
+		return i.config.found.reportsStatus(r)
+	}
 	i.health.mu.Lock()
 	defer i.health.mu.Unlock()
 	return i.config.kind.OwnsStatus || i.health.answersStatus

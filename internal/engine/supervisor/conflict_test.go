@@ -78,7 +78,7 @@ func TestDecoratorsThatAnswerAStatus(t *testing.T) {
 	var got []bool
 	for _, answers := range []bool{false, true, false} {
 		i.health.Synced("decorator/d", pipeline.Outcome{Asked: true, AnswersStatus: answers})
-		got = append(got, i.writesStatus())
+		got = append(got, i.writesStatus(webs))
 	}
 	if diff := cmp.Diff([]bool{false, true, true}, got); diff != "" || changes != 1 {
 		t.Errorf("writes a status (-want +got):\n%s\nafter %d changes", diff, changes)

@@ -116,6 +116,25 @@ func TestScopesOfInputs(t *testing.T) {
 	}
 }
 
+// TestStatusOfParentsThatAreNotCustom is not the controller's: an Event reports it, and it is in no
+// conflict with other writers of that status.
+func TestStatusOfParentsThatAreNotCustom(t *testing.T) {
+	w := newWorld(t)
+	*w.served = append(*w.served, namespaces)
+	w.refresh()
+	key := w.declareAs(mapKind, "snapshots", `{"parentResource":{"apiVersion":"v1","resource":"namespaces"},`+
+		`"inputResources":[{"apiVersion":"v1","resource":"configmaps"}],`+
+		`"hooks":{"map":{"webhook":{"url":"http://hook/map"}}}}`)
+	w.look(key)
+	w.awaitEvents("Starting: Starting controller: snapshots", "Started: Started controller: snapshots",
+		"SyncError: Sync error: parent resource namespaces.v1 is not a custom resource with subresource 'Status' "+
+			"enabled: its objects get no status, and faults of their inputs are Events only")
+	if i := w.running[key]; i.writesStatus(namespaces) || !i.writesStatus(webs) {
+		t.Error("it writes the status of namespaces, or not that of custom resources")
+	}
+	w.stopAll(nil)
+}
+
 // declaring decodes a MapController.
 func declaring(t *testing.T, spec string) *object.Object {
 	t.Helper()

@@ -4,21 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
 )
 
-// warnWithoutStatus records, when a composite controller starts, that its parents have no status
-// subresource (compatibility: Events).
+// reportsStatus reports whether a map controller reports the status of parents of a resource. The
+// status of other objects than custom resources belongs to their own controllers.
+func (r *resources) reportsStatus(parent object.Resource) bool {
+	return parent.HasStatus && r.custom(parent)
+}
+
+// warnWithoutStatus records, when a controller starts, that its parents have no status subresource
+// (compatibility: Events).
 func (s *Supervisor) warnWithoutStatus(ctx context.Context, o *object.Object, c *config) {
 	for _, r := range c.found.parents {
-		if c.kind.OwnsStatus && !r.HasStatus {
-			s.Events.Warning(
-				ctx,
-				o,
-				"SyncError",
-				fmt.Sprintf("Sync error: parent resource %s does not have subresource 'Status' enabled: "+
-					"the hook's status is lost, or each change of it is a new generation of the parent", r),
-			)
+		problem := ""
+		switch {
+		case c.kind.ControllerKind == hook.Mapping && !c.found.reportsStatus(r):
+			problem = "is not a custom resource with subresource 'Status' enabled: its objects get no status, " +
+				"and faults of their inputs are Events only"
+		case c.kind.OwnsStatus && !r.HasStatus:
+			problem = "does not have subresource 'Status' enabled: " +
+				"the hook's status is lost, or each change of it is a new generation of the parent"
+		}
+		if problem != "" {
+			s.Events.Warning(ctx, o, "SyncError", fmt.Sprintf("Sync error: parent resource %s %s", r, problem))
 		}
 	}
 }
