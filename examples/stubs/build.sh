@@ -17,7 +17,7 @@ sources() {
 # compile_java compiles generated code and hook, against the libraries of Debian's packages.
 compile_java() {
   local jars=/usr/share/java/ classpath
-  classpath=$(printf "$jars%s.jar:" grpc-{api,context,core,netty,protobuf,protobuf-lite,stub} protobuf gson guava failureaccess \
+  classpath=$(printf "$jars%s.jar:" grpc-{api,context,core,netty,protobuf,protobuf-lite,stub} protobuf gson guava \
     netty-{buffer,codec,codec-http,codec-http2,common,handler,resolver,transport,tcnative} perfmark-api geronimo-annotation-1.3-spec)
   find "$1/gen" java -name '*.java' >"$1/files"
   javac -nowarn -proc:none -implicit:none -cp "$classpath" -d "$1/classes" "@$1/files"

@@ -6,10 +6,10 @@ packages=(protobuf-compiler protobuf-compiler-grpc)
 for language in "${@:-ruby java cpp}"; do
   for language in $language; do
     case $language in
-      ruby) packages+=(ruby-grpc) ;;
+      ruby) packages+=(ruby ruby-grpc) ;;
       java) packages+=(default-jdk-headless protobuf-compiler-grpc-java-plugin libgrpc-java libprotobuf-java libgoogle-gson-java
         libnetty-java libnetty-tcnative-java libperfmark-java libguava-java libgeronimo-annotation-1.3-spec-java) ;;
-      cpp) packages+=(g++ pkg-config libgrpc++-dev libprotobuf-dev libssl-dev nlohmann-json3-dev) ;;
+      cpp) packages+=(g++ pkgconf libgrpc++-dev libprotobuf-dev libssl-dev nlohmann-json3-dev) ;;
       *) echo "$language: expected ruby, java or cpp" >&2; exit 2 ;;
     esac
   done
