@@ -2,7 +2,7 @@
 # Runs the hooks of this folder, and the Go SDK's, one after the other through the same steps over mutual TLS, and
 # compares the objects in the cluster. Exit status 1: one of them differs. Arguments are languages; without any, all
 # are run. It needs `hookloop serve`, kubectl, buf, Go, gRPC for Python, and a Jaeger at JAEGER that takes spans at
-# JAEGER_OTLP.
+# JAEGER_OTLP. HOOKLOOP names the program, which is otherwise that of `make build`.
 languages=("$@")
 [ $# -gt 0 ] || languages=(ruby java cpp)
 source "$(dirname "$0")/../prove.bash"
@@ -94,6 +94,14 @@ check() {
     "${PYTHON:-/usr/bin/python3}" check.py "$address" "$work" "$work/$1.answer"
 }
 
+# verify asks the hook the questions of `hookloop verify`. A note is no fault.
+verify() {
+  "${HOOKLOOP:-../../.cache/bin/hookloop}" verify --hook "$address" --ca "$work/ca.crt" --cert "$work/client.crt" \
+    --key "$work/client.key" --server-name "website.$namespace.svc" -f controller.yaml -f ../website/crd.yaml \
+    --parent website.yaml >"$work/verified" || { cat "$work/verified" >&2; return 1; }
+  sed -n 's/^composite hook at [^,]*, /  hookloop verify: /p' "$work/verified"
+}
+
 # faults has the hook fail by its two errors: the engine shows the reason, and calls again after the delay.
 faults() {
   on patch website shop --type=merge -p '{"spec":{"image":"no image"}}'
@@ -116,6 +124,7 @@ compare() {
     [ -z "${JAEGER:-}" ] || eventually "its spans" "ask Sync > $service/Sync > $service/Sync" inside "$1"
     faults
     check "$1"
+    verify
     diff "$work/golang.objects" "$work/$1.objects"
     echo "  objects of create and change: identical to the Go SDK's ($(wc -c <"$work/$1.objects") bytes)"
   fi
