@@ -245,6 +245,26 @@ func TestFallbackAnswersOtherwise(t *testing.T) {
 	}
 }
 
+// TestCircuitNamesTransports has a webhook with other children than the gRPC hook, and a limit that
+// one return of the gRPC hook exceeds: the parent's fault names both transports.
+func TestCircuitNamesTransports(t *testing.T) {
+	k := start(t)
+	_, labels := ownEngine(k, "--rewrite-limit=1", "--rewrite-pause=1h")
+	mirror := mirrorProcess(k, "")
+	webhook := k.Hook(func(kit.Request) any {
+		return map[string]any{"status": map[string]any{"by": "mirror"}, "children": []any{configMap("page", "webhook")}}
+	})
+	run(t, k, kit.Composite{Sync: "stream:" + mirror.address + " or " + webhook.URL, Labels: labels, Resync: 1})
+	k.Apply(parent("web", page("page", "text: grpc")))
+	await(k, "v1/ConfigMap", "page", "data.text", "grpc")
+	if err := mirror.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(k, "v1/ConfigMap", "page", "data.text", "webhook")
+	mirrorProcess(k, mirror.address)
+	k.AwaitFault("Web", "web", "CircuitOpen", `the hook was answered by ["webhook" "grpc`)
+}
+
 // TestNeitherTransportAnswers reports the reasons of both, and continues with the one that is
 // started first.
 func TestNeitherTransportAnswers(t *testing.T) {
@@ -259,6 +279,11 @@ func TestNeitherTransportAnswers(t *testing.T) {
 	await(k, "v1/ConfigMap", "page", "data.text", "one")
 	awaitFallback(k, v1alpha1.ReasonWebhook)
 	k.AwaitSynced("Web", "web")
+	table, err := k.Cluster.Kubectl(t.Context(), "get", "cc", k.Name)
+	if err != nil || !strings.Contains(table, "ANSWERED BY") || !strings.Contains(table, "Webhook") {
+		t.Errorf("kubectl get cc: got %v and\n%s\nwant the column ANSWERED BY with Webhook", err, table)
+	}
+	t.Log(table)
 }
 
 // TestRejectionDoesNotFallBack has a gRPC hook that rejects a parent with INVALID_ARGUMENT: it did
