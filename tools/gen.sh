@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates code of the hook contract in Go and for the SDKs, the contract's baseline, deep copies of
-# the API types, and their CRDs.
+# Generates code of the hook contract in Go and for the SDKs, the contract's baseline and reference,
+# deep copies of the API types, and their CRDs.
 #   tools/gen.sh           replaces the files, once all of them could be generated, so that none outlives its source
 #   tools/gen.sh --check   changes nothing, shows how the files differ from what they should be, and fails if they do
 set -euo pipefail
@@ -9,7 +9,7 @@ api=engine/api/v1alpha1
 generated=(internal/protocol/gen manifests/crds "$api/zz_generated.deepcopy.go" sdk/typescript/src/gen)
 for package in proto/hookloop/*/; do generated+=("sdk/python/hookloop/$(basename "$package")"); done
 generated+=(sdk/python/hookloop/rpc)
-generated+=(proto/baseline.binpb)
+generated+=(proto/baseline.binpb docs/reference/grpc.md)
 
 if [ "${1:-}" != --check ] && [ -f proto/baseline.binpb ]; then
   tools/breaking.sh
@@ -25,6 +25,9 @@ sed -i 's/^from google.rpc import status_pb2/from hookloop.rpc_status import sta
 # The contract as it is now, for tools/breaking.sh.
 mkdir -p "$fresh/proto"
 .cache/bin/buf build proto --exclude-source-info -o "$fresh/proto/baseline.binpb"
+# The reference of the contract.
+mkdir -p "$fresh/docs/reference"
+.cache/bin/buf build proto --as-file-descriptor-set -o - | go run ./internal/protodoc >"$fresh/docs/reference/grpc.md"
 .cache/bin/controller-gen \
   object "output:object:dir=$fresh/$api" \
   crd "output:crd:dir=$fresh/manifests/crds" \

@@ -104,13 +104,13 @@ func serveGRPC(t *testing.T, h *grpcHook) string {
 	})
 }
 
-func serveOn(t *testing.T, register func(*grpc.Server)) string {
+func serveOn(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, served := grpc.NewServer(grpc.MaxSendMsgSize(1<<30)), make(chan error, 1)
+	server, served := grpc.NewServer(append(options, grpc.MaxSendMsgSize(1<<30))...), make(chan error, 1)
 	register(server)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {

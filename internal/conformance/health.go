@@ -24,6 +24,7 @@ func (e *examiner) checkHealth(ctx context.Context) {
 		return
 	}
 	got, data := t.grpc.call(ctx, "/"+name, request, t.timeout)
+	e.answered = data != nil || got.failure != nil && got.failure.code != ""
 	switch {
 	case got.failure != nil && got.failure.missing:
 		r.found(ruleNoHealth, name, q, got.failure.String())

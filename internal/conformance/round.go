@@ -55,7 +55,11 @@ func (r *round) judge(name string, q *hook.Question, got *reply) *reply {
 	for _, f := range got.faults {
 		r.found(f.id, name, q, f.got)
 	}
+	r.answered = r.answered || got.answer != nil || got.failure != nil && got.failure.code != ""
 	switch {
+	case got.unreachable == "" && got.failure != nil && !r.answered:
+		got.unreachable = got.failure.message + r.targets[q.Op].advice()
+		fallthrough
 	case got.unreachable != "":
 		r.found(ruleUnreachable, name, q, got.unreachable)
 	case got.timedOut:
@@ -107,13 +111,17 @@ func (r *round) served(name string, q *hook.Question, got *reply) bool {
 	switch {
 	case got.answer != nil:
 		return true
-	case got.failure == nil:
+	case got.failure == nil, got.unreachable != "":
 		return false
 	case got.failure.missing && r.subject.requires(q.Op):
 		r.found(ruleNotServed, name, q, got.failure.String())
 	case got.failure.missing:
 	default:
-		r.found(ruleCallFailed, name, q, got.failure.String())
+		text := got.failure.String()
+		if r.subject.builtin {
+			text += "; if the built-in parent does not fit, name one with --parent"
+		}
+		r.found(ruleCallFailed, name, q, text)
 	}
 	return false
 }

@@ -24,7 +24,9 @@ type subject struct {
 	// hooks are the declared ones; nil if the controller is the built-in one.
 	hooks     map[hook.Op]*v1alpha1.Hook
 	resources *resources
-	skipped   []string
+	// builtin reports that the parent is the built-in one.
+	builtin bool
+	skipped []string
 }
 
 // kindRow is the part of a kind of controller that is not in its hook.Descriptor.
@@ -141,7 +143,7 @@ func (s *subject) declare(fromFile bool) error {
 // would set.
 func (s *subject) setParent(o *object.Object) error {
 	m := builtinParent(s.parentResource)
-	if o != nil {
+	if s.builtin = o == nil; !s.builtin {
 		var err error
 		if m, err = o.Map(); err != nil {
 			return usagef("--parent: %v", err)

@@ -71,6 +71,8 @@ type examiner struct {
 	subject *subject
 	targets map[hook.Op]*target
 	report  *Report
+	// answered reports that the hook has ended a call with an answer or a status.
+	answered bool
 	// engine are the engine's own hooks, by operation and mode.
 	engine map[string]*hook.Opened
 }

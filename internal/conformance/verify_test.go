@@ -2,8 +2,18 @@ package conformance
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	compositev1 "github.com/hookloop/hookloop/internal/protocol/gen/hookloop/composite/v1"
+	"github.com/hookloop/hookloop/internal/protocol/tlstest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 func TestWrongOptions(t *testing.T) {
@@ -81,6 +91,47 @@ spec:
 	for _, want := range []string{`"port":80`, `"size":1`} {
 		if !strings.Contains(string(spec), want) {
 			t.Errorf("got %s, want it to contain %s", spec, want)
+		}
+	}
+}
+
+// TestClientCertificate calls a hook over mutual TLS with a certificate, without one, and without
+// TLS.
+func TestClientCertificate(t *testing.T) {
+	authority := tlstest.NewAuthority(t)
+	write := func(name string, data []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cert, key := authority.Issue("engine")
+	secure := credentials.NewTLS(authority.Server(authority))
+	address := serveOn(t, func(s *grpc.Server) {
+		healthv1.RegisterHealthServer(s, health.NewServer())
+		compositev1.RegisterCompositeHookServiceServer(s, &grpcHook{})
+	}, grpc.Creds(secure))
+	own := Security{
+		CA: write("ca.crt", authority.PEM), Cert: write("tls.crt", cert), Key: write("tls.key", key),
+	}
+	report, err := Verify(t.Context(), Options{Addresses: []string{address}, Security: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Faults() > 0 || report.Questions[overGRPC] < 10 {
+		t.Error("with a certificate:\n" + text(t, report))
+	}
+	for name, security := range map[string]Security{
+		"without a certificate": {CA: own.CA},
+		"without TLS":           {Insecure: true},
+	} {
+		report, err := Verify(t.Context(), Options{Addresses: []string{address}, Security: security})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{ruleUnreachable}, ids(report, Fault)); diff != "" {
+			t.Errorf("%s: faults (-want +got):\n%s\n%s", name, diff, text(t, report))
 		}
 	}
 }
