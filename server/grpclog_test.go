@@ -1,0 +1,42 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/klog/v2"
+)
+
+// TestGRPCLog logs as gRPC does: its errors are lines of the engine's log, and the rest is not
+// logged at the default level.
+func TestGRPCLog(t *testing.T) {
+	var out bytes.Buffer
+	log, err := Log{}.logger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := klog.Background()
+	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	t.Cleanup(func() { klog.SetLoggerWithOptions(before, klog.ContextualLogger(true)) })
+	grpclog.Infof("info %d", 1)
+	grpclog.Warningln("a warning")
+	grpclog.Errorf("error %d", 2)
+	grpclog.Errorln("error", 3)
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		var r struct{ Level, Msg, Logger string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%q is no JSON: %v", line, err)
+		}
+		got = append(got, r.Level+" "+r.Logger+": "+r.Msg)
+	}
+	if want := "error grpc: error 2\nerror grpc: error 3"; strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	if grpclog.V(2) {
+		t.Error("gRPC prepares verbose lines that are not logged")
+	}
+}
