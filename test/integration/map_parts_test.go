@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,6 +198,51 @@ func TestMapConflict(t *testing.T) {
 	k.Delete("v1/Secret", "a")
 	k.Delete("v1/Secret", "c")
 	awaitPages(k, "own-b b", "shared b")
+}
+
+// TestMapConflictRace creates two inputs that want one output at the same time. One of them gets it
+// and keeps it: it is created once.
+func TestMapConflictRace(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(kit.Request) any {
+		return map[string]any{"outputs": []any{configMap("shared", "one")}}
+	}).URL
+	runPages(k, kit.Mapping{Map: hook})
+	mark := k.Mark()
+	var both sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		both.Go(func() { input(k, name, "map: me") })
+	}
+	both.Wait()
+	awaitEvent(k, "web", k.Expand(`ConfigMap.v1 "$NS/shared": the object exists already and is an output of the input`))
+	owner := k.Get("v1/ConfigMap", "shared").GetAnnotations()[plan.MapKey]
+	loser := map[string]string{k.Expand("Secret/$NS/a"): "Secret/$NS/b", k.Expand("Secret/$NS/b"): "Secret/$NS/a"}[owner]
+	awaitEvent(k, "web", "input "+owner+"; expected another name for the output of the input "+k.Expand(loser))
+	for _, write := range k.ChildWrites(mark)[1:] { // the first one is the creation
+		if write != "create configmaps shared 409" {
+			t.Errorf("a write after the creation: %s", write)
+		}
+	}
+}
+
+// TestMapFlip changes the label of an input quickly. In the end its outputs are those of its last
+// state, and the output that the tombstone hook keeps is the first one.
+func TestMapFlip(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(mapPages).URL
+	runPages(k, kit.Mapping{Map: hook, Tombstone: hook})
+	input(k, "a", "map: me, pages: '2', text: one")
+	awaitPages(k, "a-0 one", "a-1 one")
+	kept := k.Get("v1/ConfigMap", "a-0").GetUID()
+	for i := range 40 {
+		input(k, "a", "map: "+[]string{"you", "me"}[i%2]+", pages: '2', text: one")
+	}
+	awaitPages(k, "a-0 one", "a-1 one")
+	input(k, "a", "map: you, pages: '2', text: one")
+	awaitPages(k, "a-0 one")
+	if now := k.Get("v1/ConfigMap", "a-0").GetUID(); now != kept {
+		t.Errorf("the kept output is another one: %s, before %s", now, kept)
+	}
 }
 
 // TestMapBadAnswers refuses answers about one input, named in an Event. The other input is mapped.

@@ -202,13 +202,28 @@ func keep(o *plan.Observed, desired *plan.Desired) error {
 		if o.Children.Get(c.Ref) == nil {
 			return &plan.AnswerError{
 				Field: o.Scope.Field, Index: i, Item: c.Ref.String(),
-				Problem: "does not exist; expected outputs of the request, because a tombstone hook creates nothing",
+				Problem: "does not exist; expected some of the outputs of the request: " + firstOutputs(o),
 			}
 		}
 		desired.Keep = append(desired.Keep, c.Ref)
 	}
 	desired.Children = nil
 	return nil
+}
+
+// firstOutputs names the first observed outputs of a part.
+func firstOutputs(o *plan.Observed) string {
+	const limit = 5
+	var names []string
+	for _, kind := range o.Scope.ChildKinds {
+		for _, output := range o.Children.Of(kind.Resource.GVK) {
+			if len(names) == limit {
+				return "[" + strings.Join(names, ", ") + ", …]"
+			}
+			names = append(names, output.Ref().String())
+		}
+	}
+	return "[" + strings.Join(names, ", ") + "]"
 }
 
 // claim marks the desired objects that belong to the parent and have lost their marks. They are

@@ -396,11 +396,11 @@ func (c *cluster) deliver() {
 }
 
 func (c *cluster) enqueueAll() {
-	parts, err := c.shape.Parts(c.reader, c.shown[c.parent().Ref()])
+	parts, _, err := listParts(c.shape, c.reader, c.shown[c.parent().Ref()])
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for part := range parts.All() {
+	for _, part := range parts {
 		c.queue[part] = true
 	}
 }

@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the results in testdata; unders
 //	                 "applied: true" gives it a last-applied state; absent marks are added,
 //	                 null removes one
 //	broken.yaml      the states of resources that cannot be read
-//	parts            the parts that are synced; absent, those that Parts lists
+//	parts            the parts that are synced; absent, those that listParts lists
 //	answers.yaml     the answers by part
 //	result           for each part the question, the writes before it, and the plan, or the error
 func TestStories(t *testing.T) {
@@ -123,13 +123,13 @@ func (s *story) tell() string {
 		return s.out.String()
 	}
 	if len(s.parts) == 0 {
-		parts, err := s.shape.Parts(s.reader, s.parent)
+		parts, detached, err := listParts(s.shape, s.reader, s.parent)
 		if err != nil {
 			s.printf("no parts: %v", err)
 			return s.out.String()
 		}
-		s.printf("parts %d, detached %d", parts.Len(), parts.Detached())
-		s.parts = slices.Collect(parts.All())
+		s.printf("parts %d, detached %d", len(parts), detached)
+		s.parts = parts
 	}
 	for _, part := range s.parts {
 		s.printf("\n%s", part)

@@ -3,12 +3,14 @@ package mapping
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hookloop/hookloop/engine/api/v1alpha1"
 	"github.com/hookloop/hookloop/engine/hook"
 	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
 	"github.com/hookloop/hookloop/internal/engine/plan"
 	"github.com/hookloop/hookloop/internal/engine/shape"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -180,4 +182,31 @@ func observe(s *Shape, r shape.Input) (*plan.Observed, []*hook.Question, error) 
 		return nil, nil, err
 	}
 	return o, s.Questions(o), nil
+}
+
+// listParts returns the parts of a parent: its inputs, and the parts of its outputs without an
+// input, except those that cannot be decided. It also returns the number of the latter.
+func listParts(s *Shape, r view.Reader, parent *object.Object) (parts []string, detached int, err error) {
+	inputs, err := s.namedInputs(r, parent)
+	if err != nil {
+		return nil, 0, err
+	}
+	known := map[string]bool{}
+	for part := range inputs {
+		parts, known[part] = append(parts, part), true
+	}
+	var without []string
+	for _, kind := range s.outputKinds {
+		v, err := r.View(kind.Resource)
+		if err != nil {
+			return nil, 0, err
+		}
+		for o := range v.OwnedBy(parent.UID()).All() {
+			if part, ok := s.partOf(o); ok && !known[part] && !s.mayHaveInput(part) {
+				without, known[part] = append(without, part), true
+			}
+		}
+	}
+	slices.Sort(without)
+	return append(parts, without...), len(without), nil
 }

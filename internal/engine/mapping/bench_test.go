@@ -1,0 +1,54 @@
+package mapping
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hookloop/hookloop/engine/object"
+	"github.com/hookloop/hookloop/engine/view"
+	"github.com/hookloop/hookloop/internal/engine/shape"
+)
+
+// stores is a reader with the index of outputs, as the controller's.
+type stores map[object.Resource]*view.Store
+
+func (s stores) View(r object.Resource) (view.View, error) { return s[r].View() }
+
+// BenchmarkObserve observes one part with one output. Its cost does not grow with the number of the
+// parent's other parts.
+func BenchmarkObserve(b *testing.B) {
+	for _, inputs := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("%d inputs", inputs), func(b *testing.B) {
+			s := declared(b, copier)
+			parent := copyOf(b, "all", `{selector: {matchLabels: {copy: me}}}`)
+			reader := stores{}
+			for _, r := range served {
+				reader[r] = view.NewStore(r)
+				reader[r].Replace(nil, "1")
+				defer reader[r].AddIndex(byPart)()
+			}
+			reader[s.rules.Resource].Put(parent)
+			var world string
+			for i := range inputs {
+				world += fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: a-%d, "+
+					"labels: {copy: me}}}\n---\n{apiVersion: v1, kind: ConfigMap, part: Secret/shop/a-%d, "+
+					"applied: true, metadata: {namespace: shop, name: out-%d}}\n", i, i, i)
+			}
+			for _, o := range documents(b, world, "copy", s.owner(parent)) {
+				for r, store := range reader {
+					if r.GVK == o.GVK() {
+						store.Put(o)
+					}
+				}
+			}
+			in := shape.Input{Reader: reader, Key: keyOf(parent, "Secret/shop/a-7")}
+			b.ReportAllocs()
+			for b.Loop() {
+				o, err := s.Observe(in)
+				if err != nil || o.Children.Len() != 1 || o.Input == nil || len(o.Prepare) > 0 {
+					b.Fatalf("observed %+v, %v", o, err)
+				}
+			}
+		})
+	}
+}
