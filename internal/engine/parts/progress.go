@@ -18,21 +18,29 @@ func (t *Tracker) Want(parent object.Ref) {
 }
 
 // Observe begins a round of all parts if the state of the parent has changed, or another round is
-// wanted. List yields the inputs by map key, with the index of their resource; it is called within
-// the lock of the Tracker. If it fails, no round begins, and the next Observe tries again.
-// Converged reports that the parent has converged at its generation, for a parent that is new here.
+// wanted. It counts the inputs if an event was lost. List yields the inputs by map key, with the
+// index of their resource; it is called within the lock of the Tracker. If it fails, no round
+// begins, and the next Observe tries again. Converged reports that the parent has converged at its
+// generation, for a parent that is new here.
 func (t *Tracker) Observe(
 	key hook.Key, now State, converged bool, list func() (iter.Seq2[string, int], error),
 ) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.known(key, now.UID)
-	if p.seen != nil && *p.seen == now && !p.wanted {
+	begins := p.seen == nil || *p.seen != now || p.wanted
+	if !begins && !p.uncounted {
 		return nil
 	}
 	inputs, err := list()
 	if err != nil {
 		return err
+	}
+	p.uncounted = false
+	if !begins {
+		t.setInputs(p, inputs)
+		t.touch(p)
+		return nil
 	}
 	change := p.seen == nil && !converged || p.seen != nil && *p.seen != now
 	if p.seen == nil && converged {

@@ -71,6 +71,23 @@ func TestRoundIsBounded(t *testing.T) {
 	}
 }
 
+// TestPartsThatBeganAreNotQueued has a part that waits for its place in the queue synced for
+// another reason.
+func TestPartsThatBeganAreNotQueued(t *testing.T) {
+	const n = maxQueued + 3
+	tracker, l, _ := newTracker()
+	observe(t, tracker, inputs(n), 1)
+	l.took()
+	syncPart(tracker, name(n-2), done)
+	for i := range n {
+		syncPart(tracker, name(i), done)
+	}
+	queued, _ := l.took()
+	if diff := cmp.Diff([]string{name(n - 3), name(n - 1)}, queued); diff != "" {
+		t.Errorf("queued later (-want +got):\n%s", diff)
+	}
+}
+
 // TestRounds checks which observations begin a round.
 func TestRounds(t *testing.T) {
 	tracker, l, _ := newTracker()
@@ -128,6 +145,27 @@ func TestFailedListIsRepeated(t *testing.T) {
 	observe(t, tracker, w, 2)
 	if queued, _ := l.took(); len(queued) != 2 {
 		t.Errorf("%v in the queue, want both parts", queued)
+	}
+}
+
+// TestLostEventIsCounted has an event of an input come while the objects are not known. The
+// parent's own key comes and counts the inputs; no round begins.
+func TestLostEventIsCounted(t *testing.T) {
+	tracker, l, _ := newTracker()
+	observe(t, tracker, inputs(1), 1)
+	syncPart(tracker, name(0), done)
+	tracker.Summary(shop)
+	l.took()
+	for range 2 {
+		tracker.Input(key(name(1)), func() (int, error) { return NoInput, errors.New("not known") })
+	}
+	if _, parents := l.took(); len(parents) != 1 || parents[0] != 0 {
+		t.Errorf("the own key comes after %v, want once and immediately", parents)
+	}
+	observe(t, tracker, inputs(2), 1)
+	queued, _ := l.took()
+	if s, _ := tracker.Summary(shop); s.Inputs[0] != 2 || s.UnderWay() || len(queued) > 0 {
+		t.Errorf("summary %+v with %v in the queue, want 2 inputs and no round", s, queued)
 	}
 }
 

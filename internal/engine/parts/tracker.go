@@ -56,6 +56,8 @@ type parent struct {
 	// wanted reports that another round must begin.
 	seen   *State
 	wanted bool
+	// uncounted reports that the inputs must be counted, because an event was lost.
+	uncounted bool
 	// settled is the generation at which all parts converged last.
 	settled int64
 	// offered is the time of the last write of the status. changed reports that the own key is in
@@ -137,7 +139,8 @@ func (t *Tracker) Output(resource int, ref object.Ref, owner types.UID, name str
 
 // Input notes whether a part of a parent has an input, after an event. Find returns the index of
 // its resource, or NoInput. It is called within the lock of the Tracker, so that no older state
-// overwrites a newer one. If it fails, nothing changes.
+// overwrites a newer one. If it fails, the parent's own key counts the inputs as soon as they are
+// known: another resource may be unknown than that of the event, which does not come again.
 func (t *Tracker) Input(key hook.Key, find func() (resource int, err error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +149,8 @@ func (t *Tracker) Input(key hook.Key, find func() (resource int, err error)) {
 		return
 	}
 	resource, err := find()
-	if err != nil { // the objects are not known: there is an event of each once they are
+	if err != nil {
+		t.recount(p)
 		return
 	}
 	of := p.parts[key.Part]
@@ -160,6 +164,14 @@ func (t *Tracker) Input(key hook.Key, find func() (resource int, err error)) {
 		t.touch(p)
 	}
 	t.dropIfEmpty(p, of)
+}
+
+// recount has the parent's own key count the inputs.
+func (t *Tracker) recount(p *parent) {
+	if !p.uncounted {
+		p.uncounted = true
+		t.queue.Parent(p.key, 0)
+	}
 }
 
 // Forget implements pipeline.Holder: a parent's own key is forgotten with all parts, except its
