@@ -86,6 +86,12 @@ func TestExitCodes(t *testing.T) {
 			`hookloop: --memory-budget: got "64Mi", expected a quantity of at least 128Mi such as 512Mi, or 0 for no limit`},
 		{"sample ratio above 1", []string{"serve", "--tracing-sample-ratio=2"}, 2,
 			`hookloop: --tracing-sample-ratio: got "2", expected a number from 0 to 1`},
+		{"a hook that both listens and dials in", []string{"verify-stream", "--hook=a:1", "--listen=:1"}, 2,
+			`hookloop: verify-stream: --hook and --listen are both set or both empty, expected one of them`},
+		{"a gateway without a certificate", []string{"verify-stream", "--listen=:1"}, 2,
+			`hookloop: verify-stream: --listen needs --tls-cert and --tls-key, because hooks dial in over TLS`},
+		{"an unknown dialogue", []string{"verify-stream", "--hook=127.0.0.1:1", "--only=x", "--skip=y"}, 1,
+			`hookloop: there is no dialogue "x"; hookloop verify-stream --list prints the names`},
 		{"kubeconfig that is not there", []string{"serve", "--kubeconfig=/none"}, 1,
 			`hookloop: --kubeconfig: stat /none: no such file or directory`},
 	} {

@@ -3,7 +3,6 @@
 package streamkit
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,14 +160,5 @@ func TestSDKsPassDialledIn(t *testing.T) {
 				t.Errorf("played %d dialogues, expected at least 30", len(results))
 			}
 		})
-	}
-}
-
-// TestUnknownDialogue names the dialogues that exist.
-func TestUnknownDialogue(t *testing.T) {
-	o := streamkit.DialOptions{Options: streamkit.Options{Only: []string{"handshakes"}}, Address: "127.0.0.1:1"}
-	_, err := streamkit.Dial(t.Context(), o, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), `no dialogue "handshakes", expected one of handshake, `) {
-		t.Errorf("got %v", err)
 	}
 }

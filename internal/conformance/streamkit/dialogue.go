@@ -66,6 +66,9 @@ type step struct {
 	Ends []string `json:"ends"`
 	// Reconnect breaks the stream and opens another one.
 	Reconnect bool `json:"reconnect"`
+	// Overlap opens another stream and keeps the present one. PreviousEnds expects the end of that.
+	Overlap      bool `json:"overlap"`
+	PreviousEnds bool `json:"previousEnds"`
 	// Burst makes many calls at a time.
 	Burst *burst `json:"burst"`
 }

@@ -26,13 +26,14 @@ func (e *skipError) Error() string { return e.reason }
 type player struct {
 	Options
 	*dialogue
-	ctx     context.Context
-	hook    opener
-	session string
-	stream  *stream
-	peer    *peer // of the open stream
-	shared  *memory
-	log     []string
+	ctx      context.Context
+	hook     opener
+	session  string
+	stream   *stream
+	previous *stream // the stream that an overlap has replaced
+	peer     *peer   // of the open stream
+	shared   *memory
+	log      []string
 }
 
 // play plays a dialogue to its end.
@@ -41,8 +42,10 @@ func play(ctx context.Context, o Options, hook opener, d *dialogue) Result {
 		Options: o, dialogue: d, ctx: ctx, hook: hook, session: uuid.NewString(), shared: newMemory(),
 	}
 	err := p.steps()
-	if p.stream != nil {
-		p.stream.close()
+	for _, s := range []*stream{p.stream, p.previous} {
+		if s != nil {
+			s.close()
+		}
 	}
 	var skip *skipError
 	switch {
@@ -98,6 +101,11 @@ func (p *player) step(s step) error {
 	case s.Reconnect:
 		p.stream.close()
 		return p.open()
+	case s.Overlap:
+		p.previous = p.stream
+		return p.open()
+	case s.PreviousEnds:
+		return p.previousEnds()
 	case s.Burst != nil:
 		return p.burst(*s.Burst)
 	}
@@ -126,7 +134,9 @@ func (p *player) open() error {
 		return fmt.Errorf("the hook's first message is %s, expected an Attach", kindOf(m))
 	case (a.GetWorker() == "") == (a.GetIntercept() == nil):
 		return errors.New("the Attach names a worker and an intercept, or neither; expected one of them")
-	case before != nil && before.has(streamv1.Capability_CAPABILITY_RESUME) && a.GetSessionId() != p.session:
+	case before == nil || p.session == "" || !before.has(streamv1.Capability_CAPABILITY_RESUME):
+		return nil
+	case a.GetSessionId() != p.session:
 		return fmt.Errorf("the Attach's session_id is %q, expected %q, because both sides have CAPABILITY_RESUME",
 			a.GetSessionId(), p.session)
 	}
@@ -158,9 +168,10 @@ func (p *player) send(s step) error {
 		return err
 	}
 	if hello := m.GetHello(); hello != nil {
-		if hello.GetSessionId() == "" {
+		if tree, _ := s.Send["hello"].(map[string]any); tree["sessionId"] == nil {
 			hello.SessionId = p.session
 		}
+		p.session = hello.GetSessionId()
 		p.peer.hello(hello)
 	}
 	if call := m.GetCall(); call != nil {
@@ -304,6 +315,22 @@ func (p *player) ends(expected []string) error {
 	}
 	return fmt.Errorf("got %s, expected the end of the stream with %s", text(p.peer.visible[0]),
 		strings.Join(expected, " or "))
+}
+
+// previousEnds expects the end of the replaced stream.
+func (p *player) previousEnds() error {
+	for {
+		m, err := p.previous.next(p.ctx, p.Wait)
+		var end *endError
+		switch {
+		case errors.As(err, &end):
+			p.previous.close()
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w on the previous stream, expected its end because another stream has its session", err)
+		}
+		p.record("← (previous stream)", m)
+	}
 }
 
 // checkEnd checks the status of a stream. A hook that dialled in cannot send one.

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -95,20 +94,12 @@ func selected(o Options) ([]*dialogue, error) {
 	}
 	for _, name := range slices.Concat(o.Only, o.Skip) {
 		if !slices.ContainsFunc(all, func(d *dialogue) bool { return d.name == name }) {
-			return nil, fmt.Errorf("there is no dialogue %q, expected one of %s", name, strings.Join(names(all), ", "))
+			return nil, fmt.Errorf("there is no dialogue %q; hookloop verify-stream --list prints the names", name)
 		}
 	}
 	return slices.DeleteFunc(all, func(d *dialogue) bool {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, d.name) || slices.Contains(o.Skip, d.name)
 	}), nil
-}
-
-func names(all []*dialogue) []string {
-	out := make([]string, len(all))
-	for i, d := range all {
-		out[i] = d.name
-	}
-	return out
 }
 
 // Failures returns an error if a dialogue failed or none was played.

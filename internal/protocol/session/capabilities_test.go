@@ -88,9 +88,14 @@ func TestAFeatureIsUsedOnlyIfBothSidesHaveIt(t *testing.T) {
 			if split := messages[0].GetFragment() != nil; split == lacks(fragments) {
 				t.Errorf("a large call: in fragments %t", split)
 			}
-			// The hook answers with a status as large as the parent's body.
-			if out := deliver(t, h, messages); (out[0].GetFragment() != nil) == lacks(fragments) {
+			// The hook answers with a status as large as the parent's body. One piece has no room for it.
+			out := deliver(t, h, messages)
+			if (out[0].GetFragment() != nil) == lacks(fragments) {
 				t.Errorf("a large answer: in fragments %t", out[0].GetFragment() != nil)
+			}
+			if refusal := out[0].GetAnswer().GetError(); strings.Contains(refusal.GetMessage(), "larger than max") !=
+				lacks(fragments) {
+				t.Errorf("a large answer: the error is %v", refusal)
 			}
 			e.Disconnect()
 			h.Lost()

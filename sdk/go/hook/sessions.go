@@ -39,8 +39,11 @@ func newSessionState() *sessionState {
 
 // take returns the state of a session, for a stream that opens it; it is new if none exists. A
 // stream that still uses the session is ended: the engine has one stream at a time, and knows which
-// one is alive.
+// one is alive. The state of a session without an ID is not kept.
 func (s *sessions) take(id string, x *exchange) *sessionState {
+	if id == "" {
+		return newSessionState()
+	}
 	found, before := s.begin(id, x)
 	if before != nil {
 		found = cmp.Or(before.surrender(), found)

@@ -322,7 +322,9 @@ test("a feature is used only if both sides state it", () => {
     pair.hook.answer(call.id, encodeResponse(call.method.shape, "sync", call.method.desc, {
       status: { large: "x".repeat(2 << 20) },
     }));
-    assert.equal(pair.hook.outbox().length, parts);
+    const sent = pair.hook.outbox();
+    assert.equal(sent.length, parts);
+    assert.ok(parts > 1 || sent[0]!.length < 1000, "an answer above one piece is an error");
     pair.hook.lost();
     assert.equal(state.subjects(Infinity).length, kept);
   }
@@ -441,6 +443,22 @@ test("a stream that acquires a session revokes it from the previous one", () => 
     states.acquire(none, () => assert.fail("a state without ID is not shared")),
   );
   assert.notEqual(own, another);
+});
+
+test("idle states are limited by number and size", () => {
+  const states = new SessionStates();
+  for (let n = 0; n < 70; n++) {
+    const state = states.acquire(`${n}`, () => undefined);
+    state.answered(state.commit("p", { slots: new Map(), digest: 0n }), { items: [], digest: 0n, size: 1 });
+    states.release(`${n}`, state);
+  }
+  assert.equal(states.acquire("5", () => undefined).bytes, 0, "dropped");
+  assert.equal(states.acquire("6", () => undefined).bytes, 1, "kept");
+  const large = states.acquire("large", () => undefined);
+  large.answered(large.commit("p", { slots: new Map(), digest: 0n }), { items: [], digest: 0n, size: 256 << 20 });
+  states.release("large", large);
+  assert.equal(states.acquire("69", () => undefined).bytes, 0, "dropped because of the large one");
+  assert.equal(states.acquire("large", () => undefined).bytes, 256 << 20);
 });
 
 test("the least recently used subject is evicted, and reported", () => {

@@ -141,8 +141,8 @@ export class SessionState {
   }
 }
 
-/** The limit of sessions without a stream. */
-const MAX_IDLE = 4;
+/** The limits of sessions without a stream: their number, and the size of their states in bytes. */
+const [MAX_IDLE, MAX_IDLE_BYTES] = [64, 256 << 20];
 
 /**
  * States by session. A state belongs to one stream at a time, or waits for the session's next
@@ -181,11 +181,13 @@ export class SessionStates {
       return;
     }
     this.#idle.set(session, state);
-    for (const oldest of this.#idle.keys()) {
-      if (this.#idle.size <= MAX_IDLE) {
+    let bytes = [...this.#idle.values()].reduce((sum, idle) => sum + idle.bytes, 0);
+    for (const [oldest, idle] of this.#idle) {
+      if (this.#idle.size <= MAX_IDLE && bytes <= MAX_IDLE_BYTES) {
         return;
       }
       this.#idle.delete(oldest);
+      bytes -= idle.bytes;
     }
   }
 }
