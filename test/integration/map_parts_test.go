@@ -172,6 +172,35 @@ func TestMapMarks(t *testing.T) {
 	}
 }
 
+// TestMapNamespaces has a cluster-scoped parent that selects namespaces. A namespace gets and loses
+// the label that selects it, with an input in it that does not change.
+func TestMapNamespaces(t *testing.T) {
+	k := start(t)
+	hook := k.Hook(func(r kit.Request) any {
+		answer := mapPages(r).(map[string]any)
+		for _, output := range answer["outputs"].([]any) {
+			if metadata := output.(map[string]any)["metadata"].(map[string]any); metadata["namespace"] == nil {
+				metadata["namespace"] = k.Namespace
+			}
+		}
+		return answer
+	}).URL
+	k.CRD("Web", "Cluster")
+	k.RunMap(kit.Mapping{
+		Parent: "webs", Inputs: []string{"v1/secrets"}, Outputs: []string{"v1/configmaps InPlace"},
+		Map: hook, Tombstone: hook,
+	})
+	k.Apply("apiVersion: $GROUP/v1\nkind: Web\nmetadata: {name: $NAME}\n" +
+		"spec: {selector: {matchLabels: {map: me}}, namespaceSelector: {matchLabels: {test: $NAME}}}")
+	input(k, "a", "map: me, pages: '2', text: one")
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: "+k.Name+"}}")
+	awaitPages(k, "a-0 one", "a-1 one")
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: null}}")
+	awaitPages(k, "a-0 one") // the tombstone hook keeps it
+	k.Patch("v1/Namespace", k.Namespace, "metadata: {labels: {test: "+k.Name+"}}")
+	awaitPages(k, "a-0 one", "a-1 one")
+}
+
 // TestMapConflict: two inputs want one output. The first keeps it, the error names the output and
 // both inputs, and nothing is written any more. When the first one goes, the other one gets it.
 func TestMapConflict(t *testing.T) {

@@ -50,6 +50,7 @@ func TestClassify(t *testing.T) {
 		{"faults of a refused answer", errors.Join(answer, answer), fault{reason: "InvalidHookAnswer"}},
 		{"a refused answer, with its hook", &hook.Error{Kind: hook.Invalid, Err: answer}, fault{reason: "InvalidHookAnswer"}},
 		{"a parent at fault", &shape.ParentError{Field: "spec.selector"}, fault{reason: "InvalidParent", retry: onChange}},
+		{"a part before the finalizer", shape.ErrNoFinalizer, fault{reason: "NoFinalizer", retry: quiet}},
 
 		{"a hook that is down", hookError(hook.Error{Kind: hook.Unreachable}), fault{reason: "HookUnreachable"}},
 		{"a hook that is slow", hookError(hook.Error{Kind: hook.TimedOut}), fault{reason: "HookTimeout"}},
