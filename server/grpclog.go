@@ -5,18 +5,19 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 )
 
 // grpcLog writes gRPC's own lines to the process's logger, as lines of its format. Only errors
 // appear at the default level, as with gRPC's own logger.
-type grpcLog struct{}
+type grpcLog struct{ logger func() logr.Logger }
 
 var _ grpclog.LoggerV2 = grpcLog{}
 
 // gRPC accepts a logger only before it is used.
-func init() { grpclog.SetLoggerV2(grpcLog{}) } //nolint:gochecknoinits // see above
+func init() { grpclog.SetLoggerV2(grpcLog{klog.Background}) } //nolint:gochecknoinits // see above
 
 // The verbosities of gRPC's lines.
 const (
@@ -24,34 +25,34 @@ const (
 	grpcInfos    = 6
 )
 
-func (grpcLog) Info(args ...any)                 { grpcLine(grpcInfos, fmt.Sprint(args...)) }
-func (grpcLog) Infoln(args ...any)               { grpcLine(grpcInfos, fmt.Sprintln(args...)) }
-func (grpcLog) Infof(format string, args ...any) { grpcLine(grpcInfos, fmt.Sprintf(format, args...)) }
-func (grpcLog) Warning(args ...any)              { grpcLine(grpcWarnings, fmt.Sprint(args...)) }
-func (grpcLog) Warningln(args ...any)            { grpcLine(grpcWarnings, fmt.Sprintln(args...)) }
-func (grpcLog) Warningf(format string, args ...any) {
-	grpcLine(grpcWarnings, fmt.Sprintf(format, args...))
+func (g grpcLog) Info(args ...any)                 { g.line(grpcInfos, fmt.Sprint(args...)) }
+func (g grpcLog) Infoln(args ...any)               { g.line(grpcInfos, fmt.Sprintln(args...)) }
+func (g grpcLog) Infof(format string, args ...any) { g.line(grpcInfos, fmt.Sprintf(format, args...)) }
+func (g grpcLog) Warning(args ...any)              { g.line(grpcWarnings, fmt.Sprint(args...)) }
+func (g grpcLog) Warningln(args ...any)            { g.line(grpcWarnings, fmt.Sprintln(args...)) }
+func (g grpcLog) Warningf(format string, args ...any) {
+	g.line(grpcWarnings, fmt.Sprintf(format, args...))
 }
-func (grpcLog) Error(args ...any)                 { grpcError(fmt.Sprint(args...)) }
-func (grpcLog) Errorln(args ...any)               { grpcError(fmt.Sprintln(args...)) }
-func (grpcLog) Errorf(format string, args ...any) { grpcError(fmt.Sprintf(format, args...)) }
-func (grpcLog) Fatal(args ...any)                 { grpcFatal(fmt.Sprint(args...)) }
-func (grpcLog) Fatalln(args ...any)               { grpcFatal(fmt.Sprintln(args...)) }
-func (grpcLog) Fatalf(format string, args ...any) { grpcFatal(fmt.Sprintf(format, args...)) }
+func (g grpcLog) Error(args ...any)                 { g.error(fmt.Sprint(args...)) }
+func (g grpcLog) Errorln(args ...any)               { g.error(fmt.Sprintln(args...)) }
+func (g grpcLog) Errorf(format string, args ...any) { g.error(fmt.Sprintf(format, args...)) }
+func (g grpcLog) Fatal(args ...any)                 { g.fatal(fmt.Sprint(args...)) }
+func (g grpcLog) Fatalln(args ...any)               { g.fatal(fmt.Sprintln(args...)) }
+func (g grpcLog) Fatalf(format string, args ...any) { g.fatal(fmt.Sprintf(format, args...)) }
 
 // V reports whether gRPC prepares lines of its verbosity.
-func (grpcLog) V(level int) bool { return klog.Background().V(grpcInfos + level).Enabled() }
+func (g grpcLog) V(level int) bool { return g.logger().V(grpcInfos + level).Enabled() }
 
-func grpcLine(verbosity int, text string) {
-	klog.Background().V(verbosity).Info(strings.TrimSpace(text), "logger", "grpc")
+func (g grpcLog) line(verbosity int, text string) {
+	g.logger().V(verbosity).Info(strings.TrimSpace(text), "logger", "grpc")
 }
 
-func grpcError(text string) {
-	klog.Background().Error(nil, strings.TrimSpace(text), "logger", "grpc")
+func (g grpcLog) error(text string) {
+	g.logger().Error(nil, strings.TrimSpace(text), "logger", "grpc")
 }
 
-// grpcFatal ends the process, as gRPC requires.
-func grpcFatal(text string) {
-	grpcError(text)
+// fatal ends the process, as gRPC requires.
+func (g grpcLog) fatal(text string) {
+	g.error(text)
 	os.Exit(1)
 }

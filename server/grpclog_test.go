@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc/grpclog"
-	"k8s.io/klog/v2"
+	"github.com/go-logr/logr"
 )
 
 // TestGRPCLog logs as gRPC does: its errors are lines of the engine's log, and the rest is not
@@ -18,13 +17,11 @@ func TestGRPCLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := klog.Background()
-	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
-	t.Cleanup(func() { klog.SetLoggerWithOptions(before, klog.ContextualLogger(true)) })
-	grpclog.Infof("info %d", 1)
-	grpclog.Warningln("a warning")
-	grpclog.Errorf("error %d", 2)
-	grpclog.Errorln("error", 3)
+	g := grpcLog{func() logr.Logger { return log }}
+	g.Infof("info %d", 1)
+	g.Warningln("a warning")
+	g.Errorf("error %d", 2)
+	g.Errorln("error", 3)
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		var r struct{ Level, Msg, Logger string }
@@ -36,7 +33,7 @@ func TestGRPCLog(t *testing.T) {
 	if want := "error grpc: error 2\nerror grpc: error 3"; strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	if grpclog.V(2) {
+	if g.V(2) {
 		t.Error("gRPC prepares verbose lines that are not logged")
 	}
 }
