@@ -2,7 +2,9 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,6 +136,26 @@ func forgetAll(t *testing.T, e *Engine[*thing]) {
 	if b := e.peer; b.bytes != 0 || len(b.objects) != 0 || len(b.hashes) != 0 {
 		t.Fatalf("%d bytes, %d objects and %d hashes are kept for nobody", b.bytes, len(b.objects), len(b.hashes))
 	}
+}
+
+// TestForgetAll drops the subjects with a prefix on both sides, and no others.
+func TestForgetAll(t *testing.T) {
+	e, h := direct(t, HookSettings{})
+	for _, name := range []string{"a#1", "a#2", "a", "ab#1", "b#1"} {
+		s := &state{controller: &thing{name: "c"}, parent: &thing{name: name}}
+		e.Ask(s.question(name))
+		exchange(t, e, h)
+	}
+	e.ForgetAll("a#")
+	exchange(t, e, h)
+	want := []string{"a", "ab#1", "b#1"}
+	if got := slices.Sorted(maps.Keys(e.peer.subjects)); !slices.Equal(got, want) {
+		t.Errorf("the engine keeps %v, want %v", got, want)
+	}
+	if got := slices.Sorted(maps.Keys(h.state.subjects)); !slices.Equal(got, want) {
+		t.Errorf("the hook keeps %v, want %v", got, want)
+	}
+	forgetAll(t, e)
 }
 
 // TestWordsOfAHookAreCut repeats little of a hook's texts, and nothing that a terminal would
